@@ -64,5 +64,5 @@ def test_the_reproduction_works_without_the_papers(copied):
     shutil.copytree(ROOT / "tests/workflow/tiny", root / "elsewhere/tiny")
     settings = root / "elsewhere/tiny/experiments.yaml"
     settings.write_text(settings.read_text().replace("dataset: little", "dataset: mnist"))
-    named = ("--config", "papers=[elsewhere/tiny]", "surrogates=true")
+    named = ("--config", "papers=[elsewhere/tiny]", "surrogates=True")
     assert "run_" in python("-m", "snakemake", "--cores", "1", "-n", *named)

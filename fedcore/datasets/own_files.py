@@ -355,7 +355,7 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
         told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
                 for what, cells in seen.items() if cells.any()]  # fmt: skip
         columns = [
-            (numbers if how.keeps(str(label)) else headers.texts)(column, point, how.na)
+            (headers.numbers if how.keeps(str(label)) else headers.texts)(column, point, how.na)
             for label, column in zip(source.labels, source.columns, strict=True)
         ]  # fmt: skip
         sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
