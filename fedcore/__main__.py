@@ -1,5 +1,17 @@
-"""``python -m fedcore`` is the command line."""
+"""``python -m fedcore``, the program ``fedcore``: the library's commands, and the workflow's.
+
+The library works without the room `fedcore.repro`; the program then has fewer commands.
+"""
+
+from importlib.util import find_spec
 
 from fedcore.cli import main
 
-main(prog_name="fedcore")
+if find_spec("fedcore.repro"):
+    from fedcore.repro.commands import COMMANDS
+
+    for command in COMMANDS:
+        main.add_command(command)
+
+if __name__ == "__main__":
+    main(prog_name="fedcore")

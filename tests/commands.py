@@ -6,7 +6,7 @@ from typing import Any
 
 from click.testing import CliRunner, Result
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from refused import is_a_line_with_a_way_on
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import click
 from snakemake.cli import get_argument_parser
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(

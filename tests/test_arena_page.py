@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedcore.cli import main, options
+from fedcore.__main__ import main
+from fedcore.cli import options
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
 from fedcore.repro.site import commands

@@ -85,7 +85,7 @@ def test_defaults_of_parameters_are_values_in_json():
 def test_a_command_that_a_fault_ends_says_which_one_and_where():
     code = """
 import os, signal
-from fedcore.cli import main
+from fedcore.__main__ import main
 @main.command()
 def reads():
     os.kill(os.getpid(), signal.SIGBUS)
@@ -98,7 +98,7 @@ main(["reads"])
 
 ENDED = """
 import os, signal
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.experiments import build
 from fedcore.files import atomic
 signal.signal(signal.{name}, signal.SIG_DFL)  # also under nohup

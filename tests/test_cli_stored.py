@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from commands import call, refused_command
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 

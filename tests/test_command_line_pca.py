@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 from matplotlib import image
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.cli.pca import pca
 from fedcore.errors import Advice, ConvergenceWarning, InputError
 from fedcore.estimators import FederatedPCA

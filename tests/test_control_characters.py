@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from fedcore import History
-from fedcore.cli import main
+from fedcore.__main__ import main
 
 # NUL ends names of files, and a new line is what text has; \t, \n may be printed.
 CONTROLS = [chr(code) for code in (*range(1, 32), *range(127, 160)) if chr(code) not in "\t\n"]

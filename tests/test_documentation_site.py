@@ -15,8 +15,8 @@ from urllib.parse import unquote
 import pytest
 
 import fedcore
+from fedcore.__main__ import main
 from fedcore.algorithms import names
-from fedcore.cli import main
 from fedcore.reports import tables
 from printed import ROOT
 from site_pages import BROWSER, FLAGS, in_a_browser, visited

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 from fedcore import History
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.errors import InputError
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from printed import PARSERS, ROOT, Block, blocks, pages, parsed, require_output, session
 
 PAGES = [page for page in pages() if blocks(page)]

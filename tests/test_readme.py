@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.history import History
 from fedcore.repro.verdicts import verdict_pages
 from printed import blocks, session

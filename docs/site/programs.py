@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 
 WIDTH = 88
 

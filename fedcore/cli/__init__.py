@@ -16,8 +16,6 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import click
@@ -124,6 +122,3 @@ for command in (
     checking.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)
-if find_spec("fedcore.repro"):  # the library works without what only the workflow needs
-    for command in import_module("fedcore.repro.commands").COMMANDS:
-        main.add_command(command)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.history import History
 
 NAMES = ["age", "bmi", "glucose", "pulse", "height"]

@@ -57,8 +57,8 @@ def test_an_unknown_paper_in_the_configuration(fresh):
 @pytest.mark.parametrize("target", ["quickstart", "reproduce", "arena"])
 def test_an_unknown_key_of_a_paper(fresh, target):
     if target == "arena":
-        fresh.edit("papers/arena/experiments.yaml", "components:", "componets:")
-        stopped(fresh, "'componets'", "'components'", words=(target,), snakemake="-n")
+        fresh.edit("papers/arena/experiments.yaml", "judged:", "jugded:")
+        stopped(fresh, "'jugded'", "'judged'", words=(target,), snakemake="-n")
         return
     fresh.edit(PAPER, "repeats: 3", "repeat: 3")
     stopped(fresh, PAPER, "'repeat'", "'repeats'", words=(target,), snakemake=DRY)

@@ -76,7 +76,7 @@ class PaperFiles:
     def beside(self) -> str:
         """What a command begins with that imports modules of the paper."""
         folder = shlex.quote(str(self.folder.parent))
-        return f'PYTHONPATH="$PYTHONPATH":{folder} '
+        return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 
     def make_importable(self) -> None:
         """Let Python find the modules of the paper's folder."""

@@ -18,7 +18,7 @@ import papermill
 import pytest
 from matplotlib.image import imread
 
-from fedcore.cli import main
+from fedcore.__main__ import main
 from fedcore.reports import figure_files, tables
 from fedcore.repro.config.papers import own
 from fedcore.repro.plan.plan import Plan, load_plan
