@@ -1,4 +1,4 @@
-"""Commands that only the workflow and its readers need; `fedcore.cli` adds them to its own."""
+"""Commands that only the workflow and its readers need; `fedcore.__main__` adds them."""
 
 from fedcore.repro.commands.jobs import job
 from fedcore.repro.commands.verdicts import verdicts
