@@ -42,7 +42,7 @@ INSTEAD = {
     "fedcore run": ("fedcore run --help", "it is a name here, not a line to type"),
     "fedcore pca north.csv south.csv --scale --plot scores": (
         "(mkdir -p build/readme && cd build/readme && "
-        "python ../../docs/three_hospitals/synthetic_hospitals.py && "
+        "python ../../examples/three_hospitals/synthetic_hospitals.py && "
         "fedcore pca north.csv south.csv --scale --plot scores)",
         "the files are the reader's: those of the tutorial stand in for them",
     ),

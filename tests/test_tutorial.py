@@ -18,7 +18,7 @@ from matplotlib import image
 from printed import ROOT, blocks, require_output, session
 
 PAGE = ROOT / "docs" / "tutorial.md"
-SCRIPTS = ROOT / "docs" / "three_hospitals"
+SCRIPTS = ROOT / "examples" / "three_hospitals"
 CONSOLE = [block for block in blocks(PAGE) if block.language == "console"]
 
 

@@ -13,7 +13,7 @@ import fedcore
 from fedcore.datasets import own_files
 
 ROOT = Path(__file__).parents[2]
-SCRIPT = ROOT / "docs" / "three_hospitals" / "synthetic_hospitals.py"
+SCRIPT = ROOT / "examples" / "three_hospitals" / "synthetic_hospitals.py"
 DRAWN = ROOT / "build" / "three_hospitals"
 FILES = ("north.csv", "south.csv", "west.csv")
 PICTURES = {"scores": (), "scores-private": ("--epsilon", "1")}
