@@ -173,7 +173,7 @@ def main(
         draw(plot, printed(text), source=text.splitlines()[1])
         return
     if find_spec("mpi4py") is None:
-        print("nothing is timed, as mpi4py is not installed: make mpi")
+        print("nothing is timed, as mpi4py is not installed: make env EXTRAS=mpi")
         return
     print(f"{len(os.sched_getaffinity(0))} cores, load {os.getloadavg()[0]:.1f} before")
     found: dict[str, dict[Any, dict[str, float]]] = {}

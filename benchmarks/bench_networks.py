@@ -24,7 +24,7 @@ try:
     import torch
     from torch import nn
 except ModuleNotFoundError:
-    print("Networks need PyTorch: make deep.")
+    print("Networks need PyTorch: make env EXTRAS=deep.")
     sys.exit(0)
 
 from fedcore import algorithms

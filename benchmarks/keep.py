@@ -1,10 +1,11 @@
-"""Runs benchmarks and keeps what they print in benchmarks/kept/: `make bench-kept`.
+"""Runs benchmarks and keeps what they print in benchmarks/kept/.
 
 README's parts between two comments are these files. Only a run that succeeds is kept.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import re
@@ -59,8 +60,8 @@ def keep(name: str, at: str) -> None:
 
 def marks(name: str) -> tuple[str, str]:
     """Return the comments between which README has the output of a benchmark."""
-    begin = f"<!-- `make bench-kept` writes what follows: {name} -->"
-    return begin, f"<!-- end of what `make bench-kept` writes: {name} -->"
+    begin = f"<!-- `python benchmarks/keep.py` writes what follows: {name} -->"
+    return begin, f"<!-- end of what `python benchmarks/keep.py` writes: {name} -->"
 
 
 def inserted(text: str) -> str:
@@ -75,8 +76,12 @@ def inserted(text: str) -> str:
     return text
 
 
-def main(names: list[str]) -> None:
+def main() -> None:
     """Keep the named benchmarks; by default those in README, but for `ASKED`."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    what = f"such as bench_users; by default all but {', '.join(ASKED)}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=what)
+    names = parser.parse_args().names
     shown = re.findall(r"writes what follows: ([\w-]+) -->", README.read_text(encoding="utf-8"))
     every = [name for name in shown if name not in ASKED]
     at = commit(FOLDER.parent)  # before outputs are kept, which are files of the checkout
@@ -87,4 +92,4 @@ def main(names: list[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -1,4 +1,4 @@
-"""Runs every command of README and of the tutorial, in a fresh clone: `make test-readme`.
+"""Runs every command of README and of the tutorial, in a fresh clone.
 
 The commands are the lines of a page's console blocks, and the code in README's prose that begins
 with a program's name and is on no such line. A shell for each page runs them in a clone of HEAD,
@@ -30,14 +30,11 @@ HISTORY = "results/quick/histories/factorization"
 INSTEAD = {
     "make reproduce": ("make -n reproduce", "it takes hours"),
     "make test": ("make -n test", "continuous integration runs it"),
-    "make test-kernels": ("make -n test-kernels", "it is `make test` once for every kernel"),
-    "make test-readme": ("make -n test-readme", "it is what runs now"),
-    "make deep": ("make -n deep", "continuous integration runs it; PyTorch is large"),
+    "make env EXTRAS=deep": ("make -n env EXTRAS=deep", "PyTorch is large"),
     "make arena": ("make -n arena", "it takes half an hour, and writes a page that git knows"),
-    "make test-cluster": ("make -n test-cluster", "it installs SLURM, as root"),
     "snakemake --workflow-profile workflow/profiles/slurm": (
         "snakemake --workflow-profile workflow/profiles/slurm --dry-run",
-        "there is no cluster; `make test-cluster` runs it on one of a node",
+        "there is no cluster; a test runs it on one of a node",
     ),
     "fedcore run": ("fedcore run --help", "it is a name here, not a line to type"),
     "fedcore pca north.csv south.csv --scale --plot scores": (
@@ -121,7 +118,7 @@ class Shell:
 
 
 def _surroundings() -> Iterator[tuple[str, str]]:
-    """Yield the environment variables of a reader's shell, without those of `make test-readme`."""
+    """Yield the environment variables of a reader's shell, without those of this test."""
     for name, value in os.environ.items():
         if name == "PATH":
             programs = {Path(sys.prefix) / "bin", Path(sys.prefix) / "Scripts"}

@@ -11,6 +11,7 @@ is not the BLAS, or has been built for one CPU, there is no second kernel, which
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import os
@@ -105,6 +106,9 @@ def main(which: str, arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 2 or sys.argv[1] not in ("other", "all"):
-        sys.exit(__doc__)
-    sys.exit(main(sys.argv[1], sys.argv[2:]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("which", choices=["other", "all"])
+    chosen, of_pytest = parser.parse_known_args()
+    sys.exit(main(chosen.which, of_pytest))

@@ -16,7 +16,7 @@ MPIEXEC = Path(sys.executable).with_name("mpiexec")
 PATIENCE = 300.0  # seconds, on a machine with fewer cores than ranks
 needs_mpi = pytest.mark.skipif(
     find_spec("mpi4py") is None or not MPIEXEC.is_file(),
-    reason="needs mpi4py and an MPI in this environment: make mpi",
+    reason="needs mpi4py and an MPI in this environment: make env EXTRAS=mpi",
 )
 
 

@@ -1,4 +1,4 @@
-"""docs/arena.md is what the kept tables of the arena say."""
+"""The arena's page is what the kept tables of the arena say."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path,
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b", "c"):
         np.savez(f"{name}.npz", x=rng.standard_normal((60, 8)) / 9)
-    page = (ROOT / "docs/arena.md").read_text(encoding="utf-8")
+    page = script.PAGE.read_text(encoding="utf-8")
     told = dict(re.findall(r"^\| (\S+) \| `(fedcore run [^`]+)` \|$", page, re.M))
     kept = {row["method"] for name in ("results", "ranks", "leaks")
             for row in tables.read(script.KEPT / f"{name}.tsv")}  # fmt: skip

@@ -71,7 +71,9 @@ def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch)
         told = call("verdicts", judged, "--strict", tmp_path / kept, "--json")
         assert told.exit_code == 1 and json.loads(told.stdout) == lines
     monkeypatch.chdir(tmp_path)  # where a checkout has its kept verdicts
-    verdict_pages.write([made(name="table2")], tmp_path / "docs" / "verdicts" / "faps.tsv")
+    paper = tmp_path / "papers" / "faps"
+    verdict_pages.write([made(name="table2")], paper / "verdicts.tsv")
+    (paper / "claims.yaml").touch()
     assert call("verdicts", judged, "--strict").exit_code == 1
     assert call("verdicts", judged, "--strict", judged / "verdicts").exit_code == 0
     (tmp_path / "empty").mkdir()

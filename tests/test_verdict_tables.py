@@ -17,6 +17,7 @@ from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
 ROOT = Path(__file__).parents[1]
+MF = "papers/mf/verdicts.tsv"
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +32,9 @@ def told(tool):
 
 
 def test_pages_and_findings_are_those_of_the_kept_verdicts(certificate, told):
-    made = {f"docs/{name}": text for name, text in certificate.pages(certificate.KEPT).items()}
-    for page, text in (made | told.inserted(certificate.KEPT)).items():
-        assert (ROOT / page).read_text(encoding="utf-8") == text, "run `make verdicts`"
-    kept, _ = certificate.read(certificate.KEPT)
+    for page, text in (certificate.pages(ROOT) | told.inserted(ROOT)).items():
+        assert (ROOT / page).read_text(encoding="utf-8") == text, "tools/verdicts.py --pages-only"
+    kept, _ = certificate.read(ROOT)
     found = [verdict for items in kept.values() for verdict in items]
     assert told.stale(found, read_yaml(told.FINDINGS)) == []
 
@@ -47,7 +47,7 @@ def unturned(found):
 
 
 def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate):
-    kept, _ = certificate.read(certificate.KEPT)
+    kept, _ = certificate.read(ROOT)
     found = [verdict for items in kept.values() for verdict in items]
     assert unturned(found) == []
     one = next(v for v in found if v.turned)
@@ -64,7 +64,7 @@ def powerless(found):
 
 
 def test_no_verdict_that_is_kept_would_hold_with_a_shifted_number(certificate):
-    kept, _ = certificate.read(certificate.KEPT)
+    kept, _ = certificate.read(ROOT)
     found = [verdict for items in kept.values() for verdict in items]
     assert powerless(found) == []
     one = next(v for v in found if v.verdict == "reproduced")
@@ -141,10 +141,9 @@ def test_a_cell_is_held_against_the_code_that_would_make_it(certificate):
 def test_a_run_becomes_a_certificate(certificate, results, tmp_path):
     kept = tmp_path / "kept"
     certificate.collect(results, kept, PAPERS, CODES)
-    assert verdict_pages.read_all(kept) == FOUND
-    assert sorted(path.name for path in kept.iterdir()) == ["mf.tsv", "none.tsv", "run.json"]
-    assert (kept / "mf.tsv").read_bytes() == (results / "verdicts/mf.tsv").read_bytes()
-    notes = json.loads((kept / "run.json").read_text())
+    assert certificate.read(kept)[0] == {"mf": FOUND, "none": []}
+    assert (kept / MF).read_bytes() == (results / "verdicts/mf.tsv").read_bytes()
+    notes = json.loads((kept / "kept/run.json").read_text())
     assert set(notes["mf"]["machine"]) == {"CPU", "BLAS", "system"}
     assert notes["mf"]["times"] == {
         "fig1": {"cells": 2, "by other code": 2, "untimed": 0, "seconds": 3.5, "MB": 3},
@@ -160,11 +159,11 @@ def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
     (results / "verdicts" / "none.tsv").unlink()
     verdict_pages.write(FOUND[:1], results / "verdicts" / "mf.tsv")
     certificate.collect(results, kept, PAPERS, CODES)
-    assert [path.name for path in sorted(kept.glob("*.tsv"))] == ["mf.tsv", "none.tsv"]
-    assert verdict_pages.read_all(kept) == FOUND[:1]
+    assert certificate.read(kept)[0] == {"mf": FOUND[:1], "none": []}
     certificate.collect(results, kept, {"mf": {}}, CODES)
-    assert [path.name for path in kept.glob("*.tsv")] == ["mf.tsv"]
-    assert list(certificate.pages(kept)) == ["verdicts.md", "verdicts/mf.md"]
+    assert list(kept.glob("papers/*/*")) == [kept / MF]
+    pages = ["docs/verdicts.md", "papers/mf/README.md", "docs/verdicts/mf.md"]
+    assert list(certificate.pages(kept)) == pages
 
 
 def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, tmp_path):
@@ -176,21 +175,21 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     certificate.collect(results, kept, PAPERS, CODES)
     verdict_pages.write([gone[0], gone[1], replace(first[2], measured="7")], file)
     certificate.collect(results, kept, PAPERS, CODES)
-    assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
+    assert [v.measured for v in verdict_pages.read(kept / MF)] == ["6", "6", "7"]
     verdict_pages.write([gone[0], first[1], gone[2]], file)
     certificate.collect(results, kept, PAPERS, CODES)
-    assert [v.measured for v in verdict_pages.read(kept / "mf.tsv")] == ["6", "6", "7"]
-    notes = json.loads((kept / "run.json").read_text())["mf"]
+    assert [v.measured for v in verdict_pages.read(kept / MF)] == ["6", "6", "7"]
+    notes = json.loads((kept / "kept/run.json").read_text())["mf"]
     assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
     certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}}, CODES)
-    found = verdict_pages.read(kept / "mf.tsv")
+    found = verdict_pages.read(kept / MF)
     assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
     for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
         path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
     certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / "mf.tsv")
+    found = verdict_pages.read(kept / MF)
     assert [v.verdict for v in found] == ["not run", "reproduced", "not run"]
-    assert json.loads((kept / "run.json").read_text())["mf"]["earlier"] == []
+    assert json.loads((kept / "kept/run.json").read_text())["mf"]["earlier"] == []
 
 
 def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
@@ -200,7 +199,7 @@ def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
     for reason, stays in [(one, one), ("no row in t.tsv", one), (other, other), ("gone", "gone")]:
         verdict_pages.write([replace(item, reason=reason)], file)
         certificate.collect(results, kept, PAPERS, CODES)
-        (found,) = verdict_pages.read(kept / "mf.tsv")
+        (found,) = verdict_pages.read(kept / MF)
         assert found.reason == stays
 
 
@@ -211,11 +210,11 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     with pytest.raises(DataError):
         certificate.collect(tmp_path, kept, PAPERS, CODES)
     certificate.collect(results, kept, PAPERS, CODES)
-    before = (kept / "mf.tsv").read_bytes()
+    before = (kept / MF).read_bytes()
     (results / "verdicts" / "mf.tsv").write_text("a\n1\n")
     with pytest.raises(DataError):
         certificate.collect(results, kept, PAPERS, CODES)
-    assert (kept / "mf.tsv").read_bytes() == before
+    assert (kept / MF).read_bytes() == before
 
 
 def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
@@ -231,14 +230,14 @@ def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
     now[2] = replace(now[2], protocol="as the code (authors' code)")
     verdict_pages.write(now, file)
     certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / "mf.tsv")
+    found = verdict_pages.read(kept / MF)
     assert [(v.verdict, v.count) for v in found] == [
         ("reproduced", 6), ("deviates", 6), ("deviates", 4),
     ]  # fmt: skip
     for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
         path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
     certificate.collect(results, kept, PAPERS, CODES)
-    assert verdict_pages.read(kept / "mf.tsv") == now
+    assert verdict_pages.read(kept / MF) == now
 
 
 def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
@@ -251,7 +250,7 @@ def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
     now = [made(name, "undecided", reason=reason) for name, reason in reasons.items()]
     verdict_pages.write(now, file)
     certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / "mf.tsv")
+    found = verdict_pages.read(kept / MF)
     assert [v.verdict for v in found] == ["reproduced", "undecided"]
 
 
@@ -263,7 +262,7 @@ def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
     verdict_pages.write([replace(v, verdict="not run", measured="") for v in first], file)
     rules = PAPERS["mf"] | {"b": "another rule"}
     certificate.collect(results, kept, PAPERS | {"mf": rules}, CODES)
-    found = verdict_pages.read(kept / "mf.tsv")
+    found = verdict_pages.read(kept / MF)
     assert [v.verdict for v in found] == ["reproduced", "not run"]
 
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-
-DOCS = Path(__file__).parents[1] / "docs"
 
 
 @pytest.mark.parametrize("name", ["arena_page", "algorithm_table"])
 def test_a_written_page_is_up_to_date(name, tool):
     script = tool(name)
-    path = script.README if name == "algorithm_table" else DOCS / f"{name.removesuffix('_page')}.md"
+    path = script.README if name == "algorithm_table" else script.PAGE
     text = path.read_text(encoding="utf-8")
     given = (text,) if name == "algorithm_table" else (script.KEPT,)
     assert text == script.page(*given), "run tools/algorithm_table.py, or `make arena`"

@@ -1,7 +1,8 @@
-"""Writes README's table of algorithms from their modules; `make architecture` runs it."""
+"""Writes README's table of algorithms from their modules."""
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 from readme_verdicts import between_comments
@@ -10,8 +11,8 @@ from fedcore import algorithms
 from fedcore.reports.tables import escaped
 
 README = Path(__file__).parents[1] / "README.md"
-START = "<!-- `make architecture` writes what follows, to the next comment -->"
-END = "<!-- end of what `make architecture` writes -->"
+START = "<!-- `python tools/algorithm_table.py` writes what follows, to the next comment -->"
+END = "<!-- end of what `python tools/algorithm_table.py` writes -->"
 
 
 def table() -> str:
@@ -34,4 +35,5 @@ def page(text: str) -> str:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     README.write_text(page(README.read_text(encoding="utf-8")), encoding="utf-8", newline="\n")

@@ -1,10 +1,12 @@
-"""Writes docs/arena.md from the tables of the arena's last full run; `make arena` runs it.
+"""Keeps the tables of the arena's last full run, and writes papers/arena/README.md from them.
 
-The tables are kept in docs/arena/. The page is a function of them, and a test remakes it.
+`make arena` runs it. The tables are kept in papers/arena/kept/. The page is a function of them, and
+a test remakes it.
 """
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import json
 import shutil
@@ -23,10 +25,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "papers"))
 from arena import tables as arena  # noqa: E402
 
-KEPT = ROOT / "docs" / "arena"
+PAGE = ROOT / "papers" / "arena" / "README.md"
+KEPT = PAGE.parent / "kept"
 NAMES = ("results", "ranks", "leaks")
 WRITTEN = (
-    "`make arena` runs [the arena's experiments](../papers/arena/experiments.yaml) and writes this "
+    "`make arena` runs [the arena's experiments](experiments.yaml) and writes this "
     "page; a test fails when it is stale."
 )
 ABOUT = (
@@ -81,7 +84,7 @@ def keep(results: Path, kept: Path) -> None:
 
 
 def page(kept: Path) -> str:
-    """Return docs/arena.md."""
+    """Return the page."""
     notes = json.loads((kept / "run.json").read_text(encoding="utf-8"))
     found = {name: tables.read(kept / f"{name}.tsv") for name in NAMES}
     leaks = arena.TABLES["leaks"].shown
@@ -114,9 +117,13 @@ def methods() -> list[dict[str, str]]:
 
 
 def main() -> None:
-    """Keep the tables of results/, and write the page."""
-    keep(ROOT / "results", KEPT)
-    (ROOT / "docs" / "arena.md").write_text(page(KEPT), encoding="utf-8", newline="\n")
+    """Keep the tables of results/, unless told not to, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    only = "write the page anew from what is kept, and leave results/ alone"
+    parser.add_argument("--page-only", action="store_true", help=only)
+    if not parser.parse_args().page_only:
+        keep(ROOT / "results", KEPT)
+    PAGE.write_text(page(KEPT), encoding="utf-8", newline="\n")
 
 
 if __name__ == "__main__":

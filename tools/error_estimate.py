@@ -1,4 +1,4 @@
-"""Writes docs/error_estimate.md, how far true angles exceed `error_estimate_`; `make estimate`.
+"""Writes docs/error_estimate.md, how far true angles exceed `error_estimate_`; some minutes.
 
 Every case draws samples, fits a `FederatedPCA`, and compares its `error_estimate_` with the sine of
 the largest angle to the exact subspace. The covariance of the samples, as they are stored, is
@@ -7,6 +7,7 @@ computed in whole numbers, and its eigenvectors with `DIGITS` decimal digits.
 
 from __future__ import annotations
 
+import argparse
 import sys
 import textwrap
 import warnings
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 import mpmath
 import numpy as np
 import scipy.sparse
+from threadpoolctl import threadpool_limits
 
 from fedcore.estimators import FederatedPCA, private
 from fedcore.reports import tables
@@ -225,7 +227,8 @@ ABOUT = (
     "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
     "subspace found and the exact one. It follows from the residual of what the server holds and "
     "from the gap after the last component, as far as the rounds have shown it. No proof says that "
-    "the true angle is not larger. `make estimate` tries it, and writes this page.",
+    "the true angle is not larger. `python tools/error_estimate.py` tries it, and writes this "
+    "page.",
     "Each row is of random samples of the kind that it names, with one to four clients, each "
     "method with a test, any number of components and any tolerance. The exact subspace comes from "
     f"whole numbers and eigenvectors of {DIGITS} digits. Where the last eigenvalue equals the "
@@ -345,8 +348,10 @@ def page(rows: Sequence[dict[str, Any]]) -> str:
 
 def main() -> int:
     """Try every row, and write the page; return 1 if a fit was wrong."""
-    rows = [row(kind, level, DRAWS) for kind, levels in ROWS.items() for level in levels]
-    PAGE.write_text(page(rows), encoding="utf-8", newline="\n")
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    with threadpool_limits(1):
+        rows = [row(kind, level, DRAWS) for kind, levels in ROWS.items() for level in levels]
+        PAGE.write_text(page(rows), encoding="utf-8", newline="\n")
     return int(any(row["wrong"] for row in rows))
 
 

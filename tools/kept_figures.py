@@ -1,4 +1,4 @@
-"""Keeps small pictures of the last run's figures in docs/gallery/; `make gallery` runs it.
+"""Keeps small pictures of the last run's figures in docs/gallery/.
 
 A clone has no results, and its gallery shows these pictures. Of each paper they are those of the
 run at the papers' size if it drew any, and else of the quick run; ``run.json`` says which, and the
@@ -9,6 +9,7 @@ figure of which the run left everything out; its own note is under ``earlier``.
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from datetime import UTC, datetime
@@ -29,12 +30,12 @@ WIDTH, COLOURS = 900, 256  # pixels; text stays legible, and a picture has some 
 
 def figures(root: Path = ROOT) -> dict[str, dict[str, Any]]:
     """Return title and captions of the figures of every paper, from the configuration."""
-    files = [*sorted((root / "config" / "papers").glob("*.yaml")), root / "config" / "arena.yaml"]
-    found = {file.stem: read_yaml(file) for file in files if file.is_file()}
+    files = sorted(root.glob("papers/*/experiments.yaml"))
+    found = {file.parent.name: read_yaml(file) for file in files}
     return {
         paper: {"title": settings["title"], "figures": settings["figures"]}
         for paper, settings in found.items()
-        if settings["figures"]
+        if settings.get("figures")
     }
 
 
@@ -95,6 +96,7 @@ def shrink(source: Path, target: Path) -> None:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
     if not collect():
         sys.exit("Error: there are no figures: run `make quickstart` or `make reproduce` first")
     for paper, said in read_notes().items():

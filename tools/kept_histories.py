@@ -1,6 +1,6 @@
 """Keeps the histories of runs that take hours, and puts them back into a checkout.
 
-``python tools/kept_histories.py keep PAPER …`` copies histories from results/ into docs/histories/,
+``python tools/kept_histories.py keep PAPER …`` copies histories from results/ into kept/histories/,
 without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
 `make restore` runs, copies back those whose settings are the plan's; Snakemake then runs only what
 is missing. A kept history is a record of its own commit and its own data. Neither is compared with
@@ -25,9 +25,9 @@ from fedcore.repro.plan.plan import load_plan
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
-KEPT = ROOT / "docs" / "histories"
+KEPT = ROOT / "kept" / "histories"
 READ = ("newcomer_accuracy",)  # what tables read of what a run ends with
-BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of docs/histories/
+BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ and of kept/histories/
 
 
 def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
@@ -110,12 +110,14 @@ def _copy(kept: Path, name: str, results: Path) -> None:
 def main() -> None:
     """Keep or restore, as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--kept", type=Path, default=KEPT)
-    parser.add_argument("--configfile", type=Path, default=ROOT / "config" / "config.yaml")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="the folder that keeps them")
+    default = ROOT / "config" / "config.yaml"
+    parser.add_argument("--configfile", type=Path, default=default, help="of the run")
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verbs.add_parser("keep").add_argument("papers", nargs="+")
-    back = verbs.add_parser("restore")
-    back.add_argument("--cores", type=int, default=2)
+    one = verbs.add_parser("keep", help="copy the histories of papers from results/")
+    one.add_argument("papers", nargs="+", metavar="PAPER")
+    back = verbs.add_parser("restore", help="copy those that fit the configuration into results/")
+    back.add_argument("--cores", type=int, default=2, help="to make their data with  [2]")
     chosen = parser.parse_args()
     try:
         if chosen.verb == "keep":

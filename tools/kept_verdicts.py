@@ -1,8 +1,8 @@
-"""Keeps the verdicts of the last runs in docs/verdicts/, and what else their pages say.
+"""Keeps the verdicts of the last runs in the folders of papers, and what else their pages say.
 
-`collect` copies the tables of verdicts from ``results/`` and writes beside them, in ``run.json``,
-data, versions, machine and times. Of earlier runs there stay other papers, and of the same paper
-the items that this run left out: a paper of many hours can be run in parts.
+`collect` copies the tables of verdicts from ``results/`` and writes data, versions, machine and
+times of the runs into ``kept/run.json``. Of earlier runs there stay other papers, and of the same
+paper the items that this run left out: a paper of many hours can be run in parts.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
+NOTES = "kept/run.json"
 Run = dict[str, Any]
 
 
 def collect(
     results: Path,
-    kept: Path,
+    root: Path,
     checked: Mapping[str, Mapping[str, str]],
     codes: Mapping[str, str],
 ) -> None:
@@ -42,8 +43,8 @@ def collect(
 
     Parameters
     ----------
-    results, kept : path
-        Folder of the run, and of what is kept.
+    results, root : path
+        Folder of the run, and of the checkout that keeps.
     checked : mapping of str to mapping of str to str
         Fingerprints of how items are checked, by paper and id. Of papers that are not here nothing
         is kept.
@@ -59,7 +60,7 @@ def collect(
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
     made = {"machine": machine(), "commit": commit(ROOT)}
-    before, earlier_runs = read(kept)
+    before, earlier_runs = read(root)
     run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
     tables_of: dict[str, list[Verdict]] = {}
     for file in files:  # all are read, and a damaged one is refused, before anything is written
@@ -74,15 +75,16 @@ def collect(
             "earlier": runs_of(stayed, last),
             "rules": dict(sorted(checked[paper].items())),
         }
-    kept.mkdir(exist_ok=True)
     for paper, verdicts in tables_of.items():
         lines = tables.text([asdict(verdict) for verdict in verdicts], paper)
-        (kept / f"{paper}.tsv").write_text(lines, encoding="utf-8", newline="\n")
-    for old in kept.glob("*.tsv"):
-        if old.stem not in run:
+        table(root, paper).parent.mkdir(parents=True, exist_ok=True)
+        table(root, paper).write_text(lines, encoding="utf-8", newline="\n")
+    for old in root.glob("papers/*/verdicts.tsv"):
+        if old.parent.name not in run:
             old.unlink()
     text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
-    (kept / "run.json").write_text(text + "\n", encoding="utf-8")
+    (root / NOTES).parent.mkdir(exist_ok=True)
+    (root / NOTES).write_text(text + "\n", encoding="utf-8")
 
 
 def with_earlier(
@@ -187,14 +189,19 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
     }
 
 
-def read_notes(kept: Path) -> Run:
+def table(root: Path, paper: str) -> Path:
+    """Return where a checkout keeps the verdicts on a paper."""
+    return root / "papers" / paper / "verdicts.tsv"
+
+
+def read_notes(root: Path) -> Run:
     """Return what `collect` noted, by paper."""
-    notes = kept / "run.json"
+    notes = root / NOTES
     found: Run = json.loads(notes.read_text(encoding="utf-8")) if notes.is_file() else {}
     return found
 
 
-def read(kept: Path) -> tuple[dict[str, list[Verdict]], Run]:
+def read(root: Path) -> tuple[dict[str, list[Verdict]], Run]:
     """Return the kept verdicts by paper, and what `collect` noted."""
-    run = read_notes(kept)
-    return {paper: verdict_pages.read(kept / f"{paper}.tsv") for paper in run}, run
+    run = read_notes(root)
+    return {paper: verdict_pages.read(table(root, paper)) for paper in run}, run

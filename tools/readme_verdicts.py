@@ -1,6 +1,6 @@
 """What README and docs/privacy.md say of the kept verdicts, between two comments.
 
-``findings.yaml`` says which items README tells of; what was measured of them is never typed.
+``papers/findings.yaml`` says which items README tells of; what was measured of them is never typed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from fedcore.repro.verdicts.verdicts import VERDICTS, Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
-FINDINGS = ROOT / "docs" / "findings.yaml"
-START = "<!-- `make verdicts` writes what follows, to the next comment -->"
-END = "<!-- end of what `make verdicts` writes -->"
-NONE = "No verdicts are kept: run `make reproduce`, then `make verdicts`.\n"
+FINDINGS = ROOT / "papers" / "findings.yaml"
+START = "<!-- `python tools/verdicts.py` writes what follows, to the next comment -->"
+END = "<!-- end of what `python tools/verdicts.py` writes -->"
+NONE = "No verdicts are kept: run `make reproduce`, then `python tools/verdicts.py`.\n"
 
 
-def inserted(kept: Path) -> dict[str, str]:
+def inserted(root: Path) -> dict[str, str]:
     """Return the whole text of the pages that people write, with their written parts made anew."""
-    parts = {"README.md": section(kept, FINDINGS), "docs/privacy.md": audits(kept)}
+    parts = {"README.md": section(root, FINDINGS), "docs/privacy.md": audits(root)}
     return {
         page: between_comments((ROOT / page).read_text(encoding="utf-8"), part, page)
         for page, part in parts.items()
@@ -47,20 +47,20 @@ def between_comments(text: str, between: str, page: str, start: str = START, end
     return f"{head}{start}\n\n{between}\n{end}{rest.split(end)[1]}"
 
 
-def section(kept: Path, findings: Path) -> str:
+def section(root: Path, findings: Path) -> str:
     """Return what README says between `START` and `END`.
 
     Parameters
     ----------
-    kept, findings : path
-        Folder of the kept verdicts, and file of what README tells of them.
+    root, findings : path
+        Folder of the checkout, and file of what README tells of its verdicts.
     """
-    verdicts, run = read(kept)
+    verdicts, run = read(root)
     found = [verdict for items in verdicts.values() for verdict in items]
     if not found:
         return f"{NONE}\n{table_of_inventory(inventory())}"
     labels = {
-        paper: f"[`{paper}`](docs/verdicts/{paper}.md): {run[paper]['citation']}"
+        paper: f"[`{paper}`](papers/{paper}/README.md): {run[paper]['citation']}"
         for paper in verdicts
     }
     parts = [with_labels(tables.markdown(verdict_pages.counts(found)), labels), meanings(found)]
@@ -119,9 +119,9 @@ def stale(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -
     ]
 
 
-def audits(kept: Path) -> str:
+def audits(root: Path) -> str:
     """Return what docs/privacy.md says between `START` and `END`: the audits of the last runs."""
-    verdicts, run = read(kept)
+    verdicts, run = read(root)
     rows: list[tables.Row] = [
         {"audit": v.quantity, "bound": v.measured, "with less noise": v.counterfactual,
          "outcome": v.verdict, "run of": run_that_judged(v.id, run[v.paper])["date"]}

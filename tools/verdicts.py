@@ -1,11 +1,12 @@
-"""Writes the verdicts' pages from the last runs; `make verdicts` runs it.
+"""Keeps the verdicts of the last runs in the folders of papers, and writes the pages on them.
 
-`kept_verdicts` keeps the run's verdicts in docs/verdicts/. All pages are functions of these kept
-files, and so is what `readme_verdicts` writes into README and docs/privacy.md; a test remakes them.
+`kept_verdicts` copies the verdicts. All pages are functions of what it keeps, and so is what
+`readme_verdicts` writes into README and docs/privacy.md; a test remakes them.
 """
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import sys
@@ -28,28 +29,29 @@ from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
-KEPT = ROOT / "docs" / "verdicts"
 WRITTEN = (
-    "`make verdicts` writes this page from the last run and, where that left something out, from\n"
-    "earlier ones; a test fails when it is stale."
+    "`python tools/verdicts.py` writes this page from the last run and, where that left something\n"
+    "out, from earlier ones; a test fails when it is stale."
 )
 OTHER_CODE = (
     "The commit is that of tables and verdicts. Cells *by other code* were made before, and their\n"
     "histories put back (`make restore`); each names the commit that keeps it.\n"
     "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
 )
+INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
     "Seconds of all timed cells of an experiment together, and the largest memory of one; what "
-    "*by\nother code* and *untimed* mean stands [below the runs](../verdicts.md#the-runs).\n"
+    f"*by\nother code* and *untimed* mean stands [below the runs]({INDEX}#the-runs).\n"
 )
 
 
-def pages(kept: Path) -> dict[str, str]:
-    """Return the text of every page, by its name below docs/."""
-    verdicts, run = read(kept)
-    found = {"verdicts.md": index(verdicts, run)}
+def pages(root: Path) -> dict[str, str]:
+    """Return the text of every page, by its path; the site includes those of the papers."""
+    verdicts, run = read(root)
+    found = {"docs/verdicts.md": index(verdicts, run)}
     for paper, items in verdicts.items():
-        found[f"verdicts/{paper}.md"] = page(paper, items, run)
+        found[f"papers/{paper}/README.md"] = page(paper, items, run)
+        found[f"docs/verdicts/{paper}.md"] = f"```{{include}} ../../papers/{paper}/README.md\n```\n"
     return found
 
 
@@ -59,7 +61,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
     parts = ["# Verdicts\n", f"{WRITTEN}\n"]
     if not found:
         return "\n".join([*parts, NONE])
-    linked = {paper: f"[{paper}](verdicts/{paper}.md)" for paper in verdicts}
+    linked = {paper: f"[{paper}](../papers/{paper}/README.md)" for paper in verdicts}
     parts += [with_labels(tables.markdown(verdict_pages.counts(found)), linked), meanings(found)]
     checks = Counter(v.verdict for v in verdict_pages.checks(found))
     if checks:
@@ -68,7 +70,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
     parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]
     parts.append(
         "`fedcore verdicts --show ID` prints everything about one item, such as what turns its\n"
-        "outcome; `fedcore verdicts --strict docs/verdicts` compares a new run with these tables.\n"
+        "outcome; `fedcore verdicts --strict` compares a new run with these tables.\n"
     )
     return "\n".join(parts)
 
@@ -81,7 +83,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
     left_out = [v for v in printed if v.verdict in ("not run", "not comparable")]
     parts = [
         f"# `{paper}`: {notes['title']}\n",
-        f"{notes['citation']}. [All papers](../verdicts.md), [table]({paper}.tsv).\n{WRITTEN}\n",
+        f"{notes['citation']}. [All papers]({INDEX}), [table](verdicts.tsv).\n{WRITTEN}\n",
         f"Run of {notes['date']}, commit {notes['commit']}.\n",
         "## What was checked\n",
         tables.markdown(kinds) if kinds else "The paper's items are not listed yet.\n",
@@ -203,19 +205,23 @@ def codes() -> dict[str, str]:
 
 
 def main() -> None:
-    """Collect from results/ and write all pages."""
-    rules = {name: checked(paper) for name, paper in every_paper().items()}
-    collect(ROOT / "results", KEPT, rules, codes())
-    made = pages(KEPT)
-    for old in KEPT.glob("*.md"):
+    """Collect from results/, unless told not to, and write all pages."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    only = "write the pages anew from what is kept, and leave results/ alone"
+    parser.add_argument("--pages-only", action="store_true", help=only)
+    if not parser.parse_args().pages_only:
+        rules = {name: checked(paper) for name, paper in every_paper().items()}
+        collect(ROOT / "results", ROOT, rules, codes())
+    for old in ROOT.glob("docs/verdicts/*.md"):
         old.unlink()
-    for page, text in ({f"docs/{name}": made[name] for name in made} | inserted(KEPT)).items():
+    for page, text in (pages(ROOT) | inserted(ROOT)).items():
+        (ROOT / page).parent.mkdir(exist_ok=True)
         (ROOT / page).write_text(text, encoding="utf-8", newline="\n")
-    print(tables.markdown(runs(read_notes(KEPT))), end="")
-    verdicts, _ = read(KEPT)
+    print(tables.markdown(runs(read_notes(ROOT))), end="")
+    verdicts, _ = read(ROOT)
     kept = [verdict for items in verdicts.values() for verdict in items]
     for line in stale(kept, read_yaml(FINDINGS)):
-        print(f"docs/findings.yaml, {line}: write it anew", file=sys.stderr)
+        print(f"papers/findings.yaml, {line}: write it anew", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ extensions = [
     "expand",
 ]
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["site", "histories", "arena/*", "three_hospitals"]
+exclude_patterns = ["site"]
 suppress_warnings: list[str] = []
 
 # In docstrings, `name` is code, and a link where it names something that the site documents.

@@ -21,7 +21,7 @@ KEPT = "docs/gallery"
 NONE = (
     "This site was built beside no results: `make reproduce` or `make quickstart` makes them, and "
     "`make docs` then shows their figures here. Until then, these are the small pictures that "
-    "`make gallery` last kept of such runs."
+    "`python tools/kept_figures.py` last kept of such runs."
 )
 OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
     "factorization-fig3.png": (

@@ -14,8 +14,9 @@ from fedcore.repro.site import commands
 from fedcore.repro.tables.budgets import PLAIN
 from fedcore.repro.tables.rows import Rows, chosen, groups
 
-KEPT = Path(__file__).parents[1] / "arena"
-CONFIG = Path(__file__).parents[2] / "papers/arena/experiments.yaml"
+ARENA = Path(__file__).parents[2] / "papers" / "arena"
+KEPT = ARENA / "kept"
+CONFIG = ARENA / "experiments.yaml"
 PLACES = 2  # methods that are named for a budget
 
 

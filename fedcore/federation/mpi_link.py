@@ -45,7 +45,7 @@ def connect() -> Link:
     except (ImportError, RuntimeError) as error:  # the second without an MPI to load
         raise InputError(
             f"the engine mpi needs mpi4py and an MPI ({error}): pip install mpi4py mpich, or "
-            "make mpi in fedcore's checkout"
+            "make env EXTRAS=mpi in fedcore's checkout"
         ) from error
     started = max((int(os.getenv(name) or 1) for name in SIZES), default=1)
     if started > 1 and MPI.COMM_WORLD.Get_size() == 1:

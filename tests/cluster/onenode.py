@@ -7,6 +7,7 @@ environment of a job's second half. With accounting, MariaDB and slurmdbd run th
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import secrets
@@ -234,8 +235,12 @@ def _alive(pid: Path) -> bool:
         return False
 
 
-if __name__ == "__main__":  # make test-cluster
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--accounting", action="store_true", help="install MariaDB and slurmdbd, too"
+    )
     try:
-        install(accounting="--accounting" in sys.argv)
+        install(accounting=parser.parse_args().accounting)
     except CannotError as error:
         sys.exit(f"Error: {error}.")

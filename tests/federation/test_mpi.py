@@ -374,7 +374,7 @@ def test_an_error_keeps_its_class_and_words(error):
 
 def test_without_mpi4py_or_with_a_launcher_of_another_mpi(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
-    refused(mpi_link.connect, InputError, "mpi4py", "make mpi")
+    refused(mpi_link.connect, InputError, "mpi4py", "make env EXTRAS=mpi")
     world = SimpleNamespace(Get_size=lambda: 1, Get_rank=lambda: 0)
     fake = SimpleNamespace(COMM_WORLD=world, Get_library_version=lambda: "MPICH 5\nmore")
     monkeypatch.setitem(sys.modules, "mpi4py", SimpleNamespace(MPI=fake))

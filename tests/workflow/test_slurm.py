@@ -1,4 +1,4 @@
-"""The workflow on a real SLURM of one node, which `make test-cluster` sets up: see onenode.py."""
+"""The workflow on a real SLURM of one node, which tests/cluster/onenode.py sets up."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from fedcore.history import History
 pytestmark = [
     pytest.mark.skipif(
         "FEDCORE_TEST_CLUSTER" not in os.environ,
-        reason="needs the daemons of SLURM, as root: `make test-cluster` sets them up",
+        reason="needs the daemons of SLURM, as root: tests/cluster/onenode.py installs them",
     ),
     pytest.mark.slow,
 ]

@@ -18,7 +18,7 @@ from fedcore.errors import DataError, InputError
 if TYPE_CHECKING:
     from fedcore.repro.verdicts.verdicts import Verdict
 
-KEPT = "docs/verdicts"  # of a checkout
+KEPT = "papers"  # of a checkout: each folder has a table
 
 
 @click.command()
@@ -48,14 +48,14 @@ def verdicts(
     """Print what came out of each item that a paper prints, from the results in FOLDER.
 
     FOLDER is by default results (from make reproduce), or else results/quick (from make
-    quickstart). A checkout keeps the verdicts of earlier runs in docs/verdicts.
+    quickstart). A checkout keeps the verdicts of earlier runs in the folders of papers.
 
     \b
     Examples:
       fedcore verdicts --paper faps --verdict deviates
       fedcore verdicts --show faps/table4-ssi-iterations
       fedcore verdicts --verdict deviates --json
-      fedcore verdicts docs/verdicts --paper fedpower
+      fedcore verdicts papers --paper fedpower
       fedcore verdicts --strict
     """
     from fedcore.errors import require_known

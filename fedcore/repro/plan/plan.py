@@ -543,8 +543,9 @@ def _without_package(plan: Plan) -> dict[str, str]:
                 plan.unavailable | found
             ).keys()
             if missing and names:
-                own = ", or make deep in fedcore's checkout" if missing[0] == "torch" else ""
-                get = f"pip install {missing[0]}{own}"
+                get = f"pip install {missing[0]}"
+                if missing[0] == "torch":
+                    get += ", or make env EXTRAS=deep in fedcore's checkout"
                 reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
                 found |= dict.fromkeys(sorted(names), reason)
     return found

@@ -49,6 +49,12 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("[!.]*.tsv"))
 
 
+def kept_in(folder: Path) -> list[Path]:
+    """Return the tables that a checkout keeps, one beside the claims of each paper."""
+    claims = sorted(folder.glob("*/claims.yaml"))
+    return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
+
+
 def found(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
     """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
     return [
@@ -144,8 +150,9 @@ def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read a table of verdicts, or all tables of a folder."""
-    files = files_in(Path(path)) if Path(path).is_dir() else [Path(path)]
+    """Read a table of verdicts, all tables of a folder, or those in the folders of papers."""
+    where = Path(path)
+    files = files_in(where) or kept_in(where) if where.is_dir() else [where]
     if not any(file.is_file() for file in files):
         raise DataError(_none_in(path))
     return [verdict for file in files for verdict in read(file)]

@@ -46,5 +46,5 @@ def test_cells_without_a_time_do_not_make_the_others_faster(tmp_path):
 
 
 def test_the_kept_notes_of_this_repository_are_read():
-    notes = Path(__file__).parents[3] / "docs/verdicts/run.json"
+    notes = Path(__file__).parents[3] / "kept/run.json"
     assert {"factorization/fig1", "faps/table4"} <= kept(notes).keys()

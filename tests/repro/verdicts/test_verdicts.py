@@ -448,10 +448,10 @@ def test_every_published_number_shifted_by_half_turns_its_verdict(judge, test, v
         assert verdict(other) in ("deviates", "undecided")
 
 
-KEPT = sorted((Path(__file__).parents[3] / "docs" / "verdicts").glob("*.tsv"))
+KEPT = verdict_pages.kept_in(Path(__file__).parents[3] / "papers")
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
 def test_every_counterfactual_of_the_last_full_run_turned_its_line(path):
     kept = verdict_pages.read(path)
     assert [v.id for v in kept if v.turned is False] == []

@@ -1,0 +1,54 @@
+"""Writes requirements.lock, and the locks of the extras mpi and slurm, by uv.
+
+What is locked stays at its version while it fits pyproject.toml, unless it is to be upgraded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+UV = ["uv", "pip", "compile", "--universal", "--python-version=3.11", "--generate-hashes"]
+UV += ["--no-header", "--quiet"]
+BASE = ("workflow", "dev", "docs")  # the extras of requirements.lock
+ADDED = {  # what other extras add to it; their dependencies are in it
+    "mpi": ["mpi4py", "mpich"],
+    "slurm": ["snakemake-executor-plugin-slurm", "snakemake-executor-plugin-slurm-jobstep"],
+}
+
+
+def lock(name: str, says: str, *options: str, packages: list[str] | None = None) -> None:
+    """Let uv write a lock, of pyproject.toml or of some packages alone, and say what it is."""
+    given = {"input": "\n".join(packages)} if packages else {"stdin": subprocess.DEVNULL}
+    source = "-" if packages else "pyproject.toml"
+    command = [*UV, source, *options, f"--output-file={name}"]
+    subprocess.run(command, cwd=ROOT, text=True, check=True, **given)
+    text = (ROOT / name).read_text(encoding="utf-8")
+    head = f"# {says}. Written by `python tools/lock.py`; not to be edited.\n"
+    (ROOT / name).write_text(head + text, encoding="utf-8", newline="\n")
+
+
+def main() -> None:
+    """Write every lock."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--upgrade", action="store_true", help="take the newest versions")
+    newest = ["--upgrade"] * parser.parse_args().upgrade
+    extras = [f"--extra={extra}" for extra in BASE]
+    says = f"fedcore-repro[{','.join(BASE)}] for Python 3.11 and later"
+    lock("requirements.lock", says, *extras, "--fork-strategy=fewest", *newest)
+    for extra, packages in ADDED.items():
+        says = f"What fedcore-repro[{extra}] adds to requirements.lock"
+        options = ["--no-deps", "--no-annotate", *newest]
+        lock(f"requirements-{extra}.lock", says, *options, packages=packages)
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except FileNotFoundError:
+        sys.exit("Error: this needs uv (pipx install uv)")
+    except subprocess.CalledProcessError as error:
+        sys.exit(error.returncode)
