@@ -50,7 +50,8 @@ def pages() -> list[Path]:
     top = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")]
     folders = ("config", "data", "benchmarks", "examples/plugin")
     others = [ROOT / name / "README.md" for name in folders]
-    return [*top, *others, *sorted((ROOT / "docs").rglob("*.md"))]
+    papers = sorted(ROOT.glob("papers/*/README.md"))
+    return [*top, *others, *papers, *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def blocks(page: Path) -> list[Block]:
