@@ -287,7 +287,6 @@ def test_not_run_says_what_is_missing(judge, tmp_path):
     for table, claim, name in (
         (rows(6), typo, "'rounds'"),
         (rows(6, method="other"), item(), "method = wk"),
-        ([], item(because="the start lies below the threshold"), "the start lies below"),
         (rows(6, method="other"), absent, "a start takes hours"),
     ):
         (found,) = judge(table, claim)
