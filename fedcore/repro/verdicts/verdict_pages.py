@@ -17,6 +17,7 @@ from fedcore.repro.verdicts.verdicts import CHECKS, SOFTWARE, VERDICTS, Reading,
 from fedcore.words import counted
 
 AS_PRINTED = "as printed"
+NO_NAMES: Mapping[Departure, str] = {}
 # From the worst to the best; `worse` compares by it.
 RANK = (
     "fails", "not run", "not comparable", "surrogate data",
@@ -35,11 +36,10 @@ def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
 
 
 def _json(readings: Iterable[Reading]) -> str:
-    said = [
-        asdict(one, dict_factory=lambda pairs: {key: value for key, value in pairs if value})
-        for one in readings
-    ]
-    return json.dumps(said, ensure_ascii=False)
+    def said(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: value for key, value in pairs if value}
+
+    return json.dumps([asdict(one, dict_factory=said) for one in readings], ensure_ascii=False)
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
@@ -235,16 +235,14 @@ def protocol(verdict: Verdict) -> str:
     return _worded(verdict.departures) if verdict.readings else ""
 
 
-def reasons(verdict: Verdict, named: Mapping[Departure, str] | None = None) -> list[str]:
+def reasons(verdict: Verdict, named: Mapping[Departure, str] = NO_NAMES) -> list[str]:
     """Return in words why a verdict is what it is, and each other reading with its result.
 
     Departures in `named` have its words.
     """
-    if not verdict.readings:
-        return list(filter(None, [verdict.because]))
-    first, *others = verdict.readings
+    first, *others = verdict.readings or (Reading(),)
     said = [first.lack, verdict.because, first.obstacle]
-    return [*filter(None, said), *(_tried(one, first, named or {}) for one in others)]
+    return [*filter(None, said), *(_tried(one, first, named) for one in others)]
 
 
 def _tried(reading: Reading, decided: Reading, named: Mapping[Departure, str]) -> str:
@@ -252,11 +250,8 @@ def _tried(reading: Reading, decided: Reading, named: Mapping[Departure, str]) -
 
     Of one that departs in all that `decided` does, and in more, only the latter is said.
     """
-    result = (
-        f"not run, {reading.obstacle}"
-        if reading.obstacle
-        else f"{reading.measured}, {reading.state}"
-    )
+    outcome = f"{reading.measured}, {reading.state}"
+    result = f"not run, {reading.obstacle}" if reading.obstacle else outcome
     lack = f" ({reading.lack})" if reading.lack else ""
     how = _worded(reading.departures, named)
     if decided.departures and {*decided.departures} < {*reading.departures}:
@@ -265,10 +260,9 @@ def _tried(reading: Reading, decided: Reading, named: Mapping[Departure, str]) -
     return f"{how}: {result}{lack}"
 
 
-def _worded(departures: Iterable[Departure], named: Mapping[Departure, str] | None = None) -> str:
+def _worded(departures: Iterable[Departure], named: Mapping[Departure, str] = NO_NAMES) -> str:
     """Return departures in words, each with its ground."""
-    short = named or {}
-    return "; ".join(short.get(one) or _departed(one) for one in departures) or AS_PRINTED
+    return "; ".join(named.get(one) or _departed(one) for one in departures) or AS_PRINTED
 
 
 def _departed(departure: Departure) -> str:
