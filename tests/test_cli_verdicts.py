@@ -13,8 +13,8 @@ from fedcore.repro.verdicts import verdict_pages, verdicts
 def made(paper="faps", verdict="reproduced", name="table1", **more):
     plain = dict(
         section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
-        protocol="as printed", accepted="200 to 220", measured="210", place="1 of 5 below",
-        low=200.0, high=float("inf"), count=5, missing=0, reason="because",
+        accepted="200 to 220", measured="210", place="1 of 5 below",
+        low=200.0, high=float("inf"), count=5, missing=0, because="because", readings=(),
         counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
     )  # fmt: skip
     return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))

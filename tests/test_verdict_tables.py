@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +14,8 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.verdicts import verdict_pages, verdicts
+from fedcore.repro.verdicts.measurements import Departure
+from fedcore.repro.verdicts.verdicts import Reading
 
 ROOT = Path(__file__).parents[1]
 MF = "papers/mf/verdicts.tsv"
@@ -55,40 +56,26 @@ def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate
         assert unturned([replace(one, **fault)]) == [one.id]
 
 
-def powerless(found):
-    """Return ids of items that agree, and would agree with a counterfactual, too."""
-    agree = {"reproduced", "holds with a departure", "contradicts itself"}
-    return [
-        v.id for v in found if v.verdict in agree and re.search(": holds(;|$)", v.counterfactual)
-    ]
-
-
-def test_no_verdict_that_is_kept_would_hold_with_a_shifted_number(certificate):
-    kept, _ = certificate.read(ROOT)
-    found = [verdict for items in kept.values() for verdict in items]
-    assert powerless(found) == []
-    one = next(v for v in found if v.verdict == "reproduced")
-    both = "506 printed: fails; 168 printed: holds"
-    assert powerless([replace(one, counterfactual=both)]) == [one.id]
+AS_CODE = (Reading((Departure("code", "as the code", "authors' code"),)),)
 
 
 def made(name, verdict, **more):
     plain = dict(
         paper="mf", section="claims", source="Table 1", kind="cell", quantity=f"rounds of {name}",
-        printed="6", protocol="as printed", accepted="5 to 7", measured="6", place="1 of 3 below",
-        low=5.0, high=7.0, count=3, missing=0, reason="", counterfactual="9 printed: fails",
+        printed="6", accepted="5 to 7", measured="6", place="1 of 3 below", low=5.0, high=7.0,
+        count=3, missing=0, because="", readings=(Reading(),), counterfactual="9 printed: fails",
         turned=True,
     )  # fmt: skip
     return verdicts.Verdict(id=name, verdict=verdict, **(plain | more))
 
 
-GONE = {"protocol": "", "measured": "", "count": 0, "turned": None, "counterfactual": ""}
+GONE = {"readings": (), "measured": "", "count": 0, "turned": None, "counterfactual": ""}
 FOUND = [
     made("a", "reproduced"),
-    made("b", "deviates", kind="claim", source="Section 2", protocol="as the code (authors' code)"),
-    made("c", "not run", reason="no data: CelebA", **GONE),
-    made("d", "not run", reason="no data: CelebA", **GONE),
-    made("e", "not comparable", reason="not comparable: three sets for four", **GONE),
+    made("b", "deviates", kind="claim", source="Section 2", readings=AS_CODE),
+    made("c", "not run", because="no data: CelebA", **GONE),
+    made("d", "not run", because="no data: CelebA", **GONE),
+    made("e", "not comparable", because="three sets for four", **GONE),
     made("f", "passes", section="software", kind="check", source="audit"),
 ]
 
@@ -170,7 +157,9 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
     """With the runs that judged them, and only while they have a check."""
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     first = [made(name, "reproduced") for name in "abc"]
-    gone = [replace(v, verdict="not run", reason="left out", measured="") for v in first]
+    gone = [
+        replace(v, verdict="not run", because="left out", readings=(), measured="") for v in first
+    ]
     verdict_pages.write(first, file)
     certificate.collect(results, kept, PAPERS, CODES)
     verdict_pages.write([gone[0], gone[1], replace(first[2], measured="7")], file)
@@ -195,12 +184,13 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, t
 def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     item = replace(made("a", "not run"), measured="")
-    one, other = (f"no row in t.tsv; another way: {x}" for x in ("70", "71"))
-    for reason, stays in [(one, one), ("no row in t.tsv", one), (other, other), ("gone", "gone")]:
-        verdict_pages.write([replace(item, reason=reason)], file)
+    gone, no_table = Reading(obstacle="no row"), Reading(obstacle="no table")
+    one, other = ((gone, Reading(state="fails", measured=x)) for x in ("70", "71"))
+    for now, stays in [(one, one), ((gone,), one), (other, other), ((no_table,), (no_table,))]:
+        verdict_pages.write([replace(item, readings=now)], file)
         certificate.collect(results, kept, PAPERS, CODES)
         (found,) = verdict_pages.read(kept / MF)
-        assert found.reason == stays
+        assert found.readings == stays
 
 
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
@@ -227,7 +217,7 @@ def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
     now = [
         made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)
     ]
-    now[2] = replace(now[2], protocol="as the code (authors' code)")
+    now[2] = replace(now[2], readings=AS_CODE)
     verdict_pages.write(now, file)
     certificate.collect(results, kept, PAPERS, CODES)
     found = verdict_pages.read(kept / MF)
@@ -246,8 +236,7 @@ def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
     kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     verdict_pages.write([made(name, "reproduced") for name in "ab"], file)
     certificate.collect(results, kept, PAPERS, CODES)
-    reasons = {"a": "its counterfactual could not be run: one draw: no row", "b": "a toss"}
-    now = [made(name, "undecided", reason=reason) for name, reason in reasons.items()]
+    now = [made(name, "undecided", readings=(Reading(no_rival=name == "a"),)) for name in "ab"]
     verdict_pages.write(now, file)
     certificate.collect(results, kept, PAPERS, CODES)
     found = verdict_pages.read(kept / MF)

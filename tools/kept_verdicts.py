@@ -11,7 +11,6 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from fedcore.reports import tables
 from fedcore.repro.plan.job_times import measured
 from fedcore.repro.site.machine import machine
 from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.measurements import NO_RIVAL
 from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
@@ -76,7 +74,7 @@ def collect(
             "rules": dict(sorted(checked[paper].items())),
         }
     for paper, verdicts in tables_of.items():
-        lines = tables.text([asdict(verdict) for verdict in verdicts], paper)
+        lines = tables.text(verdict_pages.rows(verdicts), paper)
         table(root, paper).parent.mkdir(parents=True, exist_ok=True)
         table(root, paper).write_text(lines, encoding="utf-8", newline="\n")
     for old in root.glob("papers/*/verdicts.tsv"):
@@ -108,10 +106,12 @@ def with_earlier(
     def chosen(v: Verdict) -> Verdict:
         earlier = judged.get((v.id, v.printed), v)
         if earlier.verdict == "not run":
-            less = v.verdict == "not run" and earlier.reason.startswith(v.reason)
+            same = (v.verdict, v.because) == (earlier.verdict, earlier.because)
+            less = same and earlier.readings[: len(v.readings)] == v.readings
             return earlier if less else v
-        lacks = v.verdict == "not run" or (v.verdict == "undecided" and NO_RIVAL in v.reason)
-        fewer = v.protocol == earlier.protocol and v.count < earlier.count
+        no_rival = v.verdict == "undecided" and any(reading.no_rival for reading in v.readings)
+        lacks = v.verdict == "not run" or no_rival
+        fewer = v.departures == earlier.departures and v.count < earlier.count
         return earlier if lacks or fewer else v
 
     found = [chosen(v) for v in verdicts]

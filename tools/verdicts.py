@@ -163,7 +163,7 @@ def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
 
 def tallied(left_out: list[Verdict]) -> str:
     """Return a table of why items were left out, with the number of each."""
-    found = Counter((v.verdict, v.reason.removeprefix(f"{v.verdict}: ")) for v in left_out)
+    found = Counter((v.verdict, "; ".join(verdict_pages.reasons(v))) for v in left_out)
     rows: list[tables.Row] = [
         {"verdict": verdict, "why": why, "items": count}
         for (verdict, why), count in found.most_common()

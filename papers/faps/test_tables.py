@@ -244,7 +244,7 @@ def test_the_item_on_messages_selects_rows_of_both_pairs(folder, tmp_path):
     item = next(i for i in CLAIMS["claims"] if i["id"] == "messages-of-one-size")
     given = CLAIMS | {"claims": [item], "software": []}
     (found,) = verdicts.judge("faps", given, tmp_path / "tables", not_run={}, surrogate=False)
-    assert (found.verdict, found.count) == ("reproduced", 2), found.reason
+    assert (found.verdict, found.count) == ("reproduced", 2), found.readings
 
 
 def test_averages_are_over_all_points_of_one_start(folder):

@@ -68,7 +68,7 @@ def test_what_papers_and_people_write_is_shown_and_not_obeyed(done, tmp_path):
     results = done.root / "results/tiny"
     table = results / "verdicts/tiny.tsv"
     found = verdict_pages.read(table)
-    changed = [verdict.__class__(**{**vars(verdict), "reason": CLAIM}) for verdict in found]
+    changed = [verdict.__class__(**{**vars(verdict), "because": CLAIM}) for verdict in found]
     verdict_pages.write(changed, table)
     made = build.write(
         results, tmp_path / "site", root=done.root, command="c", surrogates=True

@@ -21,7 +21,7 @@ from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
 from fedcore.repro.site import curves, model, notebooks
 from fedcore.repro.site.machine import machine
-from fedcore.repro.verdicts.verdict_pages import tally
+from fedcore.repro.verdicts.verdict_pages import protocol, reasons, tally
 from fedcore.repro.verdicts.verdicts import VERDICTS
 
 ASSETS = Path(__file__).parent / "assets"
@@ -39,7 +39,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
-        "readings": model.readings, "tally": tally, "with_code": notebooks.with_code,
+        "protocol": protocol, "reasons": reasons, "tally": tally, "with_code": notebooks.with_code,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made

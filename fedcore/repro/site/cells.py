@@ -48,10 +48,13 @@ class Tables:
 
     def judging(self, verdict: Verdict, item: Mapping[str, Any]) -> Judged | None:
         """Return the cells that a verdict on an item rests on; None if there are none."""
-        selects = [reading.get("select") for reading in (item, *item["readings"])]
-        found = (s for s in selects if s and measurements.place(s) == verdict.where)
-        if (select := next(found, None)) is None:
+        if not verdict.readings:
             return None
+        names = {departure.name for departure in verdict.departures}
+        ways = (one for one in (item, *item["readings"]) if set(one["departures"]) == names)
+        if (way := next(ways, None)) is None:  # the claims file is another
+            return None
+        select = way.get("select", item["select"])
         rows = measurements.matching(self._rows_of(select["table"]), select["where"])
         if not rows:
             return None

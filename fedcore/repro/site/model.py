@@ -268,13 +268,6 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def readings(reason: str) -> list[str]:
-    """Return the parts of a verdict's reason: each reading that was tried, with its outcome."""
-    ends = r"(?:, (?:fails|holds|undecided(?: \([^()]*\))?)|[:;] no (?:such )?row in [^;]*)"
-    parts = re.findall(rf".*?{ends}(?=; |$)|.+$", reason)
-    return [part.removeprefix("; ") for part in parts]
-
-
 def papers(results: Path, root: Path) -> list[Paper]:
     """Return all papers that have verdicts in a folder of results, then studies that have none."""
     names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]

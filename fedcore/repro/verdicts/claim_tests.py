@@ -51,6 +51,10 @@ class Outcome:
         Where the printed value lies among the measured ones, or the share of the repeats.
     lack : str
         Why the repeats cannot decide, and how many more would; empty otherwise.
+    ends : bool
+        Whether `measured` names the smallest and the largest value.
+    no_rival : bool
+        Whether it is undecided because its counterfactual was not run.
     """
 
     state: str
@@ -58,6 +62,8 @@ class Outcome:
     accepted: str
     place: str
     lack: str = ""
+    ends: bool = False
+    no_rival: bool = False
 
 
 def outcome_of(
@@ -179,7 +185,8 @@ def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: floa
     mean = float(known.mean())
     if not spread:
         near = not gone and bool((abs(known - x) <= margin).all())
-        return Outcome(HOLDS if near else FAILS, _range(values), accepted, "computed")
+        state = HOLDS if near else FAILS
+        return _ranged(Outcome(state, "", accepted, "computed"), values)
     if n == 1:
         lack = "one run has no spread; about 4 more would decide"
         return Outcome(UNDECIDED, tables.show(mean), accepted, "", lack)
@@ -210,7 +217,7 @@ def _equals(printed: str | float, values: Numbers, spread: bool, failing: float)
     x, half = float(printed), _half_digit(printed)
     right = [None if v is None else float(abs(v - x) <= half * SLACK) for v in values]
     share = f"{right.count(1.0)} of {len(right)} equal"
-    outcome = Outcome(HOLDS, _range(values), f"{printed} in every run", share)
+    outcome = _ranged(Outcome(HOLDS, "", f"{printed} in every run", share), values)
     if 0.0 in right:  # so is NaN
         return replace(outcome, state=FAILS)
     return outcome if all(right) else replace(outcome, state=UNDECIDED, lack=_without(values))
@@ -225,7 +232,7 @@ def _limit(sign: float) -> Callable[[Mapping[str, Any], Numbers, bool, float], O
         word = "at most" if sign > 0 else "at least"
         runs = "every run" if of == "every" else "most runs"
         accepted = f"{word} {tables.show(limit)} in {runs}"
-        return replace(flags, measured=_range(values), accepted=accepted)
+        return _ranged(replace(flags, accepted=accepted), values)
 
     return limited
 
@@ -236,7 +243,7 @@ def _between(given: Sequence[float], values: Numbers, spread: bool, failing: flo
     within = [None if v is None else float(low <= v <= high) for v in values]
     flags = _flags("every", within, spread, failing)
     accepted = f"between {tables.show(float(low))} and {tables.show(float(high))} in every run"
-    return replace(flags, measured=_range(values), accepted=accepted)
+    return _ranged(replace(flags, accepted=accepted), values)
 
 
 def _flags(of: str, values: Numbers, spread: bool, failing: float) -> Outcome:
@@ -308,13 +315,15 @@ def _more(repeats: int | None) -> str:
     return f"about {repeats} more would decide"
 
 
-def _range(values: Numbers) -> str:
-    """Return the median, and the ends if they differ."""
+def _ranged(outcome: Outcome, values: Numbers) -> Outcome:
+    """Return an outcome of which the median is measured, with the ends if they differ."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
-        return "–"
+        return replace(outcome, measured="–")
     middle, low, high = (tables.show(float(f(known))) for f in (np.median, min, max))
-    return middle if low == high else f"{middle} [{low}, {high}]"
+    if low == high:
+        return replace(outcome, measured=middle)
+    return replace(outcome, measured=f"{middle} [{low}, {high}]", ends=True)
 
 
 def _half_digit(printed: str | float) -> float:

@@ -18,15 +18,37 @@ from fedcore.repro.tables.rows import groups
 from fedcore.repro.verdicts import claim_tests, counterfactuals
 from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED, Numbers, Outcome
 
-NOTHING = Outcome(UNDECIDED, "", "", "")
-NO_RIVAL = "its counterfactual could not be run"
+NOTHING = Outcome("", "", "", "")
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One way in which an item was run: its departures and what came out."""
+class Departure:
+    """How a reading differs from what is printed.
 
-    departures: tuple[str, ...]
+    Attributes
+    ----------
+    name : str
+        As in the claims file.
+    what, ground : str
+        What was done, and why; grounds are those of ``claims.schema.yaml``.
+    tried : int
+        Of a fitted one, how many readings were tried.
+    searched : str
+        Of a fitted one, on what they were tried.
+    """
+
+    name: str
+    what: str
+    ground: str
+    tried: int = 0
+    searched: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What came out of one reading of an item."""
+
+    departures: tuple[Departure, ...]
     where: str = ""  # the column and the rows that hold its values, in words
     obstacle: str = ""  # why nothing was measured
     outcome: Outcome = NOTHING
@@ -50,13 +72,15 @@ class Measurements:
         self._folder, self._surrogate = folder, surrogate
         self._tables: dict[str, list[tables.Row]] = {}
 
-    def measure(self, item: Mapping[str, Any], departures: tuple[str, ...], what: str) -> Reading:
+    def measure(
+        self, item: Mapping[str, Any], departures: tuple[Departure, ...], what: str
+    ) -> Measurement:
         """Make the test of an item, and its counterfactual, on the rows that it selects."""
         select = item["select"]
         try:
             rows = self._rows(select, what)
         except _Obstacle as obstacle:
-            return Reading(departures, place(select), str(obstacle))
+            return Measurement(departures, place(select), str(obstacle))
         path = self._folder / f"{select['table']}.tsv"
         surrogate = any(self._is_surrogate(row, path) for row in rows)
         flags, by = "holds" in item["test"], select.get("each")
@@ -68,14 +92,14 @@ class Measurements:
         names = [tables.show(part[0][by]) for part in parts] if by else [""]
         outcome = _joined([outcome for outcome, _, _ in found], names, by)
         values = tuple(x for part in parts for x in _values(part, select["column"]))
-        reading = Reading(departures, place(select), "", outcome, values, flags, surrogate)
+        made = Measurement(departures, place(select), "", outcome, values, flags, surrogate)
         if outcome.state == UNDECIDED:
             undecided = [turned for one, _, turned in found if one.state == UNDECIDED]
-            return replace(reading, powerless=all(turned is False for turned in undecided))
+            return replace(made, powerless=all(turned is False for turned in undecided))
         decisive = [(text, turned) for one, text, turned in found if one.state == outcome.state]
         texts = dict.fromkeys(text for text, _ in decisive)
         turned = all(turned for _, turned in decisive)
-        return replace(reading, counterfactual="; ".join(texts), turned=turned)
+        return replace(made, counterfactual="; ".join(texts), turned=turned)
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
         """Return the rows that are selected."""
@@ -134,8 +158,8 @@ class Measurements:
             try:
                 other = self._instead(item, rows[0], what)
             except _Obstacle as obstacle:
-                lack = f"{NO_RIVAL}: {given['what']}: {obstacle}"
-                return replace(outcome, state=UNDECIDED, lack=lack), "", None
+                lack = f"its counterfactual could not be run: {given['what']}: {obstacle}"
+                return replace(outcome, state=UNDECIDED, lack=lack, no_rival=True), "", None
             others = [(f"{given['what']} ({other.measured})", other)]
         outcome, turned = counterfactuals.with_power(outcome, others)
         return outcome, "; ".join(f"{text}: {other.state}" for text, other in others), turned
@@ -190,6 +214,8 @@ def _joined(found: Sequence[Outcome], names: Sequence[str], by: str | None) -> O
         f"{found[0].accepted}, for every {by}",
         f"{states.count(HOLDS)} of {len(states)} hold",
         "; ".join(f"{name}: {o.lack}" for name, o in pairs if o.lack) if state != FAILS else "",
+        ends=any(o.ends for o in found),
+        no_rival=state != FAILS and any(o.no_rival for o in found),
     )
 
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, fields
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.repro.verdicts.verdicts import (
-    AS_PRINTED,
-    BETWEEN,
-    CHECKS,
-    SOFTWARE,
-    VERDICTS,
-    Verdict,
-)
+from fedcore.repro.verdicts.measurements import Departure
+from fedcore.repro.verdicts.verdicts import CHECKS, SOFTWARE, VERDICTS, Reading, Verdict
 from fedcore.words import counted
 
+AS_PRINTED = "as printed"
+NO_NAMES: Mapping[Departure, str] = {}
 # From the worst to the best; `worse` compares by it.
 RANK = (
     "fails", "not run", "not comparable", "surrogate data",
@@ -30,18 +27,38 @@ RANK = (
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
     """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
-    rows = [asdict(verdict) for verdict in verdicts]
-    tables.write(rows, path, page=page(verdicts))
+    tables.write(rows(verdicts), path, page=page(verdicts))
+
+
+def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
+    """Return verdicts as rows of a table; their readings as JSON, without what is empty."""
+    return [asdict(v) | {"readings": _json(v.readings)} for v in verdicts]
+
+
+def _json(readings: Iterable[Reading]) -> str:
+    def said(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: value for key, value in pairs if value}
+
+    return json.dumps([asdict(one, dict_factory=said) for one in readings], ensure_ascii=False)
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read what `write` wrote; tables of older versions do not say where a value was measured."""
-    rows: list[dict[str, Any]] = tables.read(path)
-    names = {field.name for field in fields(Verdict)}
-    for row in rows:
-        if {"where", *row} != names or row["verdict"] not in VERDICTS:
-            raise DataError(f"{path} is not a table of verdicts: run its rule again")
-    return [Verdict(**row) for row in rows]
+    """Read what `write` wrote."""
+    found: list[dict[str, Any]] = tables.read(path)
+    try:
+        verdicts = [Verdict(**row | {"readings": _readings(row["readings"])}) for row in found]
+    except (KeyError, TypeError, ValueError):
+        verdicts = []
+    if len(verdicts) < len(found) or any(v.verdict not in VERDICTS for v in verdicts):
+        raise DataError(f"{path} is not a table of verdicts: run its rule again")
+    return verdicts
+
+
+def _readings(text: str) -> tuple[Reading, ...]:
+    def reading(departures: Iterable[dict[str, Any]] = (), **said: Any) -> Reading:
+        return Reading(tuple(Departure(**departure) for departure in departures), **said)
+
+    return tuple(reading(**said) for said in json.loads(text))
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -202,50 +219,79 @@ def shown(verdict: Verdict) -> str:
         "accepted": v.accepted,
         "place": v.place,
         "runs": _runs(v),
-        "protocol": v.protocol,
+        "protocol": protocol(v),
         "verdict": v.verdict,
-        "reason": v.reason,
+        "reason": "; ".join(reasons(v)),
         "counterfactual": v.counterfactual,
     }
     body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
     return f"{v.paper}/{v.id}: {v.quantity}\n{body}"
 
 
-def departures(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """Return a short name, D1, D2 and so on, for every departure, by the words of it.
+def departures(verdicts: Iterable[Verdict]) -> dict[Departure, str]:
+    """Return a short name, D1, D2 and so on, for every departure that a verdict rests on.
 
-    The departure that most verdicts rest on comes first.
+    That of most verdicts comes first.
     """
-    found = Counter(words for verdict in verdicts for words in _departures(verdict))
-    return {words: f"D{number}" for number, (words, _) in enumerate(found.most_common(), start=1)}
+    found = Counter(one for verdict in verdicts for one in verdict.departures)
+    return {one: f"D{number}" for number, (one, _) in enumerate(found.most_common(), start=1)}
 
 
-def _departures(verdict: Verdict) -> list[str]:
-    printed = verdict.protocol in ("", AS_PRINTED)
-    return [] if printed else verdict.protocol.split(BETWEEN)
+def protocol(verdict: Verdict) -> str:
+    """Return in words what the reading departs in that a verdict rests on; empty without one."""
+    return _worded(verdict.departures) if verdict.readings else ""
 
 
-def _shortened(reason: str, named: Mapping[str, str]) -> str:
-    for words in sorted(named, key=len, reverse=True):  # one may begin with another
-        reason = reason.replace(words, named[words])
-    return reason
+def reasons(verdict: Verdict, named: Mapping[Departure, str] = NO_NAMES) -> list[str]:
+    """Return in words why a verdict is what it is, and each other reading with its result.
+
+    Departures in `named` have its words.
+    """
+    first, *others = verdict.readings or (Reading(),)
+    said = [first.lack, verdict.because, first.obstacle]
+    return [*filter(None, said), *(_tried(one, first, named) for one in others)]
 
 
-def _legend(printed: Sequence[Verdict], named: Mapping[str, str]) -> str:
+def _tried(reading: Reading, decided: Reading, named: Mapping[Departure, str]) -> str:
+    """Return another reading and its result, in words.
+
+    Of one that departs in all that `decided` does, and in more, only the latter is said.
+    """
+    outcome = f"{reading.measured}, {reading.state}"
+    result = f"not run, {reading.obstacle}" if reading.obstacle else outcome
+    lack = f" ({reading.lack})" if reading.lack else ""
+    how = _worded(reading.departures, named)
+    if decided.departures and {*decided.departures} < {*reading.departures}:
+        more = [one for one in reading.departures if one not in decided.departures]
+        how = f"and also {_worded(more, named)}"
+    return f"{how}: {result}{lack}"
+
+
+def _worded(departures: Iterable[Departure], named: Mapping[Departure, str] = NO_NAMES) -> str:
+    """Return departures in words, each with its ground."""
+    return "; ".join(named.get(one) or _departed(one) for one in departures) or AS_PRINTED
+
+
+def _departed(departure: Departure) -> str:
+    tried = f": one of {counted(departure.tried, 'reading')} tried on {departure.searched}"
+    return f"{departure.what} ({departure.ground}{tried if departure.tried else ''})"
+
+
+def _legend(printed: Sequence[Verdict], named: Mapping[Departure, str]) -> str:
     """Return how many items were held as printed, and what D1, D2 and so on stand for."""
-    found = Counter(words for verdict in printed for words in _departures(verdict))
-    as_printed = sum(verdict.protocol == AS_PRINTED for verdict in printed)
+    found = Counter(one for verdict in printed for one in verdict.departures)
+    as_printed = sum(bool(v.readings) and not v.departures for v in printed)
     rows: list[tables.Row] = []
     if as_printed:
         rows.append({"protocol": AS_PRINTED, "departure": "none", "items": as_printed})
     rows += [
-        {"protocol": name, "departure": words, "items": found[words]}
-        for words, name in named.items()
+        {"protocol": name, "departure": _departed(one), "items": found[one]}
+        for one, name in named.items()
     ]
     return f"### Departures from what is printed\n\n{tables.markdown(rows)}"
 
 
-def _table(verdicts: Sequence[Verdict], named: Mapping[str, str]) -> str:
+def _table(verdicts: Sequence[Verdict], named: Mapping[Departure, str]) -> str:
     rows: list[tables.Row] = [
         {
             "item": v.quantity,
@@ -254,9 +300,9 @@ def _table(verdicts: Sequence[Verdict], named: Mapping[str, str]) -> str:
             "runs": _runs(v),
             "accepted": v.accepted,
             "where the print lies": v.place,
-            "protocol": ", ".join(named[words] for words in _departures(v)) or v.protocol,
+            "protocol": ", ".join(named[one] for one in v.departures) or protocol(v),
             "verdict": v.verdict if v.verdict in ("reproduced", "passes") else f"**{v.verdict}**",
-            "why": _shortened(v.reason, named),
+            "why": "; ".join(reasons(v, named)),
         }
         for v in verdicts
     ]
@@ -271,7 +317,8 @@ def _used(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 def _measured(verdict: Verdict) -> str:
     """Return the measured value with its range over the repeats."""
     low, high = tables.show(verdict.low), tables.show(verdict.high)
-    spread = "" if low == high or "[" in verdict.measured else f" [{low}, {high}]"
+    ends = any(reading.ends for reading in verdict.readings[:1])
+    spread = "" if low == high or ends else f" [{low}, {high}]"
     return verdict.measured + spread if verdict.measured else ""
 
 

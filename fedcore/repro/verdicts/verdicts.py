@@ -21,8 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED
-from fedcore.repro.verdicts.measurements import Measurements, Reading
-from fedcore.words import counted
+from fedcore.repro.verdicts.measurements import Departure, Measurement, Measurements
 
 # Meaning of each verdict, as README says it; what could be compared stands first.
 VERDICTS = {
@@ -43,8 +42,30 @@ VERDICTS = {
 # Verdicts of checks of this software, which are counted apart.
 CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
 SOFTWARE = "software"  # `section` of these checks
-AS_PRINTED = "as printed"  # `protocol` without departures
-BETWEEN = "; "  # between the departures of a `protocol`, and in none
+DEPARTURE = ("what", "ground", "tried", "searched")  # what a verdict says of one
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One way in which an item was run, and what came out.
+
+    Attributes
+    ----------
+    departures : tuple of Departure
+        Empty for the item as it is printed.
+    obstacle : str
+        Why it was not run; the others say nothing then.
+    state, measured, lack, ends, no_rival
+        As in `fedcore.repro.verdicts.claim_tests.Outcome`.
+    """
+
+    departures: tuple[Departure, ...] = ()
+    obstacle: str = ""
+    state: str = ""
+    measured: str = ""
+    lack: str = ""
+    ends: bool = False
+    no_rival: bool = False
 
 
 @dataclass(frozen=True)
@@ -55,8 +76,6 @@ class Verdict:
     ----------
     paper, section, id, source, kind, quantity, printed : str
         As in the claims file; `section` is "claims" or "software".
-    protocol : str
-        "as printed", or the departures of the reading that the verdict rests on.
     accepted : str
         What would have agreed, and from where.
     measured, place : str
@@ -67,8 +86,10 @@ class Verdict:
         Number of repeats, and of those without a result.
     verdict : str
         A key of `VERDICTS`.
-    reason : str
-        Why the test is what it is, and every other reading that was tried with its result.
+    because : str
+        Why the test is what it is, or why there is none.
+    readings : tuple of Reading
+        What was tried. The verdict rests on the first; there is none where nothing could be tried.
     counterfactual : str
         What turns the outcome, and the outcome then; empty if there is none to turn.
     turned : bool or None
@@ -84,7 +105,6 @@ class Verdict:
     kind: str
     quantity: str
     printed: str
-    protocol: str
     accepted: str
     measured: str
     place: str
@@ -93,10 +113,16 @@ class Verdict:
     count: int
     missing: int
     verdict: str
-    reason: str
+    because: str
+    readings: tuple[Reading, ...]
     counterfactual: str
     turned: bool | None
     where: str = ""
+
+    @property
+    def departures(self) -> tuple[Departure, ...]:
+        """Departures of the reading that the verdict rests on."""
+        return self.readings[0].departures if self.readings else ()
 
 
 def judge(
@@ -123,6 +149,10 @@ def judge(
         unless their column ``status`` says where the data come from.
     """
     measurements = Measurements(Path(tables_dir) / paper, surrogate)
+    departures = {
+        name: Departure(name, **{key: given[key] for key in DEPARTURE if key in given})
+        for name, given in claims["departures"].items()
+    }
     found = []
     for section in ("claims", SOFTWARE):
         for item in claims[section]:
@@ -132,60 +162,52 @@ def judge(
                 for group in item["needs"]
                 if all(f"{paper}/{name}" in not_run for name in group)
             ]
-            readings = [] if reasons else list(_readings(item, measurements, what))
+            made = [] if reasons else list(_measured(item, measurements, departures, what))
             known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
             start = Verdict(
-                paper=paper, section=section, **known, protocol="", accepted="", measured="",
-                place="", low=None, high=None, count=0, missing=0, verdict="not run",
-                reason=reasons[0] if reasons else "", counterfactual="", turned=None,
+                paper=paper, section=section, **known, accepted="", measured="", place="",
+                low=None, high=None, count=0, missing=0, verdict="not run",
+                because=reasons[0] if reasons else "", readings=(), counterfactual="", turned=None,
             )  # fmt: skip
-            found.append(_verdict(start, item, readings, claims["departures"]))
+            found.append(_verdict(start, item, made))
     return found
 
 
-def _readings(item: Mapping[str, Any], measurements: Measurements, what: str) -> Iterator[Reading]:
-    """Yield the readings of an item, that of its own `select` and `test` first."""
+def _measured(
+    item: Mapping[str, Any],
+    measurements: Measurements,
+    departures: Mapping[str, Departure],
+    what: str,
+) -> Iterator[Measurement]:
+    """Yield what came out of each reading, that of the item's own `select` and `test` first."""
     if "unchecked" in item:
         return
     for reading in ({}, *item["readings"]):
         merged = {**item, **{k: v for k, v in reading.items() if k != "departures"}}
-        names = tuple(reading.get("departures", item["departures"]))
-        yield measurements.measure(merged, names, what)
+        names = reading.get("departures", item["departures"])
+        yield measurements.measure(merged, tuple(departures[name] for name in names), what)
 
 
-def _verdict(
-    start: Verdict,
-    item: Mapping[str, Any],
-    readings: Sequence[Reading],
-    departures: Mapping[str, Mapping[str, Any]],
-) -> Verdict:
+def _verdict(start: Verdict, item: Mapping[str, Any], readings: Sequence[Measurement]) -> Verdict:
     """Return the verdict that follows from the readings of an item."""
     if "unchecked" in item:
-        unchecked = item["unchecked"]
-        return replace(start, verdict=unchecked["verdict"], reason=unchecked["because"])
+        return replace(start, **item["unchecked"])
     if not readings:
         return start
-    first, others = readings[0], readings[1:]
+    first = readings[0]
     made = [reading for reading in readings if not reading.obstacle]
-    if not made:
-        reason = "; ".join(filter(None, (item.get("because"), first.obstacle)))
-        protocol = _protocol(first.departures, departures)
-        return replace(start, reason=reason, protocol=protocol, where=first.where)
-    if start.section != SOFTWARE and any(reading.surrogate for reading in made):
-        on = next(reading for reading in made if reading.surrogate)
-        return _filled(start, on, departures, "surrogate data", "measured on stand-ins")
+    on = next((reading for reading in made if reading.surrogate), None)
+    start = replace(start, because=item.get("because", ""))
     if start.section == SOFTWARE:
-        verdict = "not run" if first.obstacle else CHECKS[first.outcome.state]
-        return _filled(start, first, departures, verdict, _because(item, first))
-    decided, verdict = _decided(first, made, departures)
-    reasons = [_because(item, decided), decided.obstacle]
-    reasons += [_tried(r, decided, departures) for r in (first, *others) if r is not decided]
-    return _filled(start, decided, departures, verdict, "; ".join(filter(None, reasons)))
+        return _filled(start, "not run" if first.obstacle else CHECKS[first.outcome.state], [first])
+    if on is not None:
+        return _filled(replace(start, because=""), "surrogate data", [on])
+    decided, verdict = _decided(first, made)
+    others = [reading for reading in readings if reading is not decided] if made else []
+    return _filled(start, verdict, [decided, *others])
 
 
-def _decided(
-    first: Reading, made: Sequence[Reading], departures: Mapping[str, Mapping[str, Any]]
-) -> tuple[Reading, str]:
+def _decided(first: Measurement, made: Sequence[Measurement]) -> tuple[Measurement, str]:
     """Return the reading that the verdict rests on, and the verdict; `first` is nearest the print.
 
     Other readings count only where the first fails, says nothing or could not be run. The first of
@@ -202,8 +224,8 @@ def _decided(
             return holding, "undecided"
         if not holding.departures:
             return holding, "reproduced"
-        names = (*first.departures, *holding.departures)
-        blamed = all(departures[name]["ground"] == "contradiction" for name in names)
+        departures = (*first.departures, *holding.departures)
+        blamed = all(departure.ground == "contradiction" for departure in departures)
         if blamed and holding is not first and not (first.obstacle or first.silent):
             return holding, "contradicts itself"
         return holding, "holds with a departure"
@@ -214,60 +236,27 @@ def _decided(
     return first, "undecided" if first.silent else "deviates"
 
 
-def _because(item: Mapping[str, Any], reading: Reading) -> str:
-    return "; ".join(filter(None, (reading.outcome.lack, item.get("because", ""))))
-
-
-def _tried(reading: Reading, decided: Reading, departures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return another reading and its result, in words.
-
-    Of one that departs in all that `decided` does, and in more, only the latter is said.
-    """
-    obstacle = f"not run, {reading.obstacle}" if reading.obstacle else ""
-    result = obstacle or f"{reading.outcome.measured}, {reading.outcome.state}"
-    lack = f" ({reading.outcome.lack})" if reading.outcome.lack else ""
-    how = _protocol(reading.departures, departures)
-    if decided.departures and {*decided.departures} < {*reading.departures}:
-        more = [name for name in reading.departures if name not in decided.departures]
-        how = f"and also {_protocol(more, departures)}"
-    return f"{how}: {result}{lack}"
-
-
-def _protocol(names: Sequence[str], departures: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return departures in words, each with its ground."""
-    words = []
-    for name in names:
-        departure = departures[name]
-        ground = departure["ground"]
-        if ground == "fitted":
-            tried = counted(departure["tried"], "reading")
-            ground = f"fitted: one of {tried} tried on {departure['searched']}"
-        words.append(f"{departure['what']} ({ground})")
-    return BETWEEN.join(words) or AS_PRINTED
-
-
-def _filled(
-    start: Verdict,
-    reading: Reading,
-    departures: Mapping[str, Mapping[str, Any]],
-    verdict: str,
-    reason: str,
-) -> Verdict:
-    known = [x for x in reading.values if x is not None and not math.isnan(x)]
-    outcome = reading.outcome
+def _filled(start: Verdict, verdict: str, readings: Sequence[Measurement]) -> Verdict:
+    """Return a verdict that rests on the first of some readings."""
+    decided = readings[0]
+    known = [x for x in decided.values if x is not None and not math.isnan(x)]
+    outcome = decided.outcome
     return replace(
         start,
-        protocol=_protocol(reading.departures, departures),
-        where=reading.where,
+        where=decided.where,
         accepted=outcome.accepted,
         measured=outcome.measured,
         place=outcome.place,
-        low=None if reading.flags else min(known, default=None),
-        high=None if reading.flags else max(known, default=None),
-        count=len(reading.values),
-        missing=len(reading.values) - len(known),
+        low=None if decided.flags else min(known, default=None),
+        high=None if decided.flags else max(known, default=None),
+        count=len(decided.values),
+        missing=len(decided.values) - len(known),
         verdict=verdict,
-        reason=reason,
-        counterfactual=reading.counterfactual,
-        turned=reading.turned,
+        readings=tuple(
+            Reading(one.departures, one.obstacle, o.state, o.measured, o.lack, o.ends, o.no_rival)
+            for one in readings
+            for o in [one.outcome]
+        ),
+        counterfactual=decided.counterfactual,
+        turned=decided.turned,
     )

@@ -141,7 +141,7 @@ def test_a_comparison_of_which_the_other_side_was_left_out_was_not_run(name, tmp
     def judged(plan):
         given = {"not_run": plan.not_run, "surrogate": False}
         (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
-        return verdict.verdict, verdict.reason
+        return verdict.verdict, verdict.because
 
     assert judged(whole)[0] == "undecided"  # of rows that say nothing
     assert judged(part) == ("not run", part.left_out_of(paper)[COMPARED[name]])

@@ -132,7 +132,7 @@ each_paper = pytest.mark.parametrize("path", FILES, ids=lambda path: path.parent
 def test_every_line_holds_on_what_is_printed_and_its_counterfactual_turns_it(path, tmp_path):
     for line in lines(path):
         found = judged(tmp_path, *line, as_printed(line[2]["test"]))
-        assert found.verdict in AGREES, (found.id, found.verdict, found.reason)
+        assert found.verdict in AGREES, (found.id, found.verdict, found.readings)
         assert found.turned is True, (found.id, found.counterfactual)
         expected = "passes" if line[1] == "software" else "holds with a departure"
         expected = expected if line[2]["departures"] or line[1] == "software" else "reproduced"

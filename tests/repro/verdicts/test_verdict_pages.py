@@ -9,13 +9,18 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.reports import tables
 from fedcore.repro.verdicts import verdict_pages, verdicts
+from fedcore.repro.verdicts.measurements import Departure
+from fedcore.repro.verdicts.verdicts import Reading
+
+FITTED = Departure("signs", "other signs; and more", "fitted", 20, "Table 4")
+TRIED = (Reading((), "", "holds", "6"), Reading((FITTED,), "no row: [a, b]"))
 
 
 def made(paper="mf", verdict="reproduced", name="a", **more):
     plain = dict(
         section="claims", source="Table 1", kind="cell", quantity="q", printed="6",
-        protocol="as printed", accepted="within the range", measured="6", place="2 of 3 below",
-        low=5.0, high=7.0, count=3, missing=0, reason="why | not",
+        accepted="within the range", measured="6", place="2 of 3 below",
+        low=5.0, high=7.0, count=3, missing=0, because="why | not", readings=TRIED,
         counterfactual="9 printed: fails",
         turned=True,
     )  # fmt: skip
@@ -33,19 +38,12 @@ def test_verdicts_survive_a_round_trip(tmp_path):
     assert verdict_pages.read(tmp_path / "v.tsv") == all_of_them
 
 
-def test_tables_of_older_versions_do_not_say_where(tmp_path):
-    verdict_pages.write([made()], tmp_path / "v.tsv")
-    lines = (tmp_path / "v.tsv").read_text().splitlines()
-    assert lines[0].endswith("\twhere")
-    older = "".join(f"{line.rpartition(chr(9))[0]}\n" for line in lines)
-    (tmp_path / "old.tsv").write_text(older)
-    assert verdict_pages.read(tmp_path / "old.tsv") == [made()]
-
-
 def test_a_table_of_something_else_is_refused(tmp_path):
-    tables.write([{"a": 1}], tmp_path / "v.tsv")
-    with pytest.raises(DataError):
-        verdict_pages.read(tmp_path / "v.tsv")
+    row = verdict_pages.rows([made()])[0]
+    for other in ({"a": 1}, row | {"a": 1}, row | {"readings": "none"}, row | {"readings": "[1]"}):
+        tables.write([other], tmp_path / "v.tsv")
+        with pytest.raises(DataError):
+            verdict_pages.read(tmp_path / "v.tsv")
     verdict_pages.write([made(verdict="passed")], tmp_path / "v.tsv")
     with pytest.raises(DataError):
         verdict_pages.read(tmp_path / "v.tsv")

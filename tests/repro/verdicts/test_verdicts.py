@@ -12,6 +12,7 @@ from fedcore.reports import tables
 from fedcore.repro.config.claims import written_out
 from fedcore.repro.verdicts import verdict_pages, verdicts
 from fedcore.repro.verdicts.counterfactuals import shifted
+from fedcore.repro.verdicts.measurements import Departure
 from refused import refused
 
 ITEM = {
@@ -40,6 +41,10 @@ def reading(column, *departures, **more):
     return {"departures": list(departures), "select": {"column": column}, **more}
 
 
+def names(found):
+    return [departure.name for departure in found.departures]
+
+
 def rows(*numbers, method="wk", **more):
     return [
         {"method": method, "repeat": i, "rounds": number, **more}
@@ -66,7 +71,7 @@ def judge(tmp_path):
 
 def test_reproduced(judge):
     (found,) = judge(rows(5, 6, 7) + rows(90, method="other"), item())
-    assert (found.verdict, found.protocol, found.section) == ("reproduced", "as printed", "claims")
+    assert (found.verdict, found.departures, found.section) == ("reproduced", (), "claims")
     assert (found.measured, found.low, found.high) == ("6", 5.0, 7.0)
     assert (found.count, found.missing, found.place) == (3, 0, "1 of 3 below")
     assert found.accepted == "within the range of 3 runs, 5 to 7"
@@ -94,7 +99,7 @@ def test_what_would_hold_for_any_number_is_undecided(judge):
 
 def test_a_departure_of_the_only_reading_is_named(judge):
     (found,) = judge(rows(5, 6, 7), item(departures=["code"]))
-    assert found.verdict == "holds with a departure" and "as the code" in found.protocol
+    assert (found.verdict, names(found)) == ("holds with a departure", ["code"])
     (found,) = judge(rows(60, 61, 62), item(departures=["code"]))
     assert found.verdict == "deviates"
 
@@ -148,13 +153,14 @@ def test_every_reading_that_was_tried_is_told_with_its_result(judge):
     other = [reading("b", "code"), reading("c", "signs")]
     (found,) = judge(table, item(readings=other))
     assert found.verdict == "holds with a departure"
-    assert all(part in found.protocol for part in ("other signs", "fitted", "20", "Table 4"))
-    assert "60.5, fails" in found.reason and "70, fails" in found.reason
+    assert found.departures == (Departure("signs", "other signs", "fitted", 20, "Table 4"),)
+    tried = [(r.measured, r.state) for r in found.readings]
+    assert tried == [("6", "holds"), ("60.5", "fails"), ("70", "fails")]
     (found,) = judge(table, item(readings=other[:1]))
-    assert (found.verdict, found.protocol) == ("deviates", "as printed")
+    assert (found.verdict, names(found)) == ("deviates", [])
     absent = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
     (found,) = judge(table, item(readings=[absent]))
-    assert found.verdict == "deviates" and "not run" in found.reason
+    assert found.verdict == "deviates" and found.readings[1].obstacle
 
 
 def test_a_reading_may_have_another_test(judge):
@@ -169,8 +175,8 @@ def test_where_the_print_was_not_run_another_reading_can_hold_and_cannot_fail(ju
     for number, verdict in ((6, "holds with a departure"), (60, "not run")):
         given = item(select=gone, readings=[other | {"select": {"table": "rounds"}}])
         (found,) = judge(rows(*[number] * 4), given)
-        assert found.verdict == verdict and "gone.tsv" in found.reason
-    assert "as the code (authors' code): 60, fails" in found.reason
+        assert found.verdict == verdict and any("gone.tsv" in r.obstacle for r in found.readings)
+    assert [(r.measured, r.state) for r in found.readings] == [("", ""), ("60", "fails")]
 
 
 def test_where_the_print_says_nothing_another_reading_can_hold_and_cannot_fail(judge):
@@ -178,16 +184,16 @@ def test_where_the_print_says_nothing_another_reading_can_hold_and_cannot_fail(j
         table = [row | {"other": number + i / 10} for i, row in enumerate(rows(*[None] * 4))]
         (found,) = judge(table, item(readings=[reading("other", "order")]))
         assert found.verdict == verdict and found.count == 4
-        assert "4 of 4 runs without a result" in found.reason
+        assert [r.state for r in found.readings if r.lack and not r.departures] == ["undecided"]
         assert found.missing == (4 if number == 60 else 0)
 
 
 def test_unchecked_items_say_why(judge):
     given = {k: v for k, v in ITEM.items() if k not in ("select", "test")}
-    why = {"verdict": "not comparable", "because": "not comparable: another data set"}
+    why = {"verdict": "not comparable", "because": "another data set"}
     (found,) = judge(None, given | {"unchecked": why})
-    assert (found.verdict, found.reason) == ("not comparable", why["because"])
-    assert (found.count, found.turned, found.protocol) == (0, None, "")
+    assert (found.verdict, found.because) == ("not comparable", why["because"])
+    assert (found.count, found.turned, found.readings) == (0, None, ())
 
 
 @pytest.mark.parametrize(
@@ -213,7 +219,7 @@ def test_a_claim_for_each_must_hold_for_each(judge):
     assert (found.verdict, found.measured) == ("reproduced", "a: 6; b: 6")
     assert (found.place, found.turned, found.count) == ("2 of 2 hold", True, 6)
     (found,) = judge(table + rows(8, 8.5, method="c"), claim)
-    assert found.verdict == "undecided" and found.reason.startswith("c: ")
+    assert found.verdict == "undecided" and found.readings[0].lack.startswith("c: ")
     assert (found.turned, found.counterfactual) == (None, "")
     (found,) = judge(table + rows(60, 61, 62, method="c"), claim)
     assert (found.verdict, found.counterfactual) == ("deviates", "every run as printed: holds")
@@ -242,7 +248,7 @@ def test_where_may_list_values(judge):
     assert (found.low, found.high, found.count) == (5.0, 7.0, 3)
     # What is printed of two methods is not shown by one.
     (found,) = judge(rows(5, 6, 7, method="a"), item(select=select))
-    assert found.verdict == "not run" and found.reason.endswith("with method = b")
+    assert found.verdict == "not run" and found.readings[0].obstacle.endswith("with method = b")
 
 
 @pytest.mark.parametrize(
@@ -275,23 +281,24 @@ def test_an_item_that_does_not_fit_its_table_is_refused(judge, number, changes, 
 def test_not_run_says_what_is_missing(judge, tmp_path):
     (found,) = judge(None, item())
     assert (found.verdict, found.measured, found.count) == ("not run", "", 0)
-    assert str(tmp_path / "mf" / "rounds.tsv") in found.reason
+    assert str(tmp_path / "mf" / "rounds.tsv") in found.readings[0].obstacle
     absent = item(select=ITEM["select"] | {"absent": "a start takes hours"})
     typo = item(select=ITEM["select"] | {"table": "round"})
     for table, claim, name in (
         (rows(6), typo, "'rounds'"),
         (rows(6, method="other"), item(), "method = wk"),
-        ([], item(because="the start lies below the threshold"), "the start lies below"),
         (rows(6, method="other"), absent, "a start takes hours"),
     ):
         (found,) = judge(table, claim)
-        assert found.verdict == "not run" and name in found.reason
+        assert found.verdict == "not run" and name in found.readings[0].obstacle
+    (found,) = judge([], item(because="the start lies below the threshold"))
+    assert (found.verdict, found.because) == ("not run", "the start lies below the threshold")
 
 
 def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
     reasons = {"mf/celeba": "CelebA is missing: put it into data/raw/celeba"}
     (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run=reasons)
-    assert (found.verdict, found.reason) == ("not run", reasons["mf/celeba"])
+    assert (found.verdict, found.because) == ("not run", reasons["mf/celeba"])
     assert judge(rows(6), item(needs=[["w8a"]]), not_run=reasons)[0].verdict == "reproduced"
     (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run={"fedrep/celeba": "x"})
     assert found.verdict == "reproduced"
@@ -302,7 +309,7 @@ def test_of_several_seeds_one_is_enough(judge):
     assert judge(rows(6), of_seeds, not_run={"mf/a_2": "left out"})[0].verdict == "reproduced"
     without = {"mf/a_1": "left out", "mf/a_2": "lost"}
     (found,) = judge(rows(6), of_seeds, not_run=without)
-    assert (found.verdict, found.reason) == ("not run", "left out")
+    assert (found.verdict, found.because) == ("not run", "left out")
 
 
 @pytest.mark.parametrize("number", [6, 7])
@@ -347,12 +354,12 @@ def test_rounding_decides_what_a_twin_turns_round(judge):
     assert (found.verdict, found.turned) == ("undecided", None)
     one_run = {"test": {"one_run": "55"}, "printed": "55"}
     (found,) = judge(table, item(**one_run))
-    assert found.verdict == "undecided" and "rounding decides" in found.reason
+    assert found.verdict == "undecided" and "rounding decides" in found.readings[0].lack
     # Luck does not help: 61 lies among all of them, but no repeat is worth a number.
     (found,) = judge(
         twinned((50, 62), (60, 60), (70, 70)), item(test={"one_run": "61"}, printed="61")
     )
-    assert found.verdict == "undecided" and "rounding decides" in found.reason
+    assert found.verdict == "undecided" and "rounding decides" in found.readings[0].lack
     assert judge(rows(46, 63, 71), item(**one_run))[0].verdict == "reproduced"  # no twin: unseen
 
 
@@ -424,7 +431,7 @@ def test_a_counterfactual_of_each_is_of_its_own_group(judge):
     (found,) = judge(table + bad + rows(*[50] * 5, problem="b", method="none"), claim)
     assert found.verdict == "reproduced" and found.turned
     (found,) = judge(table + bad + rows(*[7] * 5, problem="b", method="none"), claim)
-    assert found.verdict == "undecided" and found.reason.startswith("b: ")
+    assert found.verdict == "undecided" and found.readings[0].lack.startswith("b: ")
 
 
 TESTS = [
@@ -459,5 +466,5 @@ def test_every_counterfactual_of_the_last_full_run_turned_its_line(path):
     decided = ("reproduced", "deviates", "contradicts itself", "holds with a departure", "passes")
     assert [v.id for v in kept if v.verdict in decided and not v.turned] == []
     measured = [v for v in kept if v.verdict not in ("not run", "not comparable")]
-    assert [v.id for v in measured if not (v.count and v.accepted and v.protocol)] == []
-    assert [v.id for v in kept if v.count == 0 and not v.reason] == []
+    assert [v.id for v in measured if not (v.count and v.accepted and v.readings)] == []
+    assert [v.id for v in kept if v.count == 0 and not verdict_pages.reasons(v)] == []
