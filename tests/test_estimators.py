@@ -126,17 +126,16 @@ def test_a_private_algorithm_is_not_centred_bare(clients):
 
 
 def test_who_protects_without_an_epsilon_among_its_parameters_has_no_bare_last_round(
-    clients, monkeypatch
+    clients, redeclared
 ):
     """An algorithm of another package may call ε something else."""
-    module = algorithms.get("ssi").module
-    real = module.run
+    real = algorithms.get("ssi").run
 
     def run(federation, params, rng, record):
         federation.protect(delta=1e-6, neighbours="replace_one")
         return real(federation, params, rng, record)
 
-    monkeypatch.setattr(module, "run", run)
+    redeclared("ssi", run=run)
     seen = Transcript()
     pca = FederatedPCA(2, algorithm="ssi", center=False, rounds=3, tol=0, transcript=seen)
     with pytest.raises(InputError):
