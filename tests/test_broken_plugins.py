@@ -7,7 +7,12 @@ import sys
 
 import pytest
 
-PARTS = "from dataclasses import dataclass\nfrom fedcore import algorithms\n\ndef run(*a): ...\ndef communication(*a): ...\n"
+PARTS = """from dataclasses import dataclass
+from fedcore import algorithms
+
+def run(*a): ...
+def communication(*a): ...
+"""
 PARAMS = "@dataclass(frozen=True)\nclass Params:\n    n_components: int\n    start: object = None\n"
 DECLARED = """ALGORITHM = algorithms.Algorithm(
     paper='x', parameters=Params, run=run, communication=communication
