@@ -87,7 +87,7 @@ def test_every_algorithm_has_a_contract():
     subspace = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
     assert sorted(subspace + NAMES) == algorithms.names()
     lacking = [name for name in NAMES if case_of(name).oracle is None]
-    assert lacking == [], "write the plain form into CASE, or into tests/contract/networks.py"
+    assert lacking == [], "write the plain form into its case, or into tests/contract/networks.py"
     assert set(CASES) <= set(NAMES)
 
 
