@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import importlib.util
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import h5py
 import hypothesis
 import numpy as np
 import pytest
 
+from fedcore import algorithms
 from fedcore.federation import mpi_link, ranks
 from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
@@ -142,6 +145,17 @@ def problem(clients: list[np.ndarray]) -> Problem:
 def low_rank_problem(low_rank_clients: list[np.ndarray]) -> Problem:
     """Return the problem of exact rank 3."""
     return Problem("low-rank", low_rank_clients)
+
+
+@pytest.fixture
+def redeclared(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Give an algorithm, by its name, other parts of its declaration until the test ends."""
+
+    def change(name: str, **parts: Any) -> None:
+        known = algorithms.get(name)
+        monkeypatch.setattr(known.module, "ALGORITHM", dataclasses.replace(known, **parts))
+
+    return change
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ It is here and not in `fedcore.api`, because every cell of the workflow depends 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import difflib
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -298,9 +299,9 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
     ------
     InputError
     """
-    fields = {name for name in algorithm.module.Params.__dataclass_fields__}
+    known = {field.name for field in dataclasses.fields(algorithm.parameters)}
     given = params.get("params")
-    if "params" not in fields and isinstance(given, Mapping):
+    if "params" not in known and isinstance(given, Mapping):
         if twice := sorted(given.keys() & params.keys()):
             raise InputError(
                 f"{twice[0]} is given twice, in params and as {twice[0]}=…: run takes parameters "
@@ -311,10 +312,10 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
             "run takes the algorithm's parameters as keywords: write "
             f"{written or 'none'} in the place of params={{…}}"
         )
-    for name in params.keys() - fields:
-        meant = {*difflib.get_close_matches(name, fields | OPTIONS, n=1)}  # an option, or none
+    for name in params.keys() - known:
+        meant = {*difflib.get_close_matches(name, known | OPTIONS, n=1)}  # an option, or none
         raise InputError(
-            f"{algorithm.name} has no parameter '{name}': {nearest(name, fields | meant)}"
+            f"{algorithm.name} has no parameter '{name}': {nearest(name, known | meant)}"
         )
 
 

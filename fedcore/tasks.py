@@ -1,6 +1,6 @@
 """Tasks: what a method learns, and what it needs and returns for that.
 
-A module of `fedcore.algorithms` names its task as ``TASK``. Adding a task takes a class here.
+An algorithm names it as ``task=`` of `fedcore.algorithms.Algorithm`. Adding one takes a class here.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class Classifiers(Task):
         """Return nothing: a network has no components."""
 
 
-TASKS: dict[str, Task] = {"subspace": Subspace(), "classifiers": Classifiers()}
+SUBSPACE, CLASSIFIERS = Subspace(), Classifiers()
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:

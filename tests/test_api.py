@@ -121,17 +121,16 @@ def test_public_names_are_found_on_first_use_and_others_are_not():
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("key", ["V", "extra"])
-def test_what_comes_out_not_finite_is_marked_as_diverged(clients, monkeypatch, key, value):
+def test_what_comes_out_not_finite_is_marked_as_diverged(clients, redeclared, key, value):
     """Though every iterate that was recorded is finite."""
-    module = algorithms.get("power_exact").module
-    real = module.run
+    real = algorithms.get("power_exact").run
 
     def run(*arguments):
         output = real(*arguments)
         return {**output, key: output["V"] * value}
 
     assert fedcore.run("power_exact", clients, 3).history["diverged"][-1] == 0
-    monkeypatch.setattr(module, "run", run)
+    redeclared("power_exact", run=run)
     problem = Problem("p", clients)
     algorithm = algorithms.get("power_exact")
     settings = algorithm.params({"n_components": 3})

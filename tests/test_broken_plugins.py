@@ -7,8 +7,17 @@ import sys
 
 import pytest
 
-PARTS = "from dataclasses import dataclass\n\ndef run(*a): ...\ndef communication(*a): ...\n"
+PARTS = """from dataclasses import dataclass
+from fedcore import algorithms
+
+def run(*a): ...
+def communication(*a): ...
+"""
 PARAMS = "@dataclass(frozen=True)\nclass Params:\n    n_components: int\n    start: object = None\n"
+DECLARED = """ALGORITHM = algorithms.Algorithm(
+    paper='x', parameters=Params, run=run, communication=communication
+)
+"""
 BROKEN = {
     "syntax": ("def run(:\n", "SyntaxError: invalid syntax"),
     "absent": (
@@ -16,11 +25,12 @@ BROKEN = {
         "ModuleNotFoundError: No module named 'no_such_package'",
     ),
     "ending": ("raise SystemExit(3)\n", "SystemExit: 3"),
-    "no_paper": (PARTS + PARAMS, "broken_no_paper has no PAPER"),
-    "wrong_paper": (PARTS + PARAMS + "PAPER = 7\n", "PAPER of broken_wrong_paper is 7"),
-    "no_shape": ("", "has no PAPER and no Params and no run and no communication"),
-    "no_params": (PARTS + "PAPER = 'x'\nParams = 3\n", "has no n_components and no start"),
-    "no_task": (PARTS + PARAMS + "PAPER = 'x'\nTASK = 'magic'\n", "unknown TASK 'magic'"),
+    "undeclared": (PARTS + PARAMS, "broken_undeclared has no ALGORITHM"),
+    "no_paper": (PARTS + PARAMS + DECLARED.replace("paper='x', ", ""), "'paper'"),
+    "wrong_paper": (PARTS + PARAMS + DECLARED.replace("'x'", "7"), "paper=7"),
+    "no_params": (PARTS + "Params = 3\n" + DECLARED, "parameters=3 without n_components and start"),
+    "no_task": (PARTS + PARAMS + DECLARED.replace("'x'", "'x', task='magic'"), "task='magic'"),
+    "no_run": (PARTS + PARAMS + DECLARED.replace("=run", "=None"), "run=None"),
 }
 ENTRIES = """
 ssi = one_that_is_hidden
@@ -75,7 +85,7 @@ def test_methods_that_are_whole_run_and_broken_ones_end_in_a_sentence(fedcore_):
     done = fedcore_("run", "one_shot", "w8a", "--components", "2", "--surrogate")
     assert done.returncode == 0, done.stderr
     for words, reason in (
-        (("run", "no_paper", "w8a", "--components", "2", "--surrogate"), "has no PAPER"),
+        (("run", "no_paper", "w8a", "--components", "2", "--surrogate"), "'paper'"),
         (("run", "one_shot", "bad", "--components", "2"), "cannot be imported"),
         (("check", "syntax"), "SyntaxError"),
     ):
@@ -94,13 +104,13 @@ def test_the_doctor_lists_them_all(fedcore_):
 SKEWED = (
     PARTS.replace("def run(*a): ...\n", "")
     + PARAMS
-    + """PAPER = "x"
-
+    + """
 def run(federation, params, rng, record):
     Z = 3.0 * rng.standard_normal((federation.shape.n_features, params.n_components))
     record(0, basis=Z)
     return {"basis": Z}
 """
+    + DECLARED
 )
 
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.plugins import Registry
 from refused import refused
@@ -25,7 +24,7 @@ def registry(tmp_path, monkeypatch, installed):
     (package / "lion.py").write_text("LEGS = 4\n")
     (package / "_keeper.py").write_text("")
     (package / "broken.py").write_text("raise SystemExit('imported without need')\n")
-    (tmp_path / "their_package.py").write_text("PAPER = 'none'\n")
+    (tmp_path / "their_package.py").write_text("LEGS = 2\n")
     zoo = "[zoo]\nostrich = their_package\nlion = their_package\n"
     installed(tmp_path, "their_package", zoo + "[other.group]\ncat = their_package\n")
     monkeypatch.syspath_prepend(tmp_path)
@@ -42,8 +41,8 @@ def test_a_file_in_the_folder_is_an_entry_and_so_is_an_entry_point(registry):
     assert registry.module_name("lion") == "zoo.lion"
     assert registry.module_name("ostrich") == "their_package"
     assert "zoo.lion" not in sys.modules and "their_package" not in sys.modules
-    assert registry.module("lion").LEGS == 4 and not hasattr(registry.module("lion"), "PAPER")
-    assert registry.module("ostrich").PAPER == "none"
+    assert registry.module("lion").LEGS == 4
+    assert registry.module("ostrich").LEGS == 2
 
 
 UNKNOWN = {"loin": "mean 'lion'", "Lion": "mean 'lion'", "lions": "mean 'lion'", "xyz": "'xyz'",
@@ -70,26 +69,26 @@ WRONG = [  # recorded, returned, and what is said of it
 
 
 @pytest.mark.parametrize(("iterate", "output", "name"), WRONG)
-def test_what_an_algorithm_should_not_record_or_return(monkeypatch, iterate, output, name):
+def test_what_an_algorithm_should_not_record_or_return(redeclared, iterate, output, name):
     def run(federation, params, rng, record):
         if iterate is not None:
             record(0, **iterate)
         return output
 
-    monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
+    redeclared("one_shot", run=run)
     for measure in (["objective"], []):
         call = partial(fedcore.run, "one_shot", [np.eye(3)], 1, measure=measure)
         refused(call, InputError, "one_shot", name)
 
 
-def test_an_algorithm_may_ask_record_whether_to_go_on_and_say_that_it_has_converged(monkeypatch):
+def test_an_algorithm_may_ask_record_whether_to_go_on_and_say_that_it_has_converged(redeclared):
     def run(federation, params, rng, record):
         for k in range(9):
             if record(k, basis=TALL):
                 break
         return {"basis": TALL, "converged": True}
 
-    monkeypatch.setattr(algorithms.get("one_shot").module, "run", run)
+    redeclared("one_shot", run=run)
     result = fedcore.run("one_shot", [np.eye(3)], 1, stop=lambda row: row["iteration"] >= 4)
     assert list(result.history["iteration"]) == [0, 1, 2, 3, 4] and result.output["converged"]
     assert fedcore.FederatedPCA(1, algorithm="one_shot").fit([np.eye(3)]).converged_ is True

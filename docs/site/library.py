@@ -57,7 +57,7 @@ def _algorithm(name: str) -> str:
     rows = [
         f"| `{p.name}` | {_cell(p.sentence)} | {_cell(p.kind)} | "
         f"{defaults.get(p.name, p.default)} |"
-        for p in describe(algorithm.module.Params)
+        for p in describe(algorithm.parameters)
     ]
     table = ["| parameter | meaning | range | default |", "| :-- | :-- | :-- | :-- |", *rows]
     file = f"../fedcore/algorithms/{name}.py"

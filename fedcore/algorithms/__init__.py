@@ -1,26 +1,12 @@
 """Registry of algorithms: one module, one algorithm, found by its file name.
 
 To add one, drop a module into this package, or register one from another package under the entry
-point group ``fedcore.algorithms``. A module holds
+point group ``fedcore.algorithms``. Its docstring is for people; its first line is the title, and it
+says where the method departs from the paper. At its end the module declares itself::
 
-- a docstring with the citation and the departures from the paper; its first line is the title, and
-  a line ``:look: blue, dashed`` says how figures draw it, see `fedcore.reports.curve_styles`;
-- ``PAPER``, short name of the paper it belongs to;
-- ``TASK``, what it learns: ``"subspace"``, which is also meant without it, or ``"classifiers"``;
-- ``Params``, a frozen dataclass of hyper-parameters with at least the fields of its task, which for
-  a subspace are ``n_components`` and ``start``. Subclasses of `fedcore.parts.params.Parameters`
-  (for classifiers, of `fedcore.deep.settings.Params`) have them, and check every field;
-- ``run(federation, params, rng, record) -> dict`` of final arrays: for a subspace ``V`` or
-  ``basis`` of shape (n_features, n_components), and any other result;
-- ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`;
-- ``COLUMNS``, if it counts anything: name -> (units, description); and ``RELEASED``, the names of
-  the columns that a private run releases (the others are exact functions of the data);
-- ``LABELLED = True``, if it learns from labels: its steps get
-  `fedcore.problems.clients.Labelled` data;
-- ``SPARSE = True``, if its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they
-  multiply by the data and by their transpose, and ask for their size, and nothing else;
-- ``CASE``, what the checks cannot know, such as its plain form: a mapping with attributes of
-  `fedcore.testing.Case` as keys.
+    ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
+
+See `Algorithm` for what else it may say.
 
 `run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
 first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
@@ -29,7 +15,7 @@ are
 - ``basis=…`` or ``factors=…``, or ``classifiers=…`` for that task;
 - ``models=…``, one row of regression coefficients per client, if the data have labels;
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
-- ``counts={column: number, …}``, if the module has COLUMNS.
+- ``counts={column: number, …}``, if the algorithm has columns.
 
 A client step reads its data, its state and its message. It may hold parameters and plain numbers of
 the server's own, such as a number of steps, but neither an array nor a number that was found in the
@@ -48,43 +34,119 @@ import dataclasses
 import inspect
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from fedcore.errors import InputError, require_known
+from fedcore.errors import InputError
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import describe
 from fedcore.plugins import Registry
 from fedcore.problems.labelled import floats
-from fedcore.tasks import TASKS, Task
+from fedcore.tasks import SUBSPACE, Task
 from fedcore.validation import check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm",
                     "`fedcore algorithms` lists all; `fedcore pca FILES` needs none")  # fmt: skip
 names = REGISTRY.names
-PARTS = ("PAPER", "Params", "run", "communication")  # names that every module must have
+FORM = "ALGORITHM = Algorithm(paper=…, parameters=Params, run=run, communication=communication)"
+NOWHERE = ModuleType("")  # of an algorithm that the registry has not seen
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Algorithm:
-    """A registered algorithm.
+    """What a method says of itself, as ``ALGORITHM`` of its module.
 
     Attributes
     ----------
+    paper : str
+        Short name of the paper it belongs to.
+    parameters : type
+        A frozen dataclass of hyper-parameters with at least the fields of its task, which for a
+        subspace are ``n_components`` and ``start``. Subclasses of
+        `fedcore.parts.params.Parameters` (for classifiers, of `fedcore.deep.settings.Params`) have
+        them, and check every field.
+    run : callable
+        ``run(federation, params, rng, record) -> dict`` of final arrays: for a subspace ``V`` or
+        ``basis`` of shape (n_features, n_components), and any other result.
+    communication : callable
+        ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`.
+    task : Task
+        What it learns, of `fedcore.tasks`.
+    labelled : bool
+        Whether it learns from labels: its steps get `fedcore.problems.clients.Labelled` data. All
+        classifiers do.
+    sparse : bool
+        Whether its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they multiply by
+        the data and by their transpose, and ask for their size, and nothing else.
+    columns : mapping of str to (str, str)
+        Units and description of each column that it counts.
+    released : frozenset of str
+        Names of the columns that a private run releases; the others are exact functions of the
+        data.
+    gram_products_only : bool
+        Whether its steps read the data in `fedcore.parts.gram_products.gram_product` only.
+        `FederatedPCA` may then make the Gram matrix of all data first.
+    private_fit : mapping, optional
+        Parameters with which a private `FederatedPCA` runs it: its noise is then Gaussian when one
+        record is added or removed. None if it has no such noise.
+    steps : callable, optional
+        ``steps(params, k)``, products with the data that a client makes in round k. None if an
+        iteration is one product.
+    citation : str
+        Where it comes from; a history keeps it.
+    look : (str, str), optional
+        Colour and line in figures, keys of ``COLOURS`` and ``LINES`` of
+        `fedcore.reports.curve_styles`; by default they follow from the name.
+    case : mapping
+        What the checks cannot know, such as its plain form: attributes of `fedcore.testing.Case`.
     name : str
-        Name in the registry and in configuration files.
+        Name in the registry and in configuration files; the registry fills it in.
     module : module
-        Module that defines it.
+        Module that declares it; the registry fills it in.
+
+    Raises
+    ------
+    InputError
+        For a part that is none.
     """
 
-    name: str
-    module: ModuleType
+    paper: str
+    parameters: type
+    run: Callable[..., dict[str, Any]]
+    communication: Callable[[Any, Shape], Cost]
+    task: Task = SUBSPACE
+    labelled: bool = False
+    sparse: bool = False
+    columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    released: frozenset[str] = frozenset()
+    gram_products_only: bool = False
+    private_fit: Mapping[str, Any] | None = None
+    steps: Callable[[Any, int], int] | None = None
+    citation: str = ""
+    look: tuple[str, str] | None = None
+    case: Mapping[str, Any] = field(default_factory=dict)
+    name: str = ""
+    module: ModuleType = NOWHERE
 
-    @property
-    def paper(self) -> str:
-        """Short name of its paper."""
-        return self.module.PAPER
+    def __post_init__(self) -> None:
+        if not isinstance(self.paper, str) or not self.paper:
+            raise InputError(f"ALGORITHM has paper={self.paper!r}: write the paper's short name")
+        if not isinstance(self.task, Task):
+            raise InputError(
+                f"ALGORITHM has task={self.task!r}: write task=CLASSIFIERS, of fedcore.tasks, or "
+                "leave it out for a subspace"
+            )
+        for part in ("run", "communication"):
+            if not callable(getattr(self, part)):
+                raise InputError(f"ALGORITHM has {part}={getattr(self, part)!r}: write a function")
+        fields = getattr(self.parameters, "__dataclass_fields__", {})
+        if missing := [name for name in self.task.fields if name not in fields]:
+            raise InputError(
+                f"ALGORITHM has parameters={self.parameters!r} without {' and '.join(missing)}: "
+                "write a dataclass with at least these fields"
+            )
+        object.__setattr__(self, "labelled", self.labelled or self.task.labelled)
 
     @property
     def documentation(self) -> str:
@@ -99,49 +161,13 @@ class Algorithm:
         """First line of its documentation."""
         return (self.documentation or self.name).splitlines()[0]
 
-    @property
-    def citation(self) -> str:
-        """Where it comes from: the second paragraph of its documentation, in one line."""
-        paragraphs = self.documentation.split("\n\n")
-        return " ".join(paragraphs[1].split()) if len(paragraphs) > 1 else ""
-
-    @property
-    def columns(self) -> Mapping[str, tuple[str, str]]:
-        """Units and description of each of its own columns."""
-        return getattr(self.module, "COLUMNS", {})
-
-    @property
-    def released(self) -> frozenset[str]:
-        """Names of the columns that a private run releases."""
-        return frozenset(getattr(self.module, "RELEASED", ()))
-
     def private(self, params: Any) -> bool:
         """Return whether a run with these parameters is private, that is, has an ε."""
         return getattr(params, "epsilon", None) is not None
 
-    @property
-    def task(self) -> Task:
-        """What it learns."""
-        return TASKS[_task_of(self.module)]
-
-    @property
-    def labelled(self) -> bool:
-        """Whether it learns from labels."""
-        return getattr(self.module, "LABELLED", self.task.labelled)
-
-    @property
-    def sparse(self) -> bool:
-        """Whether it takes sparse clients."""
-        return getattr(self.module, "SPARSE", False)
-
-    @property
-    def run(self) -> Callable[..., dict[str, Any]]:
-        """The algorithm itself: ``run(federation, params, rng, record)``."""
-        return self.module.run
-
     def takes(self, name: str) -> bool:
         """Return whether it has a parameter of this name."""
-        return name in {field.name for field in dataclasses.fields(self.module.Params)}
+        return name in {field.name for field in dataclasses.fields(self.parameters)}
 
     def params(
         self, values: Mapping[str, Any], *, form: str = "NAME=VALUE", drop: str = "leave it out"
@@ -167,31 +193,27 @@ class Algorithm:
                 f"{self.name} has no parameter 'n_components', as it learns no subspace: {drop}"
             )
         self._require_all(values, form)
-        check_names(self.module.Params, values, self.name)
+        check_names(self.parameters, values, self.name)
         if values.get("start") is not None:
             values = {**values, "start": floats(values["start"], "start")}
-        return self.module.Params(**values)
+        return self.parameters(**values)
 
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:
         """Name all parameters that lack a value, with what they may be.
 
         An unknown name may be one of them, misspelt: nothing is said before it is refused.
         """
-        fields = dataclasses.fields(self.module.Params)
+        fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
         missing = required - values.keys()
         if not missing or values.keys() - {f.name for f in fields}:
             return
-        described = describe(self.module.Params)
+        described = describe(self.parameters)
         lacking = [f"'{known.name}' ({known.kind})" for known in described if known.name in missing]
         noun, them = ("parameter", "it") if len(lacking) == 1 else ("parameters", "them")
         raise InputError(
             f"{self.name} needs the {noun} {' and '.join(lacking)}: give {them} as {form}"
         )
-
-    def communication(self, params: Any, shape: Shape) -> Cost:
-        """Return the communication of a complete run, by the closed form."""
-        return self.module.communication(params, shape)
 
 
 def get(name: str) -> Algorithm:
@@ -201,41 +223,23 @@ def get(name: str) -> Algorithm:
     ------
     InputError
         When there is no such algorithm (the message suggests the nearest name), or its module
-        cannot be imported or is none, see `of`.
+        cannot be imported or declares none.
     """
     return of(name, REGISTRY.module(name))
 
 
 def of(name: str, module: ModuleType) -> Algorithm:
-    """Return the algorithm of a module, registered or not.
+    """Return what a module declares as ``ALGORITHM``, registered or not, with its name.
 
     Raises
     ------
     InputError
-        When the module lacks a required name, or its ``Params`` lacks a required field, or
-        ``PAPER`` is no text, or ``TASK`` is unknown.
+        When it declares none.
     """
-    lacking = [part for part in PARTS if not hasattr(module, part)]
-    if lacking:
+    found = getattr(module, "ALGORITHM", None)
+    if not isinstance(found, Algorithm):
         raise InputError(
-            f"algorithm '{name}': {module.__name__} has no {' and no '.join(lacking)}; "
-            "fedcore.algorithms says what a module holds"
+            f"algorithm '{name}': {module.__name__} has no ALGORITHM: end the file with {FORM}, "
+            "and take Algorithm from fedcore.algorithms"
         )
-    if not isinstance(module.PAPER, str):
-        raise InputError(
-            f"algorithm '{name}': PAPER of {module.__name__} is {module.PAPER!r}: give it a name"
-        )
-    task = _task_of(module)
-    require_known(task, TASKS, f"algorithm '{name}': unknown TASK", InputError)
-    fields = getattr(module.Params, "__dataclass_fields__", {})
-    missing = [field for field in TASKS[task].fields if field not in fields]
-    if missing:
-        raise InputError(
-            f"algorithm '{name}': Params of {module.__name__} has no {' and no '.join(missing)}; "
-            "it is a dataclass with at least these"
-        )
-    return Algorithm(name, module)
-
-
-def _task_of(module: ModuleType) -> str:
-    return getattr(module, "TASK", "subspace")
+    return dataclasses.replace(found, name=name, module=module)

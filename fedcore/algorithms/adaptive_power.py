@@ -21,8 +21,6 @@ accountant allows for T Gaussian steps and T ε-DP searches. The searches get th
 Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
 paper. Each of several clients runs the step on its own rows with its own threshold, and the server,
 which need not be trusted, sums. One client is the paper's curator.
-
-:look: blue, dash-dotted
 """
 
 from __future__ import annotations
@@ -33,7 +31,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.algorithms.ssi import communication as communication
+from fedcore.algorithms import Algorithm
+from fedcore.algorithms.ssi import communication
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
@@ -42,13 +41,10 @@ from fedcore.parts.gram_products import gram_product
 from fedcore.privacy import accounting
 from fedcore.validation import CountOrZero, Share, one_of, real
 
-PAPER = "dppower"
-SPARSE = True
 COLUMNS = {
     "threshold": ("data units squared", "θ of the step, the largest of any client's"),
     "filtered": ("rows", "rows of all clients that sat out the step"),
 }
-RELEASED = ("threshold",)  # found by the sparse vector technique, which is paid for
 
 
 @dataclass(frozen=True)
@@ -122,3 +118,19 @@ def _counts(federation: Federation, params: Params) -> dict[str, Any]:
         "threshold": max(federation.client_state("threshold")),
         "filtered": sum(federation.client_state("filtered")),
     }
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    columns=COLUMNS,
+    released=frozenset(["threshold"]),  # found by the sparse vector technique, which is paid for
+    citation=(
+        "Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA* "
+        "(arXiv:2602.11454), Algorithm 1"
+    ),
+    look=("blue", "dash-dotted"),
+)

@@ -9,8 +9,6 @@ The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and al
 have the same noise, the least that the accountant allows for the whole run; the calibration
 ``paper`` is refused. Each of several clients adds noise to and chooses by its own rows. The server
 takes the choice of most clients, and of equals the first.
-
-:look: sky, dash-dotted
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
@@ -36,8 +35,6 @@ from fedcore.privacy.events import Bounded
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive, Share
 
-PAPER = "dppower"
-SPARSE = True
 SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 
@@ -127,3 +124,14 @@ def calibrate(params: Params, epsilon: float) -> Noise:
         lambda z: {**step_events(z, SEARCH_SHARE, steps), choice: 1}, epsilon, params.delta
     )
     return Noise(search_epsilon(multiplier, SEARCH_SHARE), multiplier, 2.0)
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    citation="Nguyen, Ene & Nguyen (arXiv:2602.11454), before Corollary 1.1",
+    look=("sky", "dash-dotted"),
+)

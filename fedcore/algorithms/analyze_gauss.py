@@ -10,8 +10,6 @@ more.
 2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Each of several
 clients perturbs its own matrix, and the server, which need not be trusted, sums: the noise of m
 clients has m times the variance.
-
-:look: black, dash-dotted
 """
 
 from __future__ import annotations
@@ -22,15 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import from_upper_triangle, top_eigenvectors, upper_triangle
 from fedcore.parts.budget import Budgeted
 from fedcore.parts.gram_products import local_gram
 from fedcore.privacy import accounting
-
-PAPER = "dppower"
-SPARSE = True
 
 
 class Params(Budgeted):
@@ -87,3 +83,18 @@ def noise_multiplier(params: Params) -> float:
     if params.calibration == "paper":
         return math.sqrt(2.0 * math.log(1.25 / params.delta)) / params.epsilon
     return accounting.gaussian_noise_multiplier(params.epsilon, params.delta)
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    private_fit={},
+    citation=(
+        "Dwork, Talwar, Thakurta & Zhang, *Analyze Gauss: optimal bounds for privacy-preserving "
+        "principal component analysis* (STOC 2014), Algorithm 1"
+    ),
+    look=("black", "dash-dotted"),
+)

@@ -9,8 +9,6 @@ in each step with one batch for both networks:
 wᵢ from the server's w, which becomes the mean of the wᵢ. Client i uses α vᵢ + (1 − α) w, here with
 the newest w. With α = 0 the w are those of FedAvg, and clients use them. (The authors' code of
 Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
-
-:look: green, long-dashed
 """
 
 from __future__ import annotations
@@ -21,18 +19,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import real
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
-
-PAPER = "fedrep"
-TASK = "classifiers"
 
 
 @dataclass(frozen=True)
@@ -86,3 +83,17 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, and the seed of the first network."""
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=1)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Deng, Kamani & Mahdavi, *Adaptive personalized federated learning* (arXiv:2003.13461, "
+        "2020), Algorithm 1"
+    ),
+    look=("green", "long-dashed"),
+)

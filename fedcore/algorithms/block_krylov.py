@@ -23,8 +23,6 @@ round it is the Z of SSI.
 server k·p columns of a matrix in a known basis. With plain sums the matrix is every client's own
 Gram matrix, complete after n/p rounds; with secure aggregation it is their sum. Other methods with
 the same messages show about as much by the time they are as accurate, after more rounds.
-
-:look: purple, dashed
 """
 
 from __future__ import annotations
@@ -35,18 +33,14 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.linalg
 
-from fedcore.algorithms import ssi
-from fedcore.algorithms.ssi import communication as communication
-from fedcore.algorithms.ssi import starting_basis
+from fedcore.algorithms import Algorithm, ssi
+from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual
 from fedcore.rowspace import inside, orthonormal
 from fedcore.validation import whole
-
-PAPER = "faps"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -151,3 +145,18 @@ def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
     for _ in range(3):
         Q = orth(Q - V @ (V.T @ Q))
     return Q
+
+
+ALGORITHM = Algorithm(
+    paper="faps",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    gram_products_only=True,
+    citation=(
+        "Golub & Underwood (1977), restarted after Wu & Simon, *Thick-restart Lanczos method* "
+        "(SIMAX 2000)"
+    ),
+    look=("purple", "dashed"),
+)

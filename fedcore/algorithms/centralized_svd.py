@@ -2,8 +2,6 @@
 
 Eckart & Young (1936): the r leading singular triples give the best approximation of rank r. Every
 client uploads its raw data once, without any privacy.
-
-:look: black, dotted
 """
 
 from __future__ import annotations
@@ -14,13 +12,12 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExactFactors
 from fedcore.linalg import triangular_factor
 from fedcore.parts.params import Parameters
-
-PAPER = "factorization"
 
 
 class Params(Parameters):
@@ -60,3 +57,13 @@ def communication(params: Params, shape: Shape) -> Cost:
         scalars_up=shape.n_samples * shape.n_features,
         scalars_down=shape.n_clients * shape.n_features * params.n_components,
     )
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    citation="Eckart & Young (1936)",
+    look=("black", "dotted"),
+)

@@ -7,8 +7,6 @@ Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through pers
     fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
 
 Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
-
-:look: purple, long-dashed
 """
 
 from __future__ import annotations
@@ -19,14 +17,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import NonNegative
-
-PAPER = "fedrep"
-TASK = "classifiers"
 
 
 @dataclass(frozen=True)
@@ -71,3 +68,17 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, and the seed of the first network."""
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=1)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through "
+        "personalization* (ICML 2021), Algorithm 1"
+    ),
+    look=("purple", "long-dashed"),
+)

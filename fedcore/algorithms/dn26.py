@@ -25,8 +25,6 @@ The noise multiplier of step 3 is the least that the accountant allows for the r
 Each of several clients releases a basis from its own rows, and the server takes the top
 eigenvectors of the averaged projections. The result is good only when the clients' top subspaces
 agree.
-
-:look: purple, dash-dotted
 """
 
 from __future__ import annotations
@@ -39,7 +37,8 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.linalg
 
-from fedcore.algorithms.one_shot import communication as communication
+from fedcore.algorithms import Algorithm
+from fedcore.algorithms.one_shot import communication
 from fedcore.federation.federation import Federation
 from fedcore.linalg import haar, orth, triangular_factor
 from fedcore.parts.budget import Budgeted
@@ -49,7 +48,6 @@ from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import one_of
 
-PAPER = "dppower"
 RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 
@@ -141,3 +139,16 @@ def leading(data: np.ndarray, R: np.ndarray, k: int) -> tuple[np.ndarray, float,
     U = product(data, V / sigma[:k]) if sigma[k - 1] > 0 else np.ones((1, k))
     norms = (float(row_norms(M).max()) for M in (U, V))
     return V, float(sigma[k - 1] - sigma[k]), max(norms)
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    citation=(
+        "After d'Orsi & Novikov, *Tight differentially private PCA via matrix coherence* (SODA "
+        "2026)"
+    ),
+    look=("purple", "dash-dotted"),
+)

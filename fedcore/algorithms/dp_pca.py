@@ -20,8 +20,6 @@ The number of subsets that vote (`VOTES`), ζ and the split of the budget were c
 checked against the full text. Departures: an empty histogram ends the paper's algorithm; here it
 centres the interval at 0, or skips the step if it is the histogram of Λ̂. k > 1 columns are
 flattened into d' = dk coordinates. Several clients pass w on from one to the next.
-
-:look: vermillion, dash-dotted
 """
 
 from __future__ import annotations
@@ -33,8 +31,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms.private_oja import client_after_client
-from fedcore.algorithms.private_oja import communication as communication
+from fedcore.algorithms import Algorithm
+from fedcore.algorithms.private_oja import client_after_client, communication
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
@@ -45,10 +43,6 @@ from fedcore.privacy.bounded_rows import without_endless_rows
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
-
-PAPER = "dppower"
-# For `fedcore.testing`, whose clients are small.
-CASE = {"sequential": True, "needs": lambda S, r: {"batches": 2, "clip": True}}
 
 
 @dataclass(frozen=True)
@@ -129,3 +123,20 @@ def calibrate(params: Params, coordinates: int) -> Budget:
 
     z = accounting.calibrate(events, epsilon, delta)
     return Budget((epsilon, delta), (part_of(z), small), z)
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    case={  # the clients of the checks are small
+        "sequential": True,
+        "needs": lambda S, r: {"batches": 2, "clip": True},
+    },
+    citation=(
+        "Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* "
+        "(NeurIPS 2022), Algorithm 3"
+    ),
+    look=("vermillion", "dash-dotted"),
+)

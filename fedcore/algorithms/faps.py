@@ -35,8 +35,6 @@ rotate. With (26) the path and the number of rounds therefore change with the ro
 the number of threads and the CPU. With (14) they do not, because (14) finds a residual of zero and
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
-
-:look: green, dashed
 """
 
 from __future__ import annotations
@@ -48,9 +46,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.algorithms import ssi
-from fedcore.algorithms.ssi import communication as communication
-from fedcore.algorithms.ssi import starting_basis
+from fedcore.algorithms import Algorithm, ssi
+from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth, outside, spectral_norm
 from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
@@ -58,8 +55,6 @@ from fedcore.parts.gram_products import local_gram_product
 from fedcore.parts.local_axes import Coordinates, as_features, coordinates
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
-PAPER = "faps"
-SPARSE = True
 COLUMNS = {
     "inner_products": ("products", "of AᵢAᵢᵀ with an n×p block, by all clients so far"),
     "penalty": ("data units squared", "Σᵢ βᵢ after the round, 0 before the first"),
@@ -229,3 +224,18 @@ def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> floa
 def _multiplier(X: np.ndarray, W: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return Λ B = X (Wᵀ B) + W (Xᵀ B)."""
     return X @ (W.T @ B) + W @ (X.T @ B)
+
+
+ALGORITHM = Algorithm(
+    paper="faps",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    columns=COLUMNS,
+    citation=(
+        "Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component "
+        "analysis* (JOTA 2024), Algorithm 1"
+    ),
+    look=("green", "dashed"),
+)

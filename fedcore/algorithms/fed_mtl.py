@@ -15,8 +15,6 @@ For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code o
 10⁶ parameters, and so it is here by default. Its Ω has a matrix of ones in the place of I and
 squares entry by entry: all entries are (1 − 1/m)², which penalises the sum of the networks and not
 their distance from the mean. At this λ neither penalty matters.
-
-:look: orange, dotted
 """
 
 from __future__ import annotations
@@ -27,18 +25,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import NonNegative
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
-
-PAPER = "fedrep"
-TASK = "classifiers"
 
 
 @dataclass(frozen=True)
@@ -86,3 +83,16 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: wᵢ up and w̄ down in every round, and the seed of the first network."""
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=1)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Federated multi-task learning after Smith, Chiang, Sanjabi & Talwalkar (NeurIPS 2017)"
+    ),
+    look=("orange", "dotted"),
+)

@@ -9,8 +9,6 @@ E epochs of stochastic gradient descent on its own loss fᵢ:
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
 has momentum. With ``fine_tune`` it is their FedAvg+FT: after the last round, every client trains
 the head of w for so many epochs, which gives one more record.
-
-:look: vermillion, dotted
 """
 
 from __future__ import annotations
@@ -20,16 +18,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds
 from fedcore.deep.settings import Tuned
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-
-PAPER = "fedrep"
-TASK = "classifiers"
-COLUMNS = rounds.FINE_TUNED
-Params = Tuned
+from fedcore.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Tuned, rng: np.random.Generator, record: Any) -> dict:
@@ -54,3 +49,18 @@ def communication(params: Tuned, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
     size = models.sizes(params.model, shape.n_features).whole
     return rounds.cost_of_networks(params, shape, size)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Tuned,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    columns=rounds.FINE_TUNED,
+    citation=(
+        "McMahan, Moore, Ramage, Hampson & Agüera y Arcas, *Communication-efficient learning of "
+        "deep networks from decentralized data* (AISTATS 2017), Algorithm 1"
+    ),
+    look=("vermillion", "dotted"),
+)

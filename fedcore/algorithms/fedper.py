@@ -9,8 +9,6 @@ on its loss fᵢ of body φ and head hᵢ at once:
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
 not weighted and the head is the last layer. In their code heads are averaged as well, and a client
 begins with their mean when it is first chosen: ``first_head``.
-
-:look: orange, long-dashed
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import rounds
 from fedcore.deep.settings import Personal
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-
-PAPER = "fedrep"
-TASK = "classifiers"
-Params = Personal
+from fedcore.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Personal, rng: np.random.Generator, record: Any) -> dict:
@@ -54,3 +50,17 @@ def run(federation: Federation, params: Personal, rng: np.random.Generator, reco
 def communication(params: Personal, shape: Shape) -> Cost:
     """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
     return rounds.cost_of_bodies(params, shape)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Personal,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Arivazhagan, Aggarwal, Singh & Choudhary, *Federated learning with personalization "
+        "layers* (arXiv:1912.00818, 2019), Algorithms 1 and 2"
+    ),
+    look=("orange", "long-dashed"),
+)

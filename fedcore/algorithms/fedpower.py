@@ -28,6 +28,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.algorithms.local_power import ALIGNMENTS, SCHEDULES, aggregate, align, weights_of
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.errors import InputError
@@ -45,9 +46,6 @@ from fedcore.privacy.accounting import Calibration, Epsilon
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, CountOrZero, Share, one_of
 from fedcore.words import counted
-
-PAPER = "fedpower"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -205,3 +203,16 @@ def communication(params: Params, shape: Shape) -> Cost:
         blocks[-1] = 1  # Zᵢ alone
     block = shape.n_features * params.n_components
     return Cost(len(steps), senders * sum(blocks) * block, m * len(steps) * block)
+
+
+ALGORITHM = Algorithm(
+    paper="fedpower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    citation=(
+        "Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace "
+        "estimation* (Machine Learning 2024), Algorithms 2 and 3"
+    ),
+)

@@ -9,8 +9,6 @@ and the server takes the mean. Without the penalty, μ = 0, it is FedAvg. As in 
 Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly and the descent has momentum (in the
 authors' code the penalty's gradient enters the momentum a second time; not so here). ``fine_tune``
 gives FedProx+FT, as for `fedcore.algorithms.fedavg`.
-
-:look: green, dotted
 """
 
 from __future__ import annotations
@@ -21,16 +19,14 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds
 from fedcore.deep.settings import Tuned
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import NonNegative
-
-PAPER = "fedrep"
-TASK = "classifiers"
-COLUMNS = rounds.FINE_TUNED
 
 
 @dataclass(frozen=True)
@@ -69,3 +65,18 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
     size = models.sizes(params.model, shape.n_features).whole
     return rounds.cost_of_networks(params, shape, size)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    columns=rounds.FINE_TUNED,
+    citation=(
+        "Li, Sahu, Zaheer, Sanjabi, Talwalkar & Smith, *Federated optimization in heterogeneous "
+        "networks* (MLSys 2020), Algorithm 2"
+    ),
+    look=("green", "dotted"),
+)

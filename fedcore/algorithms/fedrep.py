@@ -10,8 +10,6 @@ Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs``
 ``epochs``. In the authors' code heads are averaged as well, and a client begins with their mean
 when it is first chosen: ``first_head``. For linear regression see
 `fedcore.algorithms.fedrep_linear`.
-
-:look: blue, dotted
 """
 
 from __future__ import annotations
@@ -22,18 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import CountOrZero
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
-
-PAPER = "fedrep"
-TASK = "classifiers"
 
 
 @dataclass(frozen=True)
@@ -76,3 +73,17 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
     return rounds.cost_of_bodies(params, shape)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for "
+        "personalized federated learning* (ICML 2021), Algorithm 1"
+    ),
+    look=("blue", "dotted"),
+)

@@ -14,8 +14,6 @@ A round uses all samples of a client, as the paper's experiments do; or its firs
 with ``fresh``, the next ``batch``, as Algorithm 2 and the theory do. Without ``orthonormalise`` the
 server keeps B as the mean, as in the authors' notebook; the notebook's *sum* over clients is a mean
 with r n times the step.
-
-:look: blue, long-dashed
 """
 
 from __future__ import annotations
@@ -25,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
@@ -33,9 +32,6 @@ from fedcore.parts.representation_rounds import local_models
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares, model_gradient, predict
 from fedcore.validation import Count
-
-PAPER = "fedrep_linear"
-LABELLED = True
 
 
 @dataclass(frozen=True)
@@ -104,3 +100,17 @@ def local_round(params: Params, t: int) -> Any:
 def communication(params: Params, shape: Shape) -> Cost:
     """B down and Bᵢ up for every participant and round, and the cost of the start."""
     return representation_rounds.communication(params, shape, shape.n_features)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep_linear",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    labelled=True,
+    citation=(
+        "Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for "
+        "personalized federated learning* (ICML 2021), Algorithm 2"
+    ),
+    look=("blue", "long-dashed"),
+)

@@ -8,8 +8,6 @@ gradient descent on a single model (B, w),
 both gradients at the old point. A message has the d k numbers of B and, as last row, the k of w.
 Departure: the authors' notebook leaves XᵀX out of the quadratic part of the gradient in B; here the
 gradient is complete. w starts from zero, and with ``random`` from N(0, I_k).
-
-:look: vermillion, long-dashed
 """
 
 from __future__ import annotations
@@ -18,17 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts import representation_rounds, representation_starts
 from fedcore.parts.representation_rounds import Params
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
-
-PAPER = "fedrep_linear"
-LABELLED = True
-
-__all__ = ["LABELLED", "PAPER", "Params", "communication", "run"]
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -75,3 +69,14 @@ def local_round(params: Params, t: int) -> Any:
 def communication(params: Params, shape: Shape) -> Cost:
     """B and w down and up for every participant and round, and the cost of the start."""
     return representation_rounds.communication(params, shape, shape.n_features + 1)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep_linear",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    labelled=True,
+    citation="The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1",
+    look=("vermillion", "long-dashed"),
+)

@@ -19,8 +19,6 @@ As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local
 epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is
 0.9. In their code all clients take part in every round, θ is α λ / (n (1 − p)), and the rate of
 local rounds is α / (n (1 − p)).
-
-:look: grey, dashed
 """
 
 from __future__ import annotations
@@ -31,15 +29,14 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.participation import Participation
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import Positive, Share
-
-PAPER = "fedrep"
-TASK = "classifiers"
 
 
 @dataclass(frozen=True)
@@ -104,3 +101,17 @@ def communication(params: Params, shape: Shape) -> Cost:
     size = models.sizes(params.model, shape.n_features).whole
     moved = averagings * params.n_participants(shape.n_clients) * size
     return Cost(averagings, moved, moved + shape.n_clients)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Hanzely & Richtárik, *Federated learning of a mixture of global and local models* "
+        "(arXiv:2002.05516, 2020), Algorithm 1"
+    ),
+    look=("grey", "dashed"),
+)

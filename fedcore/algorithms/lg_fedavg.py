@@ -9,8 +9,6 @@ every round a share r of the clients makes E epochs on lower layers lᵢ and upp
 Which layers are the lower ones the network says (``lower`` of `fedcore.deep.models`), after
 Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks begin at
 random, not with the result of FedAvg.
-
-:look: sky, long-dashed
 """
 
 from __future__ import annotations
@@ -20,14 +18,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds
-from fedcore.deep.settings import Params as Params
+from fedcore.deep.settings import Params
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-
-PAPER = "fedrep"
-TASK = "classifiers"
+from fedcore.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -65,3 +62,18 @@ def communication(params: Params, shape: Shape) -> Cost:
     sizes = models.sizes(params.model, shape.n_features)
     upper = sizes.whole - sizes.lower
     return params.cost(shape, up=upper, down=upper, once=1)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation=(
+        "Liang, Liu, Liu, Allen, Auerbach, Brent, Salakhutdinov & Morency, *Think locally, act "
+        "globally: federated learning with local and global representations* (arXiv:2001.01523, "
+        "2020), Algorithm 1"
+    ),
+    look=("sky", "long-dashed"),
+)

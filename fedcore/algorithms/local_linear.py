@@ -5,8 +5,6 @@ least-squares solution θᵢ of its own samples, of smallest norm if there are f
 features (the authors' notebook adds a ridge of 1e−5). There is no shared representation. For
 comparison ``basis`` holds the k leading right singular vectors of the matrix of rows θᵢ, computed
 outside the protocol, and a new client learns all d coefficients.
-
-:look: black, long-dashed
 """
 
 from __future__ import annotations
@@ -15,14 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import Parameters
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares
-
-PAPER = "fedrep_linear"
-LABELLED = True
 
 
 class Params(Parameters):
@@ -63,3 +59,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """No communication."""
     return Cost(0, 0, 0)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep_linear",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    labelled=True,
+    citation="The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1",
+    look=("black", "long-dashed"),
+)

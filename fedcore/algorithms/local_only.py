@@ -4,8 +4,6 @@ The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Table 1. A 
 rounds in which it would take part in a federated method, so that r = 1 gives it T rounds of E
 epochs. All clients begin with the same network, as in the authors' code: they draw it from one
 seed, the only number that is sent.
-
-:look: black, solid
 """
 
 from __future__ import annotations
@@ -15,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import rounds
-from fedcore.deep.settings import Params as Params
+from fedcore.deep.settings import Params
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-
-PAPER = "fedrep"
-TASK = "classifiers"
+from fedcore.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -50,3 +47,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: the seed of the first network."""
     return Cost(0, 0, shape.n_clients)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    citation="The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Table 1",
+    look=("black", "solid"),
+)

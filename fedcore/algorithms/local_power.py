@@ -13,8 +13,6 @@ sum: ``none`` is the identity, ``sign`` fixes the sign of each column, ``procrus
 orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ
 beside Yᵢ, as in FedPower, except for q = 1, where all Zᵢ are equal and Dᵢ = I. Wang, Liu & Zhang do
 not mention an alignment; with ``none`` a round has the messages of SSI.
-
-:look: vermillion, dashed
 """
 
 from __future__ import annotations
@@ -26,7 +24,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.algorithms import ssi
+from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import starting_basis
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
@@ -35,8 +33,6 @@ from fedcore.parts.gram_products import gram_product, local_gram_product
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, one_of
 
-PAPER = "fedpower"
-SPARSE = True
 SCHEDULES = {
     "constant": lambda q, k: q,
     "linear": lambda q, k: max(q - k, 1),
@@ -164,3 +160,18 @@ def weights_of(federation: Federation, weights: Mapping[int, int] | None) -> lis
 def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:
     """Return ``Zᵢ Dᵢ`` for bases Zᵢ; the first is the reference."""
     return [Z @ ALIGNMENTS[alignment](Z, bases[0]) for Z in bases]
+
+
+ALGORITHM = Algorithm(
+    paper="fedpower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    steps=steps_of,
+    citation=(
+        "Li, Wang, Chen & Zhang, *Communication-efficient distributed SVD via local power "
+        "iterations* (ICML 2021)"
+    ),
+    look=("vermillion", "dashed"),
+)

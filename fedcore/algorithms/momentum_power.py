@@ -10,8 +10,6 @@ The best β is (λ_{p+1}/2)², with λ = σ² the eigenvalues of AAᵀ: the erro
 near 1 − √(2 gap) per round instead of 1 − gap. When σ_{p+1} is not given, the server takes the
 largest (p+1)-st Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] so far; it already has the products of these blocks
 with AAᵀ. A Ritz value is at most its eigenvalue, and this β at most the best, up to rounding.
-
-:look: orange, dashed
 """
 
 from __future__ import annotations
@@ -23,17 +21,13 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from fedcore.algorithms import ssi
-from fedcore.algorithms.ssi import communication as communication
-from fedcore.algorithms.ssi import starting_basis
+from fedcore.algorithms import Algorithm, ssi
+from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.residuals import Residual, by_ritz_values, joined
 from fedcore.validation import NonNegative
-
-PAPER = "faps"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -101,3 +95,17 @@ def _inverse(R: np.ndarray) -> np.ndarray:
     lifted = R + np.diag(np.maximum(floor - diagonal, 0))
     unit = np.eye(len(R), dtype=R.dtype)
     return scipy.linalg.solve_triangular(lifted, unit, check_finite=False)
+
+
+ALGORITHM = Algorithm(
+    paper="faps",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    gram_products_only=True,
+    citation=(
+        "Xu, He, De Sa, Mitliagkas & Ré, *Accelerated stochastic power iteration* (AISTATS 2018)"
+    ),
+    look=("orange", "dashed"),
+)

@@ -21,8 +21,6 @@ The noisy Y stays with the clients. `protects` says how neighbours differ:
 ``row``). For a large ε this noise is too little for (ε, δ), from 42 on at δ = 1e-6, and the run is
 refused. ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
 products of its own rows, and the server, which need not be trusted, sums.
-
-:look: green, dash-dotted
 """
 
 from __future__ import annotations
@@ -34,7 +32,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.algorithms.ssi import communication as communication
+from fedcore.algorithms import Algorithm
+from fedcore.algorithms.ssi import communication
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
@@ -45,8 +44,6 @@ from fedcore.privacy.bounded_rows import product, transposed_product
 from fedcore.privacy.events import Gaussian
 from fedcore.validation import CountOrZero, one_of
 
-PAPER = "dppower"
-SPARSE = True
 RELATIONS = {  # `protects` -> relation of `fedcore.privacy.events.NEIGHBOURS`
     "entry": "change_entry",
     "row_by_entries": "zero_out_one",
@@ -138,3 +135,18 @@ def noisy_product(params: Params, n_features: int) -> Any:
 def _largest_row(matrix: np.ndarray) -> float:
     """‖matrix‖_{2,∞}; the matrix must be a release, since its norm sets the noise."""
     return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max()))
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    private_fit={"protects": "row"},
+    citation=(
+        "Hardt & Roth (STOC 2013) and Hardt & Price, *The noisy power method: a meta algorithm "
+        "with applications* (NIPS 2014)"
+    ),
+    look=("green", "dash-dotted"),
+)

@@ -10,8 +10,6 @@ as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed
 round, and is exact if all clients share their top subspace. The average is unweighted, as in the
 paper, whose clients have equally many samples. A client whose data have a rank below p sends zeros
 in the other columns.
-
-:look: sky, dashed
 """
 
 from __future__ import annotations
@@ -22,12 +20,11 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
+from fedcore.algorithms import Algorithm
 from fedcore.algorithms.centralized_svd import Params
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import triangular_factor
-
-PAPER = "faps"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -56,3 +53,16 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def communication(params: Params, shape: Shape) -> Cost:
     """One n×p block up from every client, nothing down."""
     return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
+
+
+ALGORITHM = Algorithm(
+    paper="faps",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    citation=(
+        "Fan, Wang, Wang & Zhu, *Distributed estimation of principal eigenspaces* (Annals of "
+        "Statistics 2019), Algorithm 1"
+    ),
+    look=("sky", "dashed"),
+)

@@ -11,8 +11,6 @@ As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, D is ei
 batch, also in the place of the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ
 of all its samples. ``fine_tune`` lets clients at last train the head of w, as for
 `fedcore.algorithms.fedavg`.
-
-:look: sky, dotted
 """
 
 from __future__ import annotations
@@ -23,19 +21,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import Positive, Share
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
-
-PAPER = "fedrep"
-TASK = "classifiers"
-COLUMNS = rounds.FINE_TUNED
 
 
 @dataclass(frozen=True)
@@ -95,3 +91,18 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
     size = models.sizes(params.model, shape.n_features).whole
     return rounds.cost_of_networks(params, shape, size)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    columns=rounds.FINE_TUNED,
+    citation=(
+        "Fallah, Mokhtari & Ozdaglar, *Personalized federated learning with theoretical "
+        "guarantees: a model-agnostic meta-learning approach* (NeurIPS 2020), Algorithm 1"
+    ),
+    look=("sky", "dotted"),
+)

@@ -4,8 +4,6 @@ Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 1 followed by the closed
 Section 2: with V fixed, every client takes ``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own
 ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of V and not VᵀV, whose condition number is the
 square of that of V.
-
-:look: vermillion, solid
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.algorithms.power_iteration import (
     COLUMNS,
     Params,
@@ -24,11 +23,6 @@ from fedcore.algorithms.power_iteration import (
 from fedcore.federation.federation import Federation
 from fedcore.iterates import ExactFactors
 from fedcore.linalg import range_basis
-
-PAPER = "factorization"
-SPARSE = True
-
-__all__ = ["COLUMNS", "PAPER", "SPARSE", "Params", "communication", "run"]
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -48,3 +42,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     record(0, factors=ExactFactors(found.V), counts=counts)
     return found.output(U=federation.observe(solve))
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    columns=COLUMNS,
+    citation="Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 1",
+    look=("vermillion", "solid"),
+)

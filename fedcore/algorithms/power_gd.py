@@ -14,8 +14,6 @@ without a pass over the data per step. E₀ is stored times the singular values 
 
 ``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). Remark 4:
 with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step suffices.
-
-:look: blue, solid
 """
 
 from __future__ import annotations
@@ -29,16 +27,12 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.algorithms import power_iteration
-from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
-from fedcore.algorithms.power_iteration import Scaled, power_initialisation
+from fedcore.algorithms import Algorithm, power_iteration
+from fedcore.algorithms.power_iteration import COLUMNS, Scaled, power_initialisation
 from fedcore.federation.federation import Federation
 from fedcore.iterates import SpectralFactors
 from fedcore.linalg import orth, range_basis
 from fedcore.validation import CountOrZero
-
-PAPER = "factorization"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -58,9 +52,6 @@ class Params(power_iteration.Params):
     local_steps: CountOrZero = 500
     momentum: bool = False
     orthonormalise: bool = False
-
-
-communication = power_iteration.communication
 
 
 def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
@@ -129,3 +120,15 @@ def _gone(sigma: tuple[float, ...], momentum: bool, steps: int) -> tuple[float, 
     """q_t after so many steps."""
     (_, q), *_ = islice(descended(np.array(sigma), momentum), steps, steps + 1)
     return tuple(q.tolist())
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=power_iteration.communication,
+    sparse=True,
+    columns=COLUMNS,
+    citation="Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 2",
+    look=("blue", "solid"),
+)

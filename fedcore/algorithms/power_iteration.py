@@ -16,8 +16,6 @@ multiplications: the run counts directions that rounding has spoiled, and warns 
 The paper and its code differ on the restarts. ``select = "initial"`` compares κ of the sketches and
 multiplies only the best one (the code); ``"final"`` multiplies every sample and compares κ of the
 results (the text).
-
-:look: orange, solid
 """
 
 from __future__ import annotations
@@ -28,6 +26,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError, RoundingWarning, warn
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
@@ -36,8 +35,6 @@ from fedcore.linalg import condition_number, lost_directions
 from fedcore.parts.params import Parameters
 from fedcore.validation import Count, CountOrZero, one_of
 
-PAPER = "factorization"
-SPARSE = True
 SELECTIONS = ("initial", "final")
 COLUMNS = {
     "lost_directions": ("directions", "of V that rounding has spoiled: known to less than 2 digits")
@@ -196,3 +193,18 @@ def _multiply(federation: Federation, found: Scaled, times: int) -> Scaled:
 def gram_product(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
     """Client step: ``Sⁱᵀ (Sⁱ V)``."""
     return data.T @ (data @ V)
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    columns=COLUMNS,
+    citation=(
+        "Philippenko, Scaman & Massoulié, *In-depth analysis of low-rank matrix factorisation in "
+        "a federated setting* (AAAI 2025), Algorithm 1"
+    ),
+    look=("orange", "solid"),
+)

@@ -5,8 +5,6 @@ minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with ρ = �
 nuclear norm (``nuclear``), by proximal gradient steps of length 1/σ_max(V)², with ``momentum``
 accelerated by β_k = k/(k+3) (FISTA). There is no communication after V. A step uses only VᵀV and
 SⁱV, and not the data. The metric ``objective`` is the loss without the penalty.
-
-:look: purple, solid
 """
 
 from __future__ import annotations
@@ -19,15 +17,11 @@ from typing import Annotated, Any
 import numpy as np
 import scipy.linalg
 
-from fedcore.algorithms import power_gd
-from fedcore.algorithms.power_iteration import COLUMNS as COLUMNS
-from fedcore.algorithms.power_iteration import Scaled
+from fedcore.algorithms import Algorithm, power_gd
+from fedcore.algorithms.power_iteration import COLUMNS, Scaled, communication
 from fedcore.federation.federation import Federation
 from fedcore.iterates import ExplicitFactors
 from fedcore.validation import NonNegative, one_of
-
-PAPER = "factorization"
-SPARSE = True
 
 
 def shrink(U: np.ndarray, threshold: float) -> np.ndarray:
@@ -70,9 +64,6 @@ class Params(power_gd.Params):
     strength: NonNegative = 0.0
 
 
-communication = power_gd.communication
-
-
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
     """Run proximal gradient descent; see the module's text.
 
@@ -113,3 +104,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.local(descend((k - 1) / (k + 2) if params.momentum else 0.0))
         report(k)
     return found.output(U=federation.client_state("U"))
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    columns=COLUMNS,
+    citation="Philippenko, Scaman & Massoulié (AAAI 2025), Remark 3",
+    look=("purple", "solid"),
+)

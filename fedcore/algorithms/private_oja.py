@@ -19,8 +19,6 @@ paper. The mean of a batch gets noise once; a replaced row changes it by 2β/`ba
 the last, incomplete batch is divided by `batch` as well. Amplification counts ⌊n/batch⌋ positions:
 given the other rows of all batches, the shuffle puts a row into one of at least so many batches.
 Several clients pass w on from one to the next, and each shuffles its own rows.
-
-:look: orange, dash-dotted
 """
 
 from __future__ import annotations
@@ -33,6 +31,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
@@ -44,8 +43,6 @@ from fedcore.privacy.bounded_rows import row_norms, without_endless_rows
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
 
-PAPER = "dppower"
-CASE = {"sequential": True}  # for `fedcore.testing`
 STEPS = 1024  # per block, for which rows are copied and noise is drawn at once
 ROUNDING = 1.0 + 1e-9
 
@@ -153,3 +150,17 @@ def noise_multiplier(params: Params, n: int) -> float:
             f"{limit:.3g} at {steps} steps; use calibration = 'tight'"
         )
     return math.log(steps / delta) / (epsilon * math.sqrt(steps))
+
+
+ALGORITHM = Algorithm(
+    paper="dppower",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    case={"sequential": True},
+    citation=(
+        "Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* "
+        "(NeurIPS 2022), Algorithm 2"
+    ),
+    look=("orange", "dash-dotted"),
+)

@@ -14,8 +14,6 @@ large as K η mean gradients, so that the error of cᵢ − c as a difference of
 by −β/(1 − β) when client i takes part: it vanishes with β = 0, changes its sign alone with their
 β = 1/2, and grows without bound above. (Their code also clips gradients to norm 10; not so here.)
 ``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
-
-:look: purple, dotted
 """
 
 from __future__ import annotations
@@ -26,19 +24,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from fedcore import deep
+from fedcore.algorithms import Algorithm
 from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
+from fedcore.tasks import CLASSIFIERS
 from fedcore.validation import Positive
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
-
-PAPER = "fedrep"
-TASK = "classifiers"
-COLUMNS = rounds.FINE_TUNED
 
 
 @dataclass(frozen=True)
@@ -101,3 +97,18 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: x and c down and both changes up in every round, x for fine-tuning."""
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=2 * size, down=2 * size, once=size if params.fine_tune else 0)
+
+
+ALGORITHM = Algorithm(
+    paper="fedrep",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    task=CLASSIFIERS,
+    columns=rounds.FINE_TUNED,
+    citation=(
+        "Karimireddy, Kale, Mohri, Reddi, Stich & Suresh, *SCAFFOLD: stochastic controlled "
+        "averaging for federated learning* (ICML 2020), Algorithm 1"
+    ),
+    look=("purple", "dotted"),
+)

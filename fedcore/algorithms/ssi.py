@@ -7,8 +7,6 @@ in federated principal component analysis* (JOTA 2024), where it is the baseline
 
 Z⁽⁰⁾ orthonormalises a matrix with uniform entries in [−1, 1]. One round is one n×p block down and
 one up. The last Z stays with the server.
-
-:look: blue, dashed
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
@@ -25,9 +24,6 @@ from fedcore.parts.gram_products import gram_product
 from fedcore.parts.params import Parameters
 from fedcore.parts.residuals import Residual, by_ritz_values
 from fedcore.validation import CountOrZero, real
-
-PAPER = "faps"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -111,3 +107,18 @@ def starting_basis(
         return orth(rng.uniform(-1.0, 1.0, (d, columns)))
     more = columns - start.shape[1]
     return orth(np.hstack([start, rng.uniform(-1.0, 1.0, (d, more))]) if more else start)
+
+
+ALGORITHM = Algorithm(
+    paper="faps",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    gram_products_only=True,
+    citation=(
+        "Rutishauser (1970); in the federated form (2) of Wang, Liu & Zhang, *Seeking consensus "
+        "on subspaces in federated principal component analysis* (JOTA 2024)"
+    ),
+    look=("blue", "dashed"),
+)

@@ -12,8 +12,6 @@ the server sums and steps on V. One iteration is one communication.
 Φ_U and Φ_V have *standard deviations* 1/d and 1/r, as in the authors' code of the comparison; Ward
 and Kolda write variances. σ₁ is taken as known (``sigma_max``). When it is not given, the clients
 send ‖Sⁱ‖₂² and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces it, for one more number up and one down.
-
-:look: green, solid
 """
 
 from __future__ import annotations
@@ -24,14 +22,12 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.iterates import ExplicitFactors
 from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive
-
-PAPER = "factorization"
-SPARSE = True
 
 
 @dataclass(frozen=True)
@@ -136,3 +132,17 @@ def spectral_norm_bound(federation: Federation) -> float:
         return float(np.linalg.norm(data, 2) ** 2)
 
     return float(np.sqrt(federation.sum(squared_norm)))
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    citation=(
+        "Ward & Kolda, *Convergence of alternating gradient descent for matrix factorization* "
+        "(NeurIPS 2023)"
+    ),
+    look=("green", "solid"),
+)

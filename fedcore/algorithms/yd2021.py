@@ -10,8 +10,6 @@ changes in a feasible number of rounds. The paper prints the theory's number of 
 Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
 subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is that
 of Ye and Du, and the whole gradient is subtracted.
-
-:look: sky, solid
 """
 
 from __future__ import annotations
@@ -23,23 +21,19 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.algorithms.wk2023 import descent
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import Parameters
 from fedcore.validation import CountOrZero, Positive, one_of
 
-PAPER = "factorization"
-SPARSE = True
 READINGS = ("aaai", "head")
 
 
 def _known_spectrum(S: np.ndarray, r: int) -> dict[str, float]:
     sigma = np.linalg.svd(S, compute_uv=False)
     return {"sigma_max": float(sigma[0]), "sigma_r": float(sigma[r - 1])}
-
-
-CASE = {"needs": _known_spectrum, "clients_draw_start": True}  # for `fedcore.testing`
 
 
 @dataclass(frozen=True)
@@ -141,3 +135,18 @@ def iterations_of_theory(
         "head": np.log(r * sigma_r**2 / (scale * error)),
     }[reading]
     return float(log_term / (step * sigma_r))
+
+
+ALGORITHM = Algorithm(
+    paper="factorization",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    sparse=True,
+    case={"needs": _known_spectrum, "clients_draw_start": True},
+    citation=(
+        "Ye & Du, *Global convergence of gradient descent for asymmetric low-rank matrix "
+        "factorization* (NeurIPS 2021)"
+    ),
+    look=("sky", "solid"),
+)

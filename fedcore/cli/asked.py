@@ -143,7 +143,7 @@ class Asked(SimpleNamespace):
                 "it, too: fedcore pca FILE... --epsilon 1 --bounds RANGES.csv"
             )
         # A plug-in's own Params may check nothing.
-        for field in dataclasses.fields(algorithm.module.Params):
+        for field in dataclasses.fields(algorithm.parameters):
             if isinstance(field.default, bool) and field.name in params:
                 require_flag(**{field.name: params[field.name]})
         return params

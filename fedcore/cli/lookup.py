@@ -65,7 +65,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     from fedcore.parts.params import describe
     from fedcore.parts.residuals import with_tolerance
 
-    fields = {field.name: field for field in dataclasses.fields(algorithm.module.Params)}
+    fields = {field.name: field for field in dataclasses.fields(algorithm.parameters)}
     of_a_run = with_tolerance(algorithm, {})
     return {
         "name": algorithm.name,
@@ -76,7 +76,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
             {"name": known, "meaning": sentence, "range": kind,
              "required": default == "required" and known not in of_a_run,
              "default": of_a_run.get(known, _default(fields[known]))}
-            for known, sentence, kind, default in describe(algorithm.module.Params)
+            for known, sentence, kind, default in describe(algorithm.parameters)
             if known != "start"
         ],
         **({"networks": _networks()} if "model" in algorithm.task.fields else {}),
@@ -112,17 +112,10 @@ def _spelled(parameter: dict[str, Any]) -> str:
     return f"default {value if isinstance(value, str) else json.dumps(value)}"
 
 
-def _unseen(documentation: str) -> str:
-    """Return a docstring without its line on how figures draw the method."""
-    from fedcore.reports.curve_styles import FIELD
-
-    return FIELD.sub("", documentation).rstrip() + "\n"
-
-
 def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
-    text.write(f"{_unseen(algorithm.documentation)}\n")
+    text.write(f"{algorithm.documentation}\n")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())

@@ -188,7 +188,7 @@ def _params_of_each(
     given = options.parameters(settings, names)
     for name in given[""]:
         if not any(algorithm.takes(name) for algorithm in chosen):
-            known = {field.name for one in chosen for field in fields(one.module.Params)}
+            known = {field.name for one in chosen for field in fields(one.parameters)}
             raise InputError(
                 f"--set {name}: none of {', '.join(names)} has this parameter: "
                 f"{nearest(name, known - {'n_components', 'start'})}"

@@ -19,8 +19,6 @@ from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
 
-# Algorithms that read the data in `gram_product` only, whose sum takes a Gram matrix that is there.
-SUMS = frozenset(("block_krylov", "momentum_power", "ssi"))
 ROUNDS = 8  # that a run takes at least as a rule
 OVERSAMPLES = 1  # columns that show the test the next singular value
 TOLD = 1e-4  # sine of the angle above which a user is warned; the estimate is rather too small
@@ -49,7 +47,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         # A start may lack every direction that is wanted; as many random columns have them all.
         options.setdefault("n_oversamples", OVERSAMPLES if options.get("start") is None else r)
     ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
-    if asked.algorithm.name in SUMS and gram_comes_first(ready.clients, r):
+    if asked.algorithm.gram_products_only and gram_comes_first(ready.clients, r):
         ready.clients.gram = pooled_gram(ready.clients)
     # Where components end is nobody's choice, if the user has not chosen.
     with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):

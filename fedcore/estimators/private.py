@@ -34,8 +34,7 @@ from fedcore.calls import run
 from fedcore.errors import Advice, ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.extra_rounds import Axes, principal_axes
-from fedcore.estimators.settings import PRIVATE_ALGORITHMS as ALGORITHMS
-from fedcore.estimators.settings import Found, Request, continued
+from fedcore.estimators.settings import PRIVATE, Found, Request, continued
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
@@ -286,23 +285,23 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
 
 def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     """Return the options of the algorithm's run, checked before anything crosses."""
-    name = asked.algorithm.name
-    if name not in ALGORITHMS:
+    own = asked.algorithm.private_fit
+    if own is None:
         raise InputError(
-            f"a private FederatedPCA runs {' or '.join(ALGORITHMS)}, not {name}: other private "
-            "methods run by fedcore.run"
+            f"a private FederatedPCA does not run {asked.algorithm.name}, which has no private "
+            f"fit: take {PRIVATE}, or run another private method by fedcore.run"
         )
-    fixed = {"epsilon": None, "delta": None, "clip": None, "calibration": None} | ALGORITHMS[name]
-    for taken in fixed.keys() & asked.options.keys():
+    fixed = {"epsilon", "delta", "clip", "calibration", *own}
+    for taken in fixed & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
-    options = {**ALGORITHMS[name], **asked.options}
+    options = {**own, **asked.options}
     if not isinstance(options["measure"], Sized) or len(options["measure"]):
         raise InputError(
             "params of a private fit has no entry 'measure': measures are exact functions of the "
             "data, which nothing would mark in history_; fedcore.run marks them (Result.released)"
         )
-    own = {k: v for k, v in options.items() if k not in OF_RUN}
-    start = asked.algorithm.params({"n_components": r, **own}).start
+    of_method = {k: v for k, v in options.items() if k not in OF_RUN}
+    start = asked.algorithm.params({"n_components": r, **of_method}).start
     if start is not None:
         require_start(start, d, r)
     return options

@@ -22,11 +22,6 @@ from fedcore.seeds import root_of
 from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
-# Algorithms of private fits: their noise is Gaussian when one record is added or removed, with the
-# parameters that make it so.
-PRIVATE_ALGORITHMS: dict[str, dict[str, Any]] = {
-    PRIVATE: {}, "noisy_power": {"protects": "row"},
-}  # fmt: skip
 TAKEN = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
     "n_components": "n_components=…", "algorithm": "algorithm=…", "progress": "verbose=…",
@@ -87,8 +82,7 @@ class Request:
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
             )
-        own = " or ".join(map(repr, PRIVATE_ALGORITHMS))
-        instead = "" if chosen.name in PRIVATE_ALGORITHMS else f" with algorithm={own}"
+        instead = "" if chosen.private_fit is not None else f" with algorithm='{PRIVATE}'"
         if not private and options.get("epsilon", _epsilon_of(chosen)) is not None:
             raise InputError(
                 f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
@@ -196,6 +190,6 @@ def _seed_of(random_state: Any) -> np.random.SeedSequence:
 
 def _epsilon_of(algorithm: Algorithm) -> float | None:
     """Default of the algorithm's ε; None without such a parameter."""
-    fields = {field.name: field for field in dataclasses.fields(algorithm.module.Params)}
+    fields = {field.name: field for field in dataclasses.fields(algorithm.parameters)}
     default: Any = fields["epsilon"].default if "epsilon" in fields else None
     return default

@@ -1,5 +1,7 @@
 """Fingerprints of code, which do not depend on layout, comments, docstrings or module paths.
 
+Nor do they depend on what an algorithm says for people and figures, see `WORDS`.
+
 The fingerprint of a module is a sha256 over its syntax tree and over the trees of all modules that
 it imports, directly or not, from its own package and from fedcore. An import is represented by the
 names that it binds and by the content of the imported module, so moving a module changes no
@@ -31,6 +33,7 @@ from fedcore.experiments import sources
 from fedcore.files import checksums
 
 OWN = __name__.split(".")[0]
+WORDS = {"citation", "look"}  # arguments of ``Algorithm(…)`` that change no number
 Reader = Callable[[str, bytes, Callable[[], Any]], Any]
 
 
@@ -153,6 +156,7 @@ def _read(code: str, text: bytes, source: Path) -> Code:
             raise ModuleNotFoundError(f"no function {function} in module {module}")
     for node in ast.walk(tree):
         _drop_docstring(node)
+        _drop_words(node)
     imported = _take_imports(tree, module, is_package=source.name == "__init__.py")
     dumps = [_canonical(statement) for statement in tree.body]
     found: dict[str, str] = {}
@@ -407,3 +411,9 @@ def _drop_docstring(node: ast.AST) -> None:
         if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
             if isinstance(first.value.value, str):
                 node.body = node.body[1:] or [ast.Pass()]
+
+
+def _drop_words(node: ast.AST) -> None:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        if node.func.id == "Algorithm":
+            node.keywords = [word for word in node.keywords if word.arg not in WORDS]

@@ -257,7 +257,7 @@ class _Repeats:
         """Run the twin of a repeat, whose start differs by one rounding."""
         return self._trial(
             self._cell, self._draws, self._params, repeat, self._measure,
-            algorithm=twins.Perturbed(self._algorithm.name, self._algorithm.module),
+            algorithm=twins.perturbed(self._algorithm),
             measured=self._cell.get("measured"), stop=self._stop(),
             watch=partial(self._pairs[repeat].see, True),
         )  # fmt: skip

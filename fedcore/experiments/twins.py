@@ -94,25 +94,23 @@ class Pair:
         return [self.distances.get(record, np.nan) for record in range(records)]
 
 
-@dataclass(frozen=True)
-class Perturbed(Algorithm):
-    """An algorithm whose start is changed by one rounding."""
+def perturbed(algorithm: Algorithm) -> Algorithm:
+    """Return an algorithm whose start is changed by one rounding.
 
-    @property
-    def run(self) -> Callable[..., dict[str, Any]]:
-        """The algorithm; raises ConfigError when no start was given and the server drew none."""
+    Its run raises ConfigError when no start was given and the server drew none.
+    """
 
-        def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
-            if params.start is not None:
-                params = dataclasses.replace(params, start=nudge(params.start))
-                return self.module.run(federation, params, rng, record)
-            federation.rng = nudged = Nudged(rng)
-            output = self.module.run(federation, params, nudged, record)
-            if not nudged.arrays:
-                raise ConfigError(
-                    f"twin: rounding changes the start, and {self.name} has none that the server "
-                    "draws: give it a 'start' or leave the twin out"
-                )
-            return output
+    def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
+        if params.start is not None:
+            params = dataclasses.replace(params, start=nudge(params.start))
+            return algorithm.run(federation, params, rng, record)
+        federation.rng = nudged = Nudged(rng)
+        output = algorithm.run(federation, params, nudged, record)
+        if not nudged.arrays:
+            raise ConfigError(
+                f"twin: rounding changes the start, and {algorithm.name} has none that the server "
+                "draws: give it a 'start' or leave the twin out"
+            )
+        return output
 
-        return run
+    return dataclasses.replace(algorithm, run=run)

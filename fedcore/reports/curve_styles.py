@@ -1,12 +1,11 @@
-"""Looks of algorithms in all figures: what a module's docstring says, or else what its name gives.
+"""Looks of algorithms in all figures: what they say of themselves, or else what their name gives.
 
-A docstring says it in a line of its own, ``:look: blue, dashed``, which is no code: a change draws
+An algorithm says ``look=("blue", "dashed")``, which is in no cell's fingerprint: a change draws
 figures again and runs no cell.
 """
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -45,7 +44,6 @@ DASHES: dict[str, Any] = {
     "longdash": (0, (10, 2)),
     "longdashdot": (0, (10, 2, 1, 2)),
 }
-FIELD = re.compile(r"^:look:(.*)$", re.MULTILINE)
 
 
 def look(algorithm: str) -> dict[str, Any]:
@@ -58,12 +56,12 @@ def look(algorithm: str) -> dict[str, Any]:
     >>> look("power_gd")
     {'colour': '#0072B2', 'linestyle': '-'}
     """
-    text = told(algorithm)
-    if text is None:
+    said = told(algorithm)
+    if said is None:
         rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
         return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
-    colour, _, line = map(str.strip, text.partition(","))
-    where = f"algorithm '{algorithm}', ':look: {text}' of its docstring: unknown"
+    colour, line = said
+    where = f"algorithm '{algorithm}', look={said} of its ALGORITHM: unknown"
     require_known(colour, COLOURS, f"{where} colour", InputError)
     require_known(line, LINES, f"{where} line", InputError)
     return {"colour": COLOURS[colour], "linestyle": LINES[line]}
@@ -105,12 +103,9 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 @cache
-def told(algorithm: str) -> str | None:
-    """Return the look that an algorithm's docstring says, None if it is silent."""
-    if algorithm not in algorithms.names():
-        return None
-    found = FIELD.search(algorithms.get(algorithm).documentation)
-    return found[1].strip() if found else None
+def told(algorithm: str) -> tuple[str, str] | None:
+    """Return the look that an algorithm says, None if it is silent."""
+    return algorithms.get(algorithm).look if algorithm in algorithms.names() else None
 
 
 def words(names: Iterable[str]) -> list[str]:

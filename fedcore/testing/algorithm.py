@@ -23,7 +23,7 @@ def found(algorithm: str | ModuleType | Algorithm) -> Algorithm:
     Raises
     ------
     InputError
-        When there is none, or its module cannot be imported or lacks a part.
+        When there is none, or its module cannot be imported or declares none.
     """
     if isinstance(algorithm, Algorithm):
         return algorithm
@@ -48,15 +48,15 @@ def check_algorithm(
     It runs on small clients: parameters are declared and refused out of their range; the same seed
     gives the same bytes; components are orthonormal; the ledger has what ``communication`` says;
     no step reads what was not sent to it, and the server nothing but replies; and, where the
-    module's ``CASE`` gives them, the iterates are those of a plain form and the optimum is reached.
+    algorithm's `case` gives them, the iterates are those of a plain form and the optimum is
+    reached.
 
     Parameters
     ----------
     algorithm : str, module or Algorithm
         Name in the registry, import path, or the module itself. It need not be registered.
     case : Case, optional
-        What the checks are told; by default ``CASE`` of the module, a mapping with attributes of
-        `Case` as keys.
+        What the checks are told; by default what its ``ALGORITHM`` says.
     raising : bool, default=True
         Whether to raise when a check fails.
 

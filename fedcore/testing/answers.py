@@ -13,7 +13,7 @@ from fedcore.problems.clients import check_clients
 from fedcore.recorder import Recorder
 from fedcore.testing.asserting import (
     ROUNDING,
-    SAID_IN_CASE,
+    UNLESS_MEANT,
     UNSTABLE,
     check,
     noted,
@@ -25,7 +25,7 @@ from fedcore.testing.asserting import (
     with_start,
 )
 from fedcore.testing.cases import Case, Draws, rounded_data, rounded_once_more
-from fedcore.testing.report import Skipped
+from fedcore.testing.report import Skipped, Unsaid
 from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
 from fedcore.testing.subject import Found, Subject
 from fedcore.words import counted
@@ -56,7 +56,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
     tolerance = rounding_of_data(subject, list(clients[:]), subject.run(clients))
     straight, objective = ordered([0, 1, 2, 3])
     for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
-        what = f"with the clients in the order {order}: {SAID_IN_CASE} (sequential)"
+        what = f"with the clients in the order {order}: {UNLESS_MEANT} (sequential)"
         other, values = ordered(order)
         require_close(other, straight, tolerance, f"the result {what}")
         # A method that turns all to the first client's basis may differ on its way to one answer.
@@ -71,7 +71,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
     only_subspace(subject)
     case = subject.case
     if case.depends_on_split is None:
-        raise Skipped("CASE does not say whether the result 'depends_on_split'")
+        raise Unsaid("its case does not say whether the result 'depends_on_split'")
     if case.depends_on_split or case.clients_draw_start:
         raise Skipped("the result depends on the clients' rows or draws")
     S, start = np.vstack(subject.clients[:]), starting_basis()
@@ -79,7 +79,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
     tolerance = rounding_of_data(subject, [S], whole, start=start)
     for sizes in ([20, 20], [1, 2, 30, 7], [1] * 40):
         split = subject.run(cut(S, sizes), start=start)
-        what = f"with the rows split into {sizes}: {SAID_IN_CASE} (depends_on_split)"
+        what = f"with the rows split into {sizes}: {UNLESS_MEANT} (depends_on_split)"
         require_close(
             projection(split.basis), projection(whole.basis), tolerance, f"the result {what}"
         )
@@ -92,7 +92,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
     """The iterates are those of the plain form on the stacked matrix."""
     only_subspace(subject)
     if subject.case.oracle is None:
-        raise Skipped("CASE has no 'oracle', the method in its plainest form")
+        raise Unsaid("its case has no 'oracle', the method in its plainest form")
     uneven = list(subject.clients[:])
     for setting, start in settings_and_starts(subject):
         for matrices in ([np.vstack(uneven)], uneven):
@@ -159,10 +159,10 @@ def rounding_of_data(
 
 @check
 def takes_sparse_clients(subject: Subject) -> None:
-    """Sparse clients give what dense ones give, if the module says SPARSE = True."""
+    """Sparse clients give what dense ones give, if the module says sparse=True."""
     only_subspace(subject)
     if not subject.algorithm.sparse:
-        raise Skipped("the module does not say SPARSE = True")
+        raise Skipped("it does not say sparse=True")
     case, matrices = subject.case, sparse_clients()
     dense = [matrix.toarray() for matrix in matrices]
     for setting in case.settings:
@@ -188,13 +188,13 @@ def takes_sparse_clients(subject: Subject) -> None:
 
 @check
 def reaches_the_floor(subject: Subject) -> None:
-    """One client and many reach the Eckart–Young floor with the parameters that CASE names."""
+    """One client and many reach the Eckart–Young floor with the parameters that its case names."""
     only_subspace(subject)
     case = subject.case
     if case.asymptotic or subject.algorithm.labelled:
         raise Skipped("the method is not meant to")
     if case.floor is None:
-        raise Skipped("CASE has no 'floor', the parameters with which it reaches the optimum")
+        raise Unsaid("its case has no 'floor', the parameters with which it reaches the optimum")
     S = np.vstack(subject.clients[:])
     for parts in ([S], [S, S] if case.needs_equal_clients else list(subject.clients[:])):
         S = np.vstack(parts)

@@ -16,7 +16,7 @@ from fedcore.testing.subject import Subject
 # times condition numbers of at most about 1e4 in these settings. Beyond it, the effect is measured.
 ROUNDING = 1e-9
 UNSTABLE = 1e-6  # what rounding moves further than this has no digits left that a test could hold
-SAID_IN_CASE = "if the method is not meant to, say so in CASE of its module"
+UNLESS_MEANT = "if the method is not meant to, say so in the case of its ALGORITHM"
 CHECKS: dict[str, Callable[[Subject], None]] = {}
 
 

@@ -1,7 +1,7 @@
 """What the checks are told of an algorithm, and the random streams that its plain form draws from.
 
-A module says it itself as ``CASE``, a mapping with attributes of `Case` as keys, so that it need
-not import this package.
+An algorithm says it itself as ``case=`` of its ``ALGORITHM``, a mapping with attributes of `Case`
+as keys, so that it need not import this package.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ class Case:
 
 
 def case_of(algorithm: Algorithm) -> Case:
-    """Return what an algorithm's module says as ``CASE``.
+    """Return the `case` of an algorithm.
 
     What it does not say is as in `Case`, but whether the method is random or depends on the split
     is then not known. A method for subspaces with a parameter ``rounds`` makes few of them, and one
@@ -107,12 +107,10 @@ def case_of(algorithm: Algorithm) -> Case:
     Raises
     ------
     InputError
-        When ``CASE`` is no mapping, or has a key that `Case` has not.
+        When it is no mapping, or has a key that `Case` has not.
     """
-    told = getattr(algorithm.module, "CASE", {})
-    if isinstance(told, Case):
-        return told
-    where = f"CASE of {algorithm.module.__name__}"
+    told = algorithm.case
+    where = f"case of ALGORITHM of {algorithm.module.__name__}"
     if not isinstance(told, Mapping):
         raise InputError(f"{where} is a {type(told).__name__}: make it a mapping")
     for key in told:

@@ -8,8 +8,8 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.parts.params import describe
-from fedcore.testing.asserting import SAID_IN_CASE, check, only_subspace, require, with_start
-from fedcore.testing.report import Skipped
+from fedcore.testing.asserting import UNLESS_MEANT, check, only_subspace, require, with_start
+from fedcore.testing.report import Unsaid
 from fedcore.testing.samples import RANK, starting_basis
 from fedcore.testing.subject import Subject
 
@@ -24,11 +24,10 @@ WRONG: dict[str, list[Any]] = {
 
 @check
 def describes_itself(subject: Subject) -> None:
-    """It has a title, a paper, and a sentence and a range for every parameter."""
+    """It has a title, and a sentence and a range for every parameter."""
     algorithm = subject.algorithm
     require(algorithm.title.endswith("."), f"its first line is no sentence: '{algorithm.title}'")
-    require(algorithm.paper, "PAPER is empty")
-    for known in describe(algorithm.module.Params):
+    for known in describe(algorithm.parameters):
         require(
             known.sentence.endswith("."),
             f"parameter {known.name} has no sentence in the docstring of Params, under Attributes",
@@ -47,7 +46,7 @@ def refuses_wrong_parameters(subject: Subject) -> None:
     good = subject.case.needs(np.vstack(subject.clients[:]), RANK) if subject.subspace else {}
     base = {"n_components": RANK, **good} if subject.subspace else {"model": "tiny_mlp"}
     told = [("no_such_parameter", 1), *subject.case.refused]
-    for known in describe(subject.algorithm.module.Params):
+    for known in describe(subject.algorithm.parameters):
         kinds = [values for words, values in WRONG.items() if known.kind.startswith(words)]
         told += [(known.name, value) for values in kinds for value in values]
         if known.kind.endswith("or null"):
@@ -81,7 +80,7 @@ def repeats_to_the_byte(subject: Subject) -> None:
 def draws_from_the_seed(subject: Subject) -> None:
     """Another seed gives another result where the method is random."""
     if subject.case.random is None:
-        raise Skipped("CASE does not say whether the method is 'random'")
+        raise Unsaid("its case does not say whether the method is 'random'")
     first, second = subject.run(seed=1), subject.run(seed=2)
     if subject.subspace:
         differs = first.shared.tobytes() != second.shared.tobytes()
@@ -89,7 +88,7 @@ def draws_from_the_seed(subject: Subject) -> None:
         differs = first.arrays != second.arrays
     require(
         differs == subject.case.random,
-        f"another seed gives {'another' if differs else 'the same'} result: {SAID_IN_CASE} "
+        f"another seed gives {'another' if differs else 'the same'} result: {UNLESS_MEANT} "
         "(random)",
     )
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -132,10 +131,9 @@ def shares_no_message(subject: Subject) -> None:
 @check
 def reads_messages_only(subject: Subject) -> None:
     """No client step holds an array that was not sent to it."""
-    module = subject.algorithm.module
     for setting, start in settings_and_starts(subject):
-        with noted(setting), watched() as seen, _params_known(module, seen):
-            found = subject.run(measure=[], **setting, **with_start(start))
+        with noted(setting), watched() as seen:
+            found = _with_params(subject, seen).run(measure=[], **setting, **with_start(start))
         assert seen["params"] is not None and (seen["steps"] or not found.ledger.rounds)
         places = ", ".join(sorted(seen["places"]))
         with noted(setting):
@@ -170,23 +168,18 @@ def reads_no_number_of_the_data(subject: Subject) -> None:
 
 def _numbers_of(subject: Subject, clients: Clients, options: dict[str, Any]) -> list[Any]:
     """Return names of steps and numbers that they hold, in the order of a run's exchanges."""
-    with watched() as seen, _params_known(subject.algorithm.module, seen):
-        subject.run(clients, measure=[], **options)
+    with watched() as seen:
+        _with_params(subject, seen).run(clients, measure=[], **options)
     return seen["numbers"]
 
 
-@contextmanager
-def _params_known(module: Any, seen: dict[str, Any]) -> Iterator[None]:
-    """Tell the watcher the parameters of a run, which clients know."""
-    real = module.run
+def _with_params(subject: Subject, seen: dict[str, Any]) -> Subject:
+    """Return the subject, whose run tells the watcher its parameters, which clients know."""
+    algorithm = subject.algorithm
 
-    @functools.wraps(real)
+    @functools.wraps(algorithm.run)
     def run(federation: Any, params: Any, rng: Any, record: Any) -> Any:
         seen["params"] = params
-        return real(federation, params, rng, record)
+        return algorithm.run(federation, params, rng, record)
 
-    module.run = run
-    try:
-        yield
-    finally:
-        module.run = real
+    return dataclasses.replace(subject, algorithm=dataclasses.replace(algorithm, run=run))

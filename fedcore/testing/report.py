@@ -20,6 +20,10 @@ class Skipped(Exception):
     """A check does not apply; the message says why."""
 
 
+class Unsaid(Skipped):
+    """A check needs something that the algorithm's case does not say."""
+
+
 class Finding(NamedTuple):
     """Outcome of one check.
 

@@ -15,14 +15,14 @@ from contract.checks import checks_of, require, settings_of
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
-from fedcore.tasks import TASKS
+from fedcore.tasks import SUBSPACE
 from fedcore.testing.answers import compare_with_oracle
 from fedcore.testing.asserting import ROUNDING, projection, require_close
 from fedcore.testing.samples import RANK, labels_of, starting_basis
 from fedcore.testing.subject import Found, Subject
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
+NAMES = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
 LABELLED = [name for name in NAMES if algorithms.get(name).labelled]
 SUBSPACE = [
     name for name in NAMES if name not in LABELLED
@@ -153,7 +153,7 @@ def test_data_that_are_all_zero_are_refused_unless_that_would_tell(name):
     zeros = [np.zeros((30, 9)), np.zeros((30, 9))]
     needs = {k: 1.0 for k in ("sigma_max", "sigma_r") if algorithms.get(name).takes(k)}
     call = partial(fedcore.run, name, zeros, RANK, **needs)
-    if getattr(algorithms.get(name).module.Params, "epsilon", None) is not None:  # by default
+    if getattr(algorithms.get(name).parameters, "epsilon", None) is not None:  # by default
         assert np.isfinite(call().components).all()
     else:
         refused(call, InputError, "zero")

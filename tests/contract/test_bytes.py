@@ -21,13 +21,13 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.in_process import InProcess
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.tasks import TASKS
+from fedcore.tasks import SUBSPACE
 from fedcore.testing.asserting import takes_a_start, with_start
 from fedcore.testing.samples import held_out, images, starting_basis
 from fedcore.testing.subject import NETWORK
 from federation.threads_link import engine_of, team_of
 
-NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not TASKS["subspace"]]
+NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not SUBSPACE]
 PLAIN = partial(InProcess, plain=True)
 
 

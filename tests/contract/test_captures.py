@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import Any
@@ -111,9 +112,8 @@ def test_parameters_count_only_where_the_step_names_the_array():
     assert captured_arrays(sly, params) == ["params.start"]
 
 
-def test_a_planted_number_of_the_data_is_found(monkeypatch):
+def test_a_planted_number_of_the_data_is_found():
     """‖S‖₂ is known to the server, and never sent."""
-    module = algorithms.get("wk2023").module
 
     def run(federation: Any, params: Any, rng: Any, record: Any) -> dict[str, Any]:
         def squared_norm(data: Any, state: Any, message: Any) -> float:
@@ -127,9 +127,9 @@ def test_a_planted_number_of_the_data_is_found(monkeypatch):
         record(0, basis=V)
         return {"basis": V}
 
-    monkeypatch.setattr(module, "run", run)
+    planted = replace(algorithms.get("wk2023"), run=run)
     with pytest.raises(AssertionError, match=r"step scaled reads step\.closure\.sigma"):
-        reads_no_number_of_the_data(Subject(algorithms.get("wk2023"), case_of("wk2023")))
+        reads_no_number_of_the_data(Subject(planted, case_of("wk2023")))
 
 
 @pytest.mark.in_process

@@ -27,12 +27,12 @@ from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
-from fedcore.tasks import TASKS
+from fedcore.tasks import CLASSIFIERS, SUBSPACE
 from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["classifiers"]]
+NAMES = [n for n in algorithms.names() if algorithms.get(n).task is CLASSIFIERS]
 WITHOUT_SEED = {"fedavg", "fedprox", "per_fedavg", "scaffold"}  # clients keep no network
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 
@@ -84,10 +84,10 @@ def bytes_of(vectors: list[np.ndarray]) -> list[bytes]:
 
 
 def test_every_algorithm_has_a_contract():
-    subspace = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
+    subspace = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
     assert sorted(subspace + NAMES) == algorithms.names()
     lacking = [name for name in NAMES if case_of(name).oracle is None]
-    assert lacking == [], "write the plain form into CASE, or into tests/contract/networks.py"
+    assert lacking == [], "write the plain form into its case, or into tests/contract/networks.py"
     assert set(CASES) <= set(NAMES)
 
 

@@ -16,12 +16,12 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.reports.replay import replay
-from fedcore.tasks import TASKS
+from fedcore.tasks import SUBSPACE
 from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Subject
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is TASKS["subspace"]]
+NAMES = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
 DUE = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 
 

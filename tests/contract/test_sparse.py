@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import types
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -41,9 +41,7 @@ def test_which_take_them():
 
 
 def test_a_method_that_reads_entries_and_says_sparse_fails_with_a_sentence():
-    module = types.ModuleType("own")
-    vars(module).update(vars(algorithms.get("one_shot").module), SPARSE=True, __name__="own")
-    own = Subject(algorithms.of("own", module), case_of("one_shot"))
+    own = Subject(replace(algorithms.get("one_shot"), sparse=True), case_of("one_shot"))
     refused(lambda: answers.takes_sparse_clients(own), InputError, ".toarray()")
 
 

@@ -53,7 +53,7 @@ PRIVATE = [  # of a private fit
     ({"bounds": None}, "bounds"),
     ({"delta": None}, "delta"),
     *(({"n_components": r}, "n_components") for r in (None, 0.9)),
-    *(({"algorithm": name}, name, "noisy_power") for name in ("block_krylov", "fedpower")),
+    *(({"algorithm": name}, name, "analyze_gauss") for name in ("block_krylov", "fedpower")),
     *(({"params": {name: None}}, f"'{name}'")
       for name in ("clip", "round", "protects", "measure", "iterates", "stop")),
     *(({"bounds": bounds}, "bounds") for bounds in (

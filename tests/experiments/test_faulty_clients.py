@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
@@ -20,7 +19,7 @@ SPEC = Cell(
 
 
 @pytest.fixture
-def run(problem, tmp_path, monkeypatch):
+def run(problem, tmp_path, redeclared):
     """Run a cell of power iteration whose second client replies, from round 2 on, as it likes."""
     storage.save(problem, tmp_path / "problem.h5")
     history = tmp_path / "history.h5"
@@ -43,7 +42,7 @@ def run(problem, tmp_path, monkeypatch):
                     break
             return {"basis": last(U)}
 
-        monkeypatch.setattr(algorithms.get("one_shot").module, "run", method)
+        redeclared("one_shot", run=method)
         run_cell(SPEC, tmp_path / "problem.h5", history, tmp_path / "seconds.tsv")
         return History.load(history)
 

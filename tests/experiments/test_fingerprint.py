@@ -90,6 +90,13 @@ CHANGES = [  # a module before and after, and whether that is another code
         ("{None: a}", "{**a}"), ("a[:0]", "a[0:]"), ("f'{a}'", "f'{a!r}'"), ("f'{a}'", "'{a}'"),
     )),
     ('WAYS = {"a": "fedcore.linalg:orth"}\n', 'WAYS = {"a": "fedcore.linalg:haar"}\n', True),
+    *((f"A = {call}(run, {old})\n", f"A = {call}(run, {new})\n", counts)
+      for call, old, new, counts in (
+        ("Algorithm", "look=('blue', 'solid')", "look=('grey', 'dotted')", False),
+        ("Algorithm", "citation='Somebody'", "citation='Somebody (2024)'", False),
+        ("Algorithm", "look=('blue', 'solid')", "sparse=True", True),
+        ("draw", "look='blue'", "look='grey'", True),
+    )),
 ]  # fmt: skip
 
 

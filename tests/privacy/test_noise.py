@@ -154,7 +154,7 @@ def test_every_algorithm_that_protects_is_in_this_table():
 
 
 def has_budget(name: str) -> bool:
-    return "epsilon" in {field.name for field in fields(algorithms.get(name).module.Params)}
+    return "epsilon" in {field.name for field in fields(algorithms.get(name).parameters)}
 
 
 def test_runs_side_by_side_draw_the_same(rows):

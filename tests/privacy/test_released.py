@@ -89,7 +89,7 @@ def test_a_paper_cannot_ask_for_it_of_any_private_algorithm(name):
     """No list by hand: an algorithm is private when its parameters have an ε."""
     chosen = algorithms.get(name)
     params = {"n_components": 1, "sigma_max": 1.0, "sigma_r": 1.0, "model": "tiny_mlp"}
-    fields = chosen.module.Params.__dataclass_fields__
+    fields = chosen.parameters.__dataclass_fields__
     params = {k: v for k, v in params.items() if k in fields}
     rule = {"objective": {"at_most": 1.0}}
     planned = Cell("p", "e", name, "x-a", "x", params, 1, ["objective"], "last", 0, stop=rule)
@@ -106,7 +106,7 @@ def test_what_an_algorithm_declares_it_has(name):
     assert algorithms.get(name).released <= set(algorithms.get(name).columns)
 
 
-def test_a_warning_shows_no_exact_measure_of_a_private_run(rows, monkeypatch):
+def test_a_warning_shows_no_exact_measure_of_a_private_run(rows, redeclared):
     """An objective above that of a zero model is told of a run without privacy only."""
 
     def run(federation, params, rng, record):
@@ -117,7 +117,7 @@ def test_a_warning_shows_no_exact_measure_of_a_private_run(rows, monkeypatch):
         record(0, factors=ExplicitFactors(V, federation.observe))
         return {"V": V}
 
-    monkeypatch.setattr(algorithms.get("analyze_gauss").module, "run", run)
+    redeclared("analyze_gauss", run=run)
     with pytest.warns(ConvergenceWarning, match="larger than the"):
         fedcore.run("analyze_gauss", [rows], 1, epsilon=None)
     with warnings.catch_warnings():

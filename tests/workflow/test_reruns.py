@@ -112,8 +112,8 @@ RULES_OF = {
     "tables": ([module("reports/tables")], TABLES),
     "drawing": ([module("reports/plotting"), ("notebooks/tiny.ipynb", '\\"o\\"', '\\"s\\"'),
                  ("fedcore/reports/curve_styles.py", '"#000000"', '"#111111"')], SITE),
-    "a look in a docstring": ([("fedcore/algorithms/wk2023.py", ":look: green, solid",
-                                ":look: black, dotted")], SITE),
+    "a look": ([("fedcore/algorithms/wk2023.py", 'look=("green", "solid")',
+                 'look=("black", "dotted")')], SITE),
     "words and addresses of the registry": ([
         (REGISTRY, "description: Made by a test.", "description: Of a test."),
         (REGISTRY, SUM, "- {urls: [http://127.0.0.1/x], bytes: 9, name: labels.gz, ")], set()),

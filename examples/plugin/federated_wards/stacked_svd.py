@@ -5,8 +5,6 @@ Liang, Balcan, Kanchanapally & Woodruff, *Improved Distributed Principal Compone
 The server stacks these matrices and takes their leading right singular vectors. The method is exact
 when t is at least the rank of every client's data. Unlike an average of projections, it knows how
 much variance lies along each direction, and how many samples a client has.
-
-:look: purple, long-dashed
 """
 
 from dataclasses import dataclass
@@ -14,11 +12,10 @@ from typing import Annotated
 
 import numpy as np
 
+from fedcore.algorithms import Algorithm
 from fedcore.federation.ledger import Cost
 from fedcore.parts.params import Parameters
 from fedcore.validation import whole
-
-PAPER = "hospital"
 
 
 @dataclass(frozen=True)
@@ -70,11 +67,18 @@ def plain(clients, draws, params):
     return np.linalg.svd(np.vstack(best))[2][: params.n_components].T, None
 
 
-# What `fedcore check` is told: the plain form, and parameters with which the optimum is reached.
-CASE = {
-    "oracle": plain,
-    "floor": lambda S, r: {"extra": S.shape[1]},
-    "settings": ({}, {"extra": 2}),
-    "random": False,
-    "depends_on_split": True,
-}
+ALGORITHM = Algorithm(
+    paper="hospital",
+    parameters=Params,
+    run=run,
+    communication=communication,
+    citation="Liang, Balcan, Kanchanapally & Woodruff (NIPS 2014)",
+    look=("purple", "long-dashed"),
+    case={  # for `fedcore check`: the plain form, and when it reaches the optimum
+        "oracle": plain,
+        "floor": lambda S, r: {"extra": S.shape[1]},
+        "settings": ({}, {"extra": 2}),
+        "random": False,
+        "depends_on_split": True,
+    },
+)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fedcore.algorithms import local_power
+from fedcore import algorithms
 from fedcore.history import History
 from fedcore.repro.tables.results import Run
 
@@ -30,9 +30,10 @@ def products(run: Run, history: History) -> np.ndarray:
     rounds = history["round"]
     if "inner_products" in history.columns:  # FAPS counts them itself, over all clients
         return np.asarray(history["inner_products"] / run.data["n_clients"])
-    if run.algorithm == "local_power":  # its iterations are rounds
-        steps = [local_power.steps_of(run.params, k) for k in range(1, int(np.nanmax(rounds)) + 1)]
-        made = np.cumsum([0.0, *steps])
+    steps = algorithms.get(run.algorithm).steps
+    if steps is not None:  # an iteration is not one product
+        last = int(np.nanmax(rounds))
+        made = np.cumsum([0.0, *(steps(run.params, k) for k in range(1, last + 1))])
         return np.asarray(np.interp(rounds, np.arange(len(made)), made))
     return np.maximum(rounds, history["iteration"])
 
