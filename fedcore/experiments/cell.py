@@ -66,13 +66,13 @@ class Cell:
             For a key that no cell has, and for one that every cell needs.
         """
         if not isinstance(given, Mapping):
-            raise ConfigError(f"a cell is an object of JSON, not {given!r}")
+            raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
         known = {one.name: one for one in fields(cls)}
         for key in given:
-            require_known(key, known, "a cell has no key")
+            require_known(key, known, "a cell takes no key")
         for key, one in known.items():
             if key not in given and one.default is MISSING and one.default_factory is MISSING:
-                raise ConfigError(f"a cell needs the key '{key}', and this one has none")
+                raise ConfigError(f"a cell has no '{key}': give it, every cell needs one")
         return cls(**given)
 
     @property

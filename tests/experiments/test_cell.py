@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
 import h5py
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import yaml
 
 import fedcore
-from fedcore.errors import DataError, FedcoreError, HistoryError
+from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError
 from fedcore.experiments import build
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
@@ -197,3 +198,22 @@ def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
     expected = fedcore.run("power_exact", clients, 2, power=1, start=np.eye(6, 2)).output["V"]
     np.testing.assert_array_equal(history.final["V"][0], expected)
     assert History.load(path).about["params"]["start"] == lists
+
+
+def test_a_cell_comes_back_from_json():
+    written = cell(tags={"k": 2}, recipes=["a"], code="b", mem_mb=5)
+    assert Cell.read(json.loads(json.dumps(asdict(written)))) == written
+    again = Cell.read(json.loads(json.dumps(written.spec())))
+    assert again == replace(written, tags={}, mem_mb=None)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (asdict(cell()) | {"metrix": []}, "'metrics'"),
+        ({k: v for k, v in asdict(cell()).items() if k != "repeats"}, "'repeats'"),
+        ([], "JSON"),
+    ],
+)
+def test_json_that_is_no_cell_is_refused(given, name):
+    refused(lambda: Cell.read(given), ConfigError, name)
