@@ -5,7 +5,7 @@
 #   snakemake --cores 2 --set-resources run_ssi:mem_mb=8000 -- results/histories/<cell>.h5
 #
 # Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its settings
-# (`spec`) or the fingerprint of its code (`code`). docs/workflow.md has more.
+# (`spec`, a cell's with the fingerprint of its code) or the fingerprint (`code`). docs/workflow.md has more.
 
 from snakemake.utils import min_version
 

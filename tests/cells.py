@@ -1,8 +1,10 @@
-"""A cell as the plan writes it, for tests that run one."""
+"""A cell for tests that run one."""
 
 from __future__ import annotations
 
 from typing import Any
+
+from fedcore.experiments.cell import Cell
 
 PLAIN = {
     "paper": "p", "experiment": "e", "name": "x-a", "problem": "x", "repeats": 1, "metrics": [],
@@ -10,6 +12,6 @@ PLAIN = {
 }  # fmt: skip
 
 
-def cell(algorithm: str, params: dict[str, Any], **changes: Any) -> dict[str, Any]:
+def cell(algorithm: str, params: dict[str, Any], **changes: Any) -> Cell:
     """Return a cell of this algorithm."""
-    return PLAIN | {"algorithm": algorithm, "params": params} | changes
+    return Cell(**PLAIN | {"algorithm": algorithm, "params": params} | changes)

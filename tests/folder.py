@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -41,30 +43,30 @@ class Folder:
         **options,
     ):  # fmt: skip
         params = {**self.params, **options.pop("params", {})}
-        cell = {
+        cell = Cell(**{
             "paper": self.paper, "experiment": experiment, "algorithm": algorithm,
             "name": f"{problem}-{variant}", "problem": problem, "params": params, "repeats": 2,
             "metrics": self.metrics,
-            "iterates": "last", "seed": 0, "tags": {}, **options,
-        }  # fmt: skip
-        path = f"{experiment}/{algorithm}/{cell['name']}"
-        self.cells[f"{self.paper}/{path}"] = cell | {"code": "", "recipes": []}
-        file = self.root / "histories" / self.paper / f"{path}.h5"
+            "iterates": "last", "seed": 0, **options,
+        })  # fmt: skip
+        self.cells[cell.path] = cell
+        file = self.root / "histories" / f"{cell.path}.h5"
         if history is None:
             return run_cell(cell, self.root / f"{problem}.h5", file)
         about = {"name": problem, "status": "synthetic"} | history.about.get("problem", {})
         where = {name: value for name, value in history.about.items() if name == "device"}
         history.about = {"algorithm": algorithm, "params": params, "problem": about} | where
-        history.about |= {"code": "", "seed": {"master": cell["seed"]}}
-        measured = [name for name in cell["metrics"] if name in history.columns]
-        self.cells[f"{self.paper}/{path}"] |= {"repeats": history.repeats, "metrics": measured}
+        history.about |= {"code": "", "seed": {"master": cell.seed}}
+        measured = [name for name in cell.metrics if name in history.columns]
+        self.cells[cell.path] = replace(cell, repeats=history.repeats, metrics=measured)
         history.about |= {"privacy": privacy} if privacy else {}
         history.save(file)
         return history
 
     def results(self, *empty):
-        names = (*empty, *(cell["experiment"] for cell in self.cells.values()))
-        plan = {"paper": self.paper, "problems": self.problems, "cells": self.cells}
+        names = (*empty, *(cell.experiment for cell in self.cells.values()))
+        plan = {"paper": self.paper, "problems": self.problems}
+        plan["cells"] = {path: asdict(cell) for path, cell in self.cells.items()}
         plan |= {"experiments": {name: {} for name in names}}
         plan |= {"entry": self.paper}
         (self.root / "plans").mkdir(exist_ok=True)

@@ -55,7 +55,7 @@ def outdated(history: History, cell: Cell | None) -> str:
     """Return why a kept history is not what the plan asks for; empty when it is."""
     if cell is None:
         return "no cell of the configuration, or its data are not here"
-    changed = settings.changed(cell.spec(), history)
+    changed = settings.changed(cell, history)
     return f"the configuration has changed: {'; '.join(changed)}" if changed else ""
 
 

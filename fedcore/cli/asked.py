@@ -255,6 +255,7 @@ class Asked(SimpleNamespace):
         from fedcore import metrics
         from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import Cell
+        from fedcore.experiments.cell_code import code_of
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
         from fedcore.progress import Rounds, complete_rounds
@@ -268,6 +269,7 @@ class Asked(SimpleNamespace):
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
+            center=self.center, simulate=self.simulate,
         )  # fmt: skip
         problem, settings = data.draws[0], algorithm.params(_without_references(params))
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
@@ -276,11 +278,8 @@ class Asked(SimpleNamespace):
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
-            history = run_repeats(
-                cell.spec(), data.draws,
-                code=cell.code, progress=bar.repeats, simulate=self.simulate, center=self.center,
-                seen=bar.seen,
-            )  # fmt: skip
+            cell = dataclasses.replace(cell, code=code_of(cell))
+            history = run_repeats(cell, data.draws, progress=bar.repeats, seen=bar.seen)
         for basis in history.final.get("basis", ()):
             require_orthonormal(algorithm.name, basis.T)
         return history

@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, dataclass, field, fields
+from typing import Any, Self
 
-from fedcore import algorithms, metrics
-from fedcore.experiments.fingerprint import fingerprint
-from fedcore.experiments.repeats import AUDITS, NEWCOMERS
-from fedcore.metrics import Metric
+import numpy as np
+
+from fedcore.errors import ConfigError, require_known
+from fedcore.seeds import name_key
+
+AUDITS = {
+    "canary": "fedcore.audits.epsilon_bound",
+    "leakage": "fedcore.audits.leakage",
+    "late_leakage": "fedcore.audits.late_leakage",
+}
+
+NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because it needs PyTorch
 
 
 @dataclass(frozen=True)
 class Cell:
-    """An algorithm with fixed parameters on one problem; see `repeats.run_cell`.
+    """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
-    ``recipes`` are those of the files of its `problems`, see `build.recipe`.
+    With ``center`` the clients subtract their mean first, as in `fedcore.api.execute`. With
+    ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
+    the operating system's entropy. ``recipes`` are those of the files of its `problems`, see
+    `build.recipe`, and ``code`` is its fingerprint, see `cell_code.code_of`.
     """
 
     paper: str
@@ -39,7 +51,29 @@ class Cell:
     mem_mb: int | None = None
     newcomers: dict[str, Any] | None = None
     client_iterates: bool = False
+    center: bool = False
+    simulate: bool = True
     recipes: list[str] = field(default_factory=list)
+    code: str = ""
+
+    @classmethod
+    def read(cls, given: Any) -> Self:
+        """Return the cell that JSON describes.
+
+        Raises
+        ------
+        ConfigError
+            For a key that no cell has, and for one that every cell needs.
+        """
+        if not isinstance(given, Mapping):
+            raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
+        known = {one.name: one for one in fields(cls)}
+        for key in given:
+            require_known(key, known, "a cell takes no key")
+        for key, one in known.items():
+            if key not in given and one.default is MISSING and one.default_factory is MISSING:
+                raise ConfigError(f"a cell has no '{key}': give it, every cell needs one")
+        return cls(**given)
 
     @property
     def path(self) -> str:
@@ -52,19 +86,9 @@ class Cell:
         return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
-    def code(self) -> str:
-        """Fingerprint of all code that its history depends on."""
-        return fingerprint(*self.modules, words=self._words)
-
-    @property
-    def modules(self) -> list[str]:
-        """Modules and functions whose code its history depends on."""
-        functions = {metric.code for metric in self._measured}
-        algorithm = algorithms.REGISTRY.module_name(self.algorithm)
-        audit = [AUDITS[self.audit]] if self.audit else []
-        newcomers = [NEWCOMERS] if self.newcomers else []
-        cell = "fedcore.experiments.repeats"
-        return [cell, algorithm, *functions, *audit, *newcomers]
+    def variant(self) -> str:
+        """Its name without that of its problem."""
+        return self.name.removeprefix(f"{self.problem}-")
 
     @property
     def problems(self) -> list[str]:
@@ -72,19 +96,14 @@ class Cell:
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
-    def _measured(self) -> list[Metric]:
-        names = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
-        return [metrics.get(name) for name in names]
+    def seed_key(self) -> int:
+        """By which its seeds differ from those of other experiments and problems."""
+        return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
 
-    @property
-    def _words(self) -> list[str]:
-        """What a history says of its measures."""
-        return sorted(
-            f"{m.name} {m.units} {m.description} {m.code.rpartition('.')[2]} {m.finite}"
-            for m in set(self._measured)
-        )
+    def repeat_seed(self, repeat: int) -> np.random.SeedSequence:
+        """Return the seed of a repeat, from master seed, paper, experiment, problem and repeat."""
+        return np.random.SeedSequence(self.seed, spawn_key=(self.seed_key, repeat))
 
     def spec(self) -> dict[str, Any]:
         """Return as a plain dictionary what its history depends on: not its tags and memory."""
-        unused = ("tags", "mem_mb", *(() if self.newcomers else ("newcomers",)))
-        return {name: value for name, value in asdict(self).items() if name not in unused}
+        return {k: v for k, v in asdict(self).items() if k not in ("tags", "mem_mb")}

@@ -1,10 +1,10 @@
 """One cell of an experiment: an algorithm with fixed parameters on one problem, all repeats.
 
-A cell is described by a plain dictionary (what Snakemake passes as a job's parameters) and becomes
-one history file. Repeats of one problem differ in their random stream only. The stream depends on
-the master seed, experiment, problem and repeat, not on the algorithm, so competing algorithms share
-data, sketches and starts. They do not share privacy noise: a simulation derives the noise from the
-seed by a key with algorithm, cell and parameters (see `fedcore.privacy.noise`).
+A cell becomes one history file. Repeats of one problem differ in their random stream only. The
+stream depends on the master seed, experiment, problem and repeat, not on the algorithm, so
+competing algorithms share data, sketches and starts. They do not share privacy noise: a simulation
+derives the noise from the seed by a key with algorithm, cell and parameters (see
+`fedcore.privacy.noise`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from fedcore import algorithms, metrics, snapshots
 from fedcore.api import execute
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
+from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.references import resolve
 from fedcore.experiments.stopping import Stop
@@ -34,26 +35,17 @@ from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
-from fedcore.seeds import name_key
-
-AUDITS = {
-    "canary": "fedcore.audits.epsilon_bound",
-    "leakage": "fedcore.audits.leakage",
-    "late_leakage": "fedcore.audits.late_leakage",
-}
-
-NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because it needs PyTorch
 
 
 def run_cell(
-    cell: Mapping[str, Any],
+    cell: Cell,
     problem_file: str | os.PathLike[str],
     history_file: str | os.PathLike[str],
     seconds_file: str | os.PathLike[str] | None = None,
     *,
     checkpoints: str | os.PathLike[str] | None = None,
     newcomers_file: str | os.PathLike[str] | None = None,
-    **options: Any,
+    progress: Callable[[Any], Any] = iter,
 ) -> History:
     """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
 
@@ -62,19 +54,17 @@ def run_cell(
     `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
     removed at its end.
     """
-    recipes = cell.get("recipes") or ["", ""]
+    recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
     if checkpoints is not None:
-        where = provenance.device(algorithms.get(cell["algorithm"]).task.packages)
-        text = json.dumps(
-            [dict(cell), options.get("code", ""), checksum(draws), *where.values()], sort_keys=True
-        )
+        where = provenance.device(algorithms.get(cell.algorithm).task.packages)
+        text = json.dumps([cell.spec(), checksum(draws), *where.values()], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
-        kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell["repeats"])]
+        kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell.repeats)]
     newcomers = None
     if newcomers_file is not None:
         newcomers = storage.load_draws(newcomers_file, recipe=recipes[1])[0]
-    history = run_repeats(cell, draws, checkpoints=kept, newcomers=newcomers, **options)
+    history = run_repeats(cell, draws, progress=progress, checkpoints=kept, newcomers=newcomers)
     if seconds_file is not None:
         save_seconds(history, seconds_file)
     history.save(history_file)
@@ -84,14 +74,11 @@ def run_cell(
 
 
 def run_repeats(
-    cell: Mapping[str, Any],
+    cell: Cell,
     draws: Sequence[Problem],
     *,
-    code: str = "",
     progress: Callable[[Any], Any] = iter,
-    simulate: bool = True,
     checkpoints: Sequence[Checkpoint] = (),
-    center: bool = False,
     seen: Callable[[Mapping[str, float]], Any] | None = None,
     newcomers: Problem | None = None,
 ) -> History:
@@ -99,35 +86,21 @@ def run_repeats(
 
     Parameters
     ----------
-    cell : mapping
-        ``paper``, ``experiment``, ``algorithm``, ``name``, ``problem``, ``params``, ``repeats``,
-        ``metrics``, ``measured``, ``iterates``, ``client_iterates``, ``stop``, ``audit``,
-        ``weaken``, ``tune``, ``together``, ``twin``, ``newcomers``, ``recipes`` and ``seed``;
-        see `fedcore.experiments.cell.Cell`.
+    cell : Cell
+        If it is centred, the answer in the history is that of the centred data.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
-    code : str
-        Fingerprint of the code, kept in the history.
     progress : callable
         Wraps the iteration over the repeats, for instance in a progress bar.
-    simulate : bool, default=True
-        Draw privacy noise from the seed, so that the cell can be repeated, and not from the
-        operating system's entropy.
     checkpoints : sequence of Checkpoint, optional
         One for each repeat.
-    center : bool, default=False
-        Subtract the mean first, as `fedcore.api.execute` does; the answer in the history is then
-        that of the centred data.
     seen : callable, optional
         Called with every recorded row, for instance to count rounds. In a private run the row has
         released columns only.
     newcomers : Problem, optional
         The problem that ``newcomers`` of the cell names.
     """
-    repeats = _Repeats(
-        cell, draws, code, checkpoints,
-        simulate=simulate, center=center, seen=seen, newcomers=newcomers,
-    )  # fmt: skip
+    repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
     runs, others = repeats.run(progress)
     for used in [*draws, *([newcomers] if newcomers else [])]:
         used.require_unwritten()
@@ -145,37 +118,31 @@ class _Repeats:
 
     def __init__(
         self,
-        cell: Mapping[str, Any],
+        cell: Cell,
         draws: Sequence[Problem],
-        code: str,
         checkpoints: Sequence[Checkpoint],
-        *,
-        simulate: bool,
-        center: bool,
         seen: Callable[[Mapping[str, float]], Any] | None,
         newcomers: Problem | None,
     ) -> None:
-        self._cell, self._draws, self._checkpoints = cell, draws, checkpoints
-        self._simulate, self._center, self._seen = simulate, center, seen
-        self._algorithm = algorithms.get(cell["algorithm"])
-        self._trial = partial(trial, simulate=simulate)
-        self._tuned = tuning.tune(cell, draws, self._trial) if cell.get("tune") else None
-        self._params = {**cell["params"], **(self._tuned["chosen"] if self._tuned else {})}
-        self._measure = [metrics.get(name) for name in cell["metrics"]]
-        self._audit = audit_module(cell["audit"]) if cell.get("audit") else None
-        twinned = cell.get("twin", "none") != "none"
-        self._pairs = [twins.Pair() for _ in range(cell["repeats"])] if twinned else []
+        self._cell, self._draws, self._checkpoints, self._seen = cell, draws, checkpoints, seen
+        self._algorithm = algorithms.get(cell.algorithm)
+        self._tuned = tuning.tune(cell, draws, trial) if cell.tune else None
+        self._params = {**cell.params, **(self._tuned["chosen"] if self._tuned else {})}
+        self._measure = [metrics.get(name) for name in cell.metrics]
+        self._audit = audit_module(cell.audit) if cell.audit else None
+        twinned = cell.twin != "none"
+        self._pairs = [twins.Pair() for _ in range(cell.repeats)] if twinned else []
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
-        self._about = self._provenance(code)
+        self._about = self._provenance()
         self._room = snapshots.LIMIT
         self._counts = dict(self._algorithm.columns)
-        if self._audit:
-            self._counts[cell["audit"]] = self._audit.COLUMN
+        if cell.audit and self._audit:
+            self._counts[cell.audit] = self._audit.COLUMN
 
     def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
         """Run the repeats one after the other or side by side; return them, and their twins."""
-        repeats = range(self._cell["repeats"])
-        if self._cell.get("together"):
+        repeats = range(self._cell.repeats)
+        if self._cell.together:
             ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
             runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
             return runs[: len(repeats)], runs[len(repeats) :]
@@ -213,10 +180,10 @@ class _Repeats:
         The directions to be found are exact functions of the data: a run with real noise keeps
         none.
         """
-        draws = [recorders[0].problem] if self._center else self._draws
+        draws = [recorders[0].problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorders[0].snapshots.kept
-        hidden = recorders[0].ledger.privacy is not None and not self._simulate
+        hidden = recorders[0].ledger.privacy is not None and not self._cell.simulate
         if kept and not hidden and kept[-1].shared.ndim == 2:
             columns = max(one.shared.shape[1] for run in recorders for one in run.snapshots.kept)
             for draw, answer in zip(draws, answers, strict=True):
@@ -234,55 +201,54 @@ class _Repeats:
     def _repeat(self, repeat: int) -> Run:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
         cell, transcript = self._cell, self._audit.watch() if self._audit else None
-        recorder, output = self._trial(
+        recorder, output = trial(
             cell, self._draws, self._params, repeat, self._measure,
-            iterates=cell["iterates"] if self._room > 0 else "none",
-            client_iterates=not repeat and cell.get("client_iterates", False),
-            measured=cell.get("measured"), stop=self._stop(),
+            iterates=cell.iterates if self._room > 0 else "none",
+            client_iterates=not repeat and cell.client_iterates,
+            measured=cell.measured, stop=self._stop(),
             transcript=transcript,
             watch=partial(self._pairs[repeat].see, False) if self._pairs else None,
             checkpoint=self._checkpoints[repeat] if self._checkpoints else None,
-            center=self._center,
         )  # fmt: skip
-        if self._audit:
+        if cell.audit and self._audit:
             own = self._draws[repeat % len(self._draws)]
-            recorder.add(cell["audit"], self._audit.column(own, transcript, recorder))
+            recorder.add(cell.audit, self._audit.column(own, transcript, recorder))
         self._room -= recorder.snapshots.nbytes
         final = {key: value for key, value in output.items() if key != "U"}
         if self._guests:
-            final[self._guests.NAME] = self._guests.accuracies(output, repeat_seed(cell, repeat))
+            final[self._guests.NAME] = self._guests.accuracies(output, cell.repeat_seed(repeat))
         return recorder, final
 
     def _twin(self, repeat: int) -> Run:
         """Run the twin of a repeat, whose start differs by one rounding."""
-        return self._trial(
+        return trial(
             self._cell, self._draws, self._params, repeat, self._measure,
             algorithm=twins.perturbed(self._algorithm),
-            measured=self._cell.get("measured"), stop=self._stop(),
+            measured=self._cell.measured, stop=self._stop(),
             watch=partial(self._pairs[repeat].see, True),
         )  # fmt: skip
 
     def _stop(self) -> Callable[[Mapping[str, float]], bool] | None:
         """Return a stop rule for one run, which also shows its rows to `seen`."""
-        rule = Stop(self._cell["stop"]) if self._cell.get("stop") else None
+        rule = Stop(self._cell.stop) if self._cell.stop else None
         return rule if self._seen is None else partial(_after, self._seen, rule)
 
-    def _provenance(self, code: str) -> dict[str, Any]:
+    def _provenance(self) -> dict[str, Any]:
         """Return what the history says of the cell, its problem, its seeds and the versions."""
         cell, packages = self._cell, self._algorithm.task.packages
         return {
-            **{key: cell[key] for key in ("paper", "experiment", "algorithm", "name")},
+            **{key: getattr(cell, key) for key in ("paper", "experiment", "algorithm", "name")},
             "params": self._params,
             **({"tuning": self._tuned} if self._tuned else {}),
-            **({"twin": cell["twin"]} if self._pairs else {}),
-            **({"centred": True} if self._center else {}),
+            **({"twin": cell.twin} if self._pairs else {}),
+            **({"centred": True} if cell.center else {}),
             **({"newcomers": self._guests.about} if self._guests else {}),
             "problem": _facts(self._draws),
-            "seed": {"master": cell["seed"], "spawn_key": [_seed_key(cell), "repeat"]},
+            "seed": {"master": cell.seed, "spawn_key": [cell.seed_key, "repeat"]},
             "references": self._algorithm.citation,
             "commit": provenance.own_commit(),
-            "code": code,
-            **({"recipes": cell["recipes"]} if cell.get("recipes") else {}),
+            "code": cell.code,
+            **({"recipes": cell.recipes} if cell.recipes else {}),
             "versions": provenance.versions(packages),
             **provenance.device(packages),
         }
@@ -290,7 +256,7 @@ class _Repeats:
     def _mark_as_private(self, recorders: Sequence[Recorder]) -> None:
         """Say what private repeats claim, and drop what would tell more than they release."""
         self._about["privacy"] = provenance.privacy(recorders)
-        if not self._simulate:  # with the checksum, who knows all rows but one can check a guess
+        if not self._cell.simulate:  # with the checksum, a guess of the last row can be checked
             del self._about["problem"]["sha256"]
         if self._tuned:
             self._tuned["note"] = tuning.UNPAID
@@ -312,20 +278,20 @@ def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
 
 
 def _newcomers(
-    cell: Mapping[str, Any],
+    cell: Cell,
     algorithm: algorithms.Algorithm,
     params: Mapping[str, Any],
     problem: Problem,
     newcomers: Problem | None,
 ) -> Any:
     """Return the `fedcore.deep.newcomers.Newcomers` of a cell, checked; None if it has none."""
-    if not cell.get("newcomers"):
+    if not cell.newcomers:
         return None
     if newcomers is None:
-        raise ConfigError(f"this cell needs the file of its newcomers, {cell['newcomers']}")
+        raise ConfigError(f"this cell needs the file of its newcomers, {cell.newcomers}")
     settings = algorithm.params(resolve(params, problem))
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
-    cost, epochs = algorithm.communication(settings, shape), cell["newcomers"]["epochs"]
+    cost, epochs = algorithm.communication(settings, shape), cell.newcomers["epochs"]
     made = importlib.import_module(NEWCOMERS).Newcomers
     return made(settings, cost, problem.n_features, newcomers, epochs)
 
@@ -339,28 +305,28 @@ def _after(
 
 
 def trial(
-    cell: Mapping[str, Any],
+    cell: Cell,
     draws: Sequence[Problem],
     params: Mapping[str, Any],
     repeat: int,
     measure: Sequence[metrics.Metric],
     *,
     algorithm: algorithms.Algorithm | None = None,
-    simulate: bool = True,
     **options: Any,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run one repeat with `params`, on draw `repeat` modulo the number of draws.
 
     `algorithm` replaces the cell's own, for a twin.
     """
-    algorithm = algorithm or algorithms.get(cell["algorithm"])
+    algorithm = algorithm or algorithms.get(cell.algorithm)
     problem = draws[repeat % len(draws)]
-    settings, seed = algorithm.params(resolve(params, problem)), repeat_seed(cell, repeat)
-    name = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
-    noise: Source | None = simulated(seed, name, params) if simulate else None
-    if cell.get("weaken"):
-        noise = Weakened(simulated(seed, name, params), cell["weaken"])
-    return execute(algorithm, problem, settings, seed, measure, noise=noise, **options)
+    settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
+    noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
+    if cell.weaken:
+        noise = Weakened(simulated(seed, cell.short, params), cell.weaken)
+    return execute(
+        algorithm, problem, settings, seed, measure, noise=noise, center=cell.center, **options
+    )
 
 
 def audit_module(name: str) -> ModuleType:
@@ -372,15 +338,6 @@ def audit_module(name: str) -> ModuleType:
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])
-
-
-def repeat_seed(cell: Mapping[str, Any], repeat: int) -> np.random.SeedSequence:
-    """Return the seed of a repeat, from master seed, paper, experiment, problem and repeat."""
-    return np.random.SeedSequence(cell["seed"], spawn_key=(_seed_key(cell), repeat))
-
-
-def _seed_key(cell: Mapping[str, Any]) -> int:
-    return name_key(f"{cell['paper']}/{cell['experiment']}/{cell['problem']}")
 
 
 def checksum(draws: Sequence[Problem]) -> str:

@@ -13,7 +13,7 @@ budget does not cover. It is allowed because a cell is a simulation, and the his
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,6 +21,7 @@ import numpy as np
 
 from fedcore import metrics
 from fedcore.errors import ConfigError
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.combinations import combinations
 from fedcore.iterates import Iterate
 from fedcore.problems.problem import Problem
@@ -30,20 +31,18 @@ from fedcore.words import counted
 UNPAID = "tuned on exact measures: not paid for"
 
 
-def tune(
-    cell: Mapping[str, Any], draws: Sequence[Problem], trial: Callable[..., Any]
-) -> dict[str, Any]:
+def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dict[str, Any]:
     """Try the grid of a cell.
 
     Parameters
     ----------
-    cell : mapping
+    cell : Cell
         Its ``tune`` has the name of the measure (``by``), the number of records between two values
         (``every``), the number of ``repeats`` to try, the ``first`` of them (0 if it is missing),
         and the grid: values by name (``over``).
     draws : sequence of Problem
     trial : callable
-        ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `cell.trial`.
+        ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `repeats.trial`.
 
     Returns
     -------
@@ -52,19 +51,19 @@ def tune(
         median of each; a diverged run counts as infinite), ``diverged`` (the number of diverged
         runs of each) and ``chosen`` (a combination).
     """
-    by, every, over = (cell["tune"][key] for key in ("by", "every", "over"))
-    first = cell["tune"].get("first", 0)
-    repeats = cell["tune"]["repeats"] if first else min(cell["repeats"], cell["tune"]["repeats"])
+    asked = cell.tune or {}
+    by, every, over, first = asked["by"], asked["every"], asked["over"], asked.get("first", 0)
+    repeats = asked["repeats"] if first else min(cell.repeats, asked["repeats"])
     if first and 1 < len(draws) < first + repeats:
         raise ConfigError(
-            f"{cell['name']}: tune takes the repeats {first} to {first + repeats - 1}, and the "
+            f"{cell.name}: tune takes the repeats {first} to {first + repeats - 1}, and the "
             f"problem has {counted(len(draws), 'draw')}: give it {first + repeats}"
         )
     settings, values, diverged = combinations(over), [], []
     for changes in settings:
         found = []
         for repeat in range(first, first + repeats):
-            params = {**cell["params"], **changes}
+            params = {**cell.params, **changes}
             recorder, _ = trial(cell, draws, params, repeat, [_sampled(metrics.get(by), every)])
             found.append(_mean(recorder, by))
         values.append(float(np.median(found)))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -289,8 +291,9 @@ def test_the_growth_of_the_need_with_kappa(folder):
         about = {"settings": settings, "n_clients": 50, "n_features": 100}
         folder.made("need_kappa", f"need_kappa_{kappa}", "fedrep", about=about,
                     representation_distance=ends)  # fmt: skip
-    for cell in folder.cells.values():
-        cell["tags"] = {"kappa": float(cell["problem"].rpartition("_")[2])}
+    for path, cell in folder.cells.items():
+        tags = {"kappa": float(cell.problem.rpartition("_")[2])}
+        folder.cells[path] = replace(cell, tags=tags)
     rows = theory.need_kappa(folder.results())
     assert [(row["kappa"], row["m"], row["growth"]) for row in rows] == [
         (1, 4, 1), (1, 8, 1), (1.5, 8, 2), (1.5, 8, 1),
@@ -317,8 +320,8 @@ def test_the_need_of_new_clients_by_k(folder):
         columns = {f"new_client_error_{s}": [[e] for e in errors] for s, errors in by_size.items()}
         folder.made("newcomers", "newcomers_5", variant, params={"n_components": 5},
                     representation_distance=[[0.1]] * 2, **columns)  # fmt: skip
-    for cell in folder.cells.values():
-        cell["tags"] = {"k": 5}
+    for path, cell in folder.cells.items():
+        folder.cells[path] = replace(cell, tags={"k": 5})
     rows = theory.newcomers(folder.results())
     assert [row["over_k"] for row in rows] == [2, 4, np.inf, 4]
 

@@ -38,7 +38,7 @@ def test_a_cell_keeps_accuracies_of_all_and_of_each_client(tmp_path):
     for samples in (problem.clients, problem.held_out):
         samples.labels = [np.minimum(y, 2) for y in samples.labels]  # three classes
     storage.save(problem, tmp_path / "problem.h5")
-    run_cell(cell().spec(), tmp_path / "problem.h5", tmp_path / "one.h5")
+    run_cell(cell(), tmp_path / "problem.h5", tmp_path / "one.h5")
 
     history = History.load(tmp_path / "one.h5")
     each = history.clients["test_accuracy"]
@@ -48,7 +48,7 @@ def test_a_cell_keeps_accuracies_of_all_and_of_each_client(tmp_path):
     apart = [len(x) for x in problem.held_out]
     np.testing.assert_array_equal(history.reference["held_out_samples"], apart)
     assert "torch" in history.about["versions"]
-    sparse = cell(measured={"every": 2, "last": 0}, algorithm="fedavg").spec()
+    sparse = cell(measured={"every": 2, "last": 0}, algorithm="fedavg")
     run_cell(sparse, tmp_path / "problem.h5", tmp_path / "sparse.h5")
     seldom = History.load(tmp_path / "sparse.h5")
     assert np.isnan(seldom["test_accuracy"]).tolist() == [[False, True, False, True]] * 2

@@ -35,15 +35,15 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def cell(algorithm, **changes):
+def cell(algorithm, code="", **changes):
     params = {**PARAMS, "rounds": ROUNDS, "participation": 0.5, **changes}
     given = {"params": params, "metrics": ["test_accuracy"], "repeats": 2, "iterates": "none"}
-    return Cell("p", "e", algorithm, "p-x", "p", seed=3, **given).spec()
+    return Cell("p", "e", algorithm, "p-x", "p", seed=3, code=code, **given)
 
 
-def made(folder, spec, name, **options):
+def made(folder, spec, name):
     paths = folder / "problem.h5", folder / f"{name}.h5", folder / f"{name}.tsv"
-    run_cell(spec, *paths, checkpoints=folder / "checkpoints" / "x", **options)
+    run_cell(spec, *paths, checkpoints=folder / "checkpoints" / "x")
     return paths[1].read_bytes()
 
 
@@ -85,9 +85,9 @@ def test_a_killed_run_ends_with_the_same_bytes(files, capsys, algorithm, records
 @pytest.mark.parametrize("change", ["params", "code", "data", "damage"])
 def test_a_checkpoint_that_is_damaged_or_of_another_run_is_passed_over(files, capsys, change):
     with killed_after(4):
-        made(files, cell("fedrep"), "x", code="a")
-    spec = cell("fedrep", rate=0.3) if change == "params" else cell("fedrep")
-    code = "b" if change == "code" else "a"
+        made(files, cell("fedrep", code="a"), "x")
+    changed = {"params": {"rate": 0.3}, "code": {"code": "b"}}.get(change, {})
+    spec = cell("fedrep", **{"code": "a"} | changed)
     if change == "data":
         other = Problem("p", images(seed=9), held_out=held_out())
         storage.save(other, files / "problem.h5")
@@ -96,9 +96,9 @@ def test_a_checkpoint_that_is_damaged_or_of_another_run_is_passed_over(files, ca
         content = bytearray(path.read_bytes())
         content[-100] ^= 1
         path.write_bytes(content)
-    found = made(files, spec, "x", code=code)
+    found = made(files, spec, "x")
     assert ("damaged" if change == "damage" else "of another run") in capsys.readouterr().err
-    assert found == made(files, spec, "y", code=code)
+    assert found == made(files, spec, "y")
 
 
 def test_a_run_does_not_go_on_from_what_another_device_has_made(files, monkeypatch, capsys):

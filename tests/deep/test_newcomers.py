@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -118,7 +120,7 @@ def test_every_method_of_figure_6(algorithm, tmp_path):
     storage.save(guests, tmp_path / "guests.h5")
     _check_cell(cell(algorithm), "here")
     run_cell(
-        cell(algorithm).spec(), tmp_path / "train.h5", tmp_path / "one.h5",
+        cell(algorithm), tmp_path / "train.h5", tmp_path / "one.h5",
         newcomers_file=tmp_path / "guests.h5",
     )  # fmt: skip
     history = History.load(tmp_path / "one.h5")
@@ -131,7 +133,7 @@ def test_every_method_of_figure_6(algorithm, tmp_path):
 def test_a_newcomer_gets_from_apfl_what_it_gets_from_fedavg():
     train, guests = problem("train", 0), problem("guests", 1)
     names = ("fedavg", "apfl", "fedrep")
-    found = [run_repeats(cell(name).spec(), [train], newcomers=guests).final for name in names]
+    found = [run_repeats(cell(name), [train], newcomers=guests).final for name in names]
     same, apfl, other = (final["newcomer_accuracy"] for final in found)
     np.testing.assert_array_equal(same, apfl)
     assert not np.array_equal(same, other)
@@ -139,10 +141,8 @@ def test_a_newcomer_gets_from_apfl_what_it_gets_from_fedavg():
 
 def test_newcomers_change_nothing_else_of_a_run():
     train, guests = problem("train", 0), problem("guests", 1)
-    with_them = run_repeats(cell("fedrep").spec(), [train], newcomers=guests)
-    spec = cell("fedrep").spec()
-    del spec["newcomers"]
-    without = run_repeats(spec, [train])
+    with_them = run_repeats(cell("fedrep"), [train], newcomers=guests)
+    without = run_repeats(replace(cell("fedrep"), newcomers=None), [train])
     for name, column in without.columns.items():
         np.testing.assert_array_equal(column, with_them[name])
     np.testing.assert_array_equal(without.final["body"], with_them.final["body"])
@@ -158,7 +158,7 @@ def wrong_label(part):
 
 
 def run_with(algorithm, guests=None):
-    return run_repeats(cell(algorithm).spec(), [problem("train", 0)], newcomers=guests)
+    return run_repeats(cell(algorithm), [problem("train", 0)], newcomers=guests)
 
 
 def planned(**changes):

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict, replace
 
 import h5py
 import numpy as np
@@ -8,9 +9,10 @@ import pytest
 import yaml
 
 import fedcore
-from fedcore.errors import DataError, FedcoreError, HistoryError
+from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError
 from fedcore.experiments import build
-from fedcore.experiments.repeats import repeat_seed, run_cell
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import History, read_seconds
 from fedcore.problems import storage
 from refused import refused
@@ -29,7 +31,7 @@ def problem_file(tmp_path):
 
 
 def cell(algorithm="power_gd", **changes):
-    return {
+    given = {
         "paper": "factorization",
         "experiment": "tiny",
         "algorithm": algorithm,
@@ -40,14 +42,14 @@ def cell(algorithm="power_gd", **changes):
         "metrics": ["objective", "kappa"],
         "iterates": "last",
         "seed": 7,
-        **changes,
     }
+    return Cell(**given | changes)
 
 
 def test_a_cell_becomes_one_history_file(problem_file, tmp_path):
     path = tmp_path / "results" / "cell.h5"
-    spec = cell(params={"n_components": 2, "local_steps": 4})
-    written = run_cell(spec, problem_file, path, code="0123")
+    spec = cell(params={"n_components": 2, "local_steps": 4}, code="0123")
+    written = run_cell(spec, problem_file, path)
     history, problem = History.load(path), storage.load(problem_file)
     for group in ("columns", "final", "iterates", "reference"):
         ours, theirs = getattr(written, group), getattr(history, group)
@@ -108,9 +110,9 @@ def test_draws_depend_on_seed_experiment_and_problem(problem_file, tmp_path, cha
 
 @pytest.mark.parametrize("change", [{"algorithm": "wk2023"}, {"name": "x"}, {"metrics": []}])
 def test_the_seed_of_a_repeat_does_not_depend_on_the_method(change):
-    states = [repeat_seed(cell(**c), 1).generate_state(4) for c in ({}, change)]
+    states = [cell(**c).repeat_seed(1).generate_state(4) for c in ({}, change)]
     np.testing.assert_array_equal(*states)
-    assert not np.array_equal(states[0], repeat_seed(cell(), 2).generate_state(4))
+    assert not np.array_equal(states[0], cell().repeat_seed(2).generate_state(4))
 
 
 def test_reference_stands_for_the_singular_values_of_the_data(problem_file, tmp_path):
@@ -196,3 +198,22 @@ def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
     expected = fedcore.run("power_exact", clients, 2, power=1, start=np.eye(6, 2)).output["V"]
     np.testing.assert_array_equal(history.final["V"][0], expected)
     assert History.load(path).about["params"]["start"] == lists
+
+
+def test_a_cell_comes_back_from_json():
+    written = cell(tags={"k": 2}, recipes=["a"], code="b", mem_mb=5)
+    assert Cell.read(json.loads(json.dumps(asdict(written)))) == written
+    again = Cell.read(json.loads(json.dumps(written.spec())))
+    assert again == replace(written, tags={}, mem_mb=None)
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (asdict(cell()) | {"metrix": []}, "'metrics'"),
+        ({k: v for k, v in asdict(cell()).items() if k != "repeats"}, "'repeats'"),
+        ([], "JSON"),
+    ],
+)
+def test_json_that_is_no_cell_is_refused(given, name):
+    refused(lambda: Cell.read(given), ConfigError, name)

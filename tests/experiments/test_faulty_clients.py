@@ -15,7 +15,7 @@ from refused import refused
 SPEC = Cell(
     "paper", "experiment", "one_shot", "x", "p", {"n_components": 3}, 2, ["objective"],
     iterates="none", seed=0,
-).spec()  # fmt: skip
+)  # fmt: skip
 
 
 @pytest.fixture

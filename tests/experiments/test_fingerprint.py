@@ -17,6 +17,7 @@ from fedcore.errors import ConfigError
 from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
 from fedcore.experiments.cell import Cell
+from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.fingerprint import closure, fingerprint
 from fedcore.repro.plan.plan import Plan
 from refused import refused
@@ -349,7 +350,7 @@ def test_a_cell_depends_on_which_function_a_metric_is_and_on_what_ends_its_runs(
     prints = set()
     for choice in choices:
         monkeypatch.setattr(metrics, "get", {metric.name: metric for metric in choice}.get)
-        prints.add(Cell("p", "e", "ssi", "n", "q", {}, 1, [a.name, b.name], "last", 0).code)
+        prints.add(code_of(Cell("p", "e", "ssi", "n", "q", {}, 1, [a.name, b.name], "last", 0)))
     assert len(prints) == 3
 
 
@@ -380,11 +381,12 @@ CELL = """
 import sys; sys.path.insert(0, {root!r})
 from fedcore.experiments import fingerprint
 from fedcore.experiments.cell import Cell
+from fedcore.experiments.cell_code import code_of
 from fedcore.repro.plan.plan import Plan
 assert fingerprint.__file__.startswith({root!r})
 for algorithm in ("power_gd", "wk2023"):
     cell = Cell("p", "e", algorithm, "n", "q", {{}}, 1, ["objective"], "last", 0)
-    print(cell.code)
+    print(code_of(cell))
 """
 
 

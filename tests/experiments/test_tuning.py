@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -27,18 +30,19 @@ def file(tmp_path):
 
 
 def cell(grid, repeats=3, tried=3, **params):
-    return {
+    given = {
         "paper": "p", "experiment": "e", "algorithm": "fedrep_linear", "name": "drawn-x",
         "problem": "drawn", "params": {"n_components": 2, "rounds": 20, **params},
         "repeats": repeats, "metrics": ["fitted_loss", "representation_distance"],
         "iterates": "none", "stop": {}, "audit": None, "seed": 4,
         "tune": {"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
     }  # fmt: skip
+    return Cell(**given)
 
 
 def plain(file, spec, **params):
     """The same cell without a grid."""
-    without = {**spec, "tune": None, "params": {**spec["params"], **params}}
+    without = replace(spec, tune=None, params={**spec.params, **params})
     return run_cell(without, file, file.parent / "plain.h5")
 
 
@@ -82,7 +86,7 @@ def test_only_the_first_repeats_are_tried(file):
 def test_repeats_that_the_cell_does_not_report_are_tried(file):
     grid = {"step": [0.001, 0.3, 0.05]}
     spec = cell(grid, repeats=2, tried=1)
-    spec["tune"]["first"] = 2
+    spec.tune["first"] = 2
     history = run_cell(spec, file, file.parent / "a.h5")
     tuned = history.about["tuning"]
     loss = plain(file, cell(grid), step=0.3)["fitted_loss"][2, [5, 10, 15, 20]]
@@ -92,7 +96,7 @@ def test_repeats_that_the_cell_does_not_report_are_tried(file):
 
 def test_a_grid_is_not_tried_on_draws_that_are_reported_instead_of_missing_ones(file):
     spec = cell({"step": [0.1]}, tried=2)
-    spec["tune"]["first"] = 2
+    spec.tune["first"] = 2
     refused(lambda: run_cell(spec, file, file.parent / "a.h5"), ConfigError, "2 to 3", "draws")
 
 

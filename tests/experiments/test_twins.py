@@ -11,7 +11,8 @@ import yaml
 
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, twins
-from fedcore.experiments.repeats import repeat_seed, run_cell
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.linalg import sin_theta
 from fedcore.problems import storage
@@ -36,7 +37,7 @@ def problem_file(tmp_path_factory):
 
 
 def cell(algorithm="ssi", params=None, **changes):
-    return {
+    given = {
         "paper": "faps",
         "experiment": "tiny",
         "algorithm": algorithm,
@@ -49,13 +50,13 @@ def cell(algorithm="ssi", params=None, **changes):
         "seed": 0,
         "stop": {"kkt_residual": {"at_most": 1e-4}},
         "twin": "rounding",
-        **changes,
     }
+    return Cell(**given | changes)
 
 
 def first_start(repeat):
     """The matrix that the server draws first in a repeat."""
-    seed = repeat_seed(cell(), repeat)
+    seed = cell().repeat_seed(repeat)
     server = np.random.SeedSequence(seed.entropy, spawn_key=(*seed.spawn_key, 0))
     return np.random.default_rng(server).uniform(-1, 1, (60, P))
 
@@ -149,8 +150,9 @@ def test_the_history_keeps_the_twins(problem_file, tmp_path):
 
 def test_a_given_start_is_changed_too(problem_file, tmp_path):
     start = np.random.default_rng(5).standard_normal((60, P))
-    spec = cell("power_exact", {"start": start.tolist(), "power": 1}, stop={}, repeats=1)
-    history = run_cell(spec | {"metrics": ["objective"]}, problem_file, tmp_path / "cell.h5")
+    params = {"start": start.tolist(), "power": 1}
+    spec = cell("power_exact", params, stop={}, repeats=1, metrics=["objective"])
+    history = run_cell(spec, problem_file, tmp_path / "cell.h5")
     data = np.vstack(storage.load(problem_file).clients)
     ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
     expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
@@ -180,7 +182,7 @@ def test_a_run_may_say_otherwise_than_its_experiment(tmp_path):
     }
     write(tmp_path, paper)
     plan = load_plan({"papers": ["faps"]}, tmp_path, answers=lambda address: True)
-    found = {(c.experiment, c.algorithm): c.spec()["twin"] for c in plan.cells.values()}
+    found = {(c.experiment, c.algorithm): c.twin for c in plan.cells.values()}
     assert found == {
         ("on", "ssi"): "rounding", ("on", "one_shot"): "none", ("off", "ssi"): "none",
     }  # fmt: skip

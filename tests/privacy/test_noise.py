@@ -11,6 +11,7 @@ import pytest
 import cells
 import fedcore
 from fedcore import algorithms
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell, trial
 from fedcore.federation import lockstep
 from fedcore.federation.federation import Federation
@@ -89,12 +90,12 @@ def test_two_epsilons_under_one_seed_do_not_give_the_data_away(rows, simulate):
     assert np.abs(eliminated(*sent, both) - exact).max() > 1.0
 
 
-def cell(epsilon: float, algorithm: str = "analyze_gauss", **changes) -> dict:
+def cell(epsilon: float, algorithm: str = "analyze_gauss", **changes) -> Cell:
     given = {"name": f"x-{epsilon}", "repeats": 2, "metrics": ["objective"], **changes}
     return cells.cell(algorithm, {"n_components": 1, "epsilon": epsilon}, **given)
 
 
-def of_cell(rows: np.ndarray, spec: dict, epsilon: float) -> np.ndarray:
+def of_cell(rows: np.ndarray, spec: Cell, epsilon: float) -> np.ndarray:
     seen, params = Transcript(), {"n_components": 1, "epsilon": epsilon}
     trial(spec, [Problem("x", [rows])], params, 0, [], transcript=seen)
     return seen.exchanges[0].sent
@@ -115,7 +116,7 @@ def test_cells_of_one_sweep_share_starts_sketches_and_samples(rows):
     firsts = []
     for epsilon in (0.1, 0.2, None):
         spec = cell(epsilon, algorithm="noisy_power")
-        params = {**spec["params"], "rounds": 1}
+        params = {**spec.params, "rounds": 1}
         recorder, _ = trial(spec, [Problem("x", [rows])], params, 0, [], iterates="all")
         firsts.append(recorder.snapshots.kept[0].shared)
     np.testing.assert_array_equal(firsts[0], firsts[1])
@@ -209,6 +210,6 @@ def test_ledger_history_and_file_say_whose_noise_it_is(rows, tmp_path):
         storage.save(Problem("x", [rows]), tmp_path / "x.h5")
         files = [tmp_path / "a.h5", tmp_path / "b.h5"]
         for file in files:
-            run_cell(cell(0.1), tmp_path / "x.h5", file, simulate=simulate)
+            run_cell(cell(0.1, simulate=simulate), tmp_path / "x.h5", file)
         assert History.load(files[0]).about["privacy"]["noise"] == words
         assert (files[0].read_bytes() == files[1].read_bytes()) == simulate

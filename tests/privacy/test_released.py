@@ -31,7 +31,7 @@ from refused import refused
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
 
 
-def cell(**changes) -> dict:
+def cell(**changes) -> Cell:
     given = {"algorithm": "adaptive_power", "params": {"n_components": 1, "rounds": 2}, **changes}
     return cells.cell(**{"repeats": 2, "metrics": ["sin_squared"], **given})
 

@@ -25,7 +25,6 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             seconds=lambda w, output: beside(output[0], "seconds") + ".tsv",  # no output: they differ
             checkpoints=lambda w, output: beside(output[0], "checkpoints"),
             spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
-            code=lambda wildcards: cell_of(wildcards).code,
         shell:
-            "python -m fedcore job cell {params.spec:q} {input:q} {output:q} --code {params.code}"
+            "python -m fedcore job cell {params.spec:q} {input:q} {output:q}"
             " --seconds {params.seconds:q} --checkpoints {params.checkpoints:q} 2> {log:q}"

@@ -147,19 +147,18 @@ def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
 @click.argument("problems", nargs=-1, required=True, type=PATH)
 @click.argument("history", type=PATH)
 @click.option("--seconds", type=PATH, help="File for the CPU seconds of its records.")
-@click.option("--code", default="", help="Fingerprint of its code, for the history.")
 @click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
 def cell(
     spec: dict[str, Any],
     problems: tuple[Path, ...],
     history: Path,
     seconds: Path | None,
-    code: str,
     checkpoints: Path | None,
 ) -> None:
     """Run a cell and write its history."""
     from tqdm import tqdm
 
+    from fedcore.experiments.cell import Cell
     from fedcore.experiments.repeats import run_cell
     from fedcore.files import atomic
 
@@ -167,8 +166,8 @@ def cell(
     for output in filter(None, (history, seconds)):
         atomic.remove_left_overs_of(output)
     run_cell(
-        spec, problems[0], history, seconds,
-        checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None, code=code,
+        Cell.read(spec), problems[0], history, seconds,
+        checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None,
         progress=tqdm,
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from fedcore.datasets import fetching, registry
 from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import Cell
+from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint, imported_by
 from fedcore.experiments.references import REFERENCES
@@ -90,7 +91,11 @@ class Plan:
                 cells[cell.path] = cell
         recipe = cache(self.recipe)  # many cells share a problem
         return {
-            path: replace(cell, recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems])
+            path: replace(
+                cell,
+                recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems],
+                code=code_of(cell),
+            )
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
             and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
@@ -182,17 +187,14 @@ class Plan:
         return build.recipe(name, self.problems[problem], code=code, **how)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return all that the jobs of a paper need: settings, files, cells, missing problems.
-
-        Each cell has its ``code``, by which who reads its history knows whether it is the plan's.
-        """
+        """Return all that the jobs of a paper need: settings, files, cells, missing problems."""
         cells = self.cells_of(paper)
         return {
             "paper": paper,
             "entry": self.files[paper].entry,
             **self.papers[paper],
             "run": {key: self.config[key] for key in ("quick", "surrogates", "seed", "paths")},
-            "cells": {cell.path: {**asdict(cell), "code": cell.code} for cell in cells},
+            "cells": {cell.path: asdict(cell) for cell in cells},
             "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
 

@@ -5,44 +5,45 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fedcore.experiments.cell import Cell
 from fedcore.experiments.combinations import combinations
 from fedcore.history import History
 
 
-def changed(cell: Mapping[str, Any], history: History) -> list[str]:
+def changed(cell: Cell, history: History) -> list[str]:
     """Return in words which settings of a cell are others than its history has been made with.
 
     A history does not say when it was to stop, and which iterates it was to keep.
     """
     about = history.about
     before = dict(about["params"])
-    tune, params = cell.get("tune"), cell["params"]
+    tune, params = cell.tune, cell.params
     chosen = set((tune or {}).get("over", {}))  # by the run itself
     found = [
         _differs(f"parameter {name}", before.get(name), params.get(name))
         for name in sorted((before.keys() | params.keys()) - chosen)
     ]
-    found.append(_differs("number of repeats", history.repeats, cell["repeats"]))
-    found.append(_differs("seed", about["seed"]["master"], cell["seed"]))
-    found.append(_differs("twin", about.get("twin", "none"), cell.get("twin", "none")))
-    epochs = [(of or {}).get("epochs") for of in (about.get("newcomers"), cell.get("newcomers"))]
+    found.append(_differs("number of repeats", history.repeats, cell.repeats))
+    found.append(_differs("seed", about["seed"]["master"], cell.seed))
+    found.append(_differs("twin", about.get("twin", "none"), cell.twin))
+    epochs = [(of or {}).get("epochs") for of in (about.get("newcomers"), cell.newcomers)]
     found.append(_differs("number of newcomers' epochs", *epochs))
-    new = [name for name in cell["metrics"] if name not in history.columns]
+    new = [name for name in cell.metrics if name not in history.columns]
     found += [f"the measure {name} is new" for name in new]
     if _tuned(about.get("tuning")) != _tuned(tune):
         found.append("the tuning has changed")
     return [text for text in found if text]
 
 
-def outdated(cell: Mapping[str, Any], history: History) -> str:
+def outdated(cell: Cell, history: History) -> str:
     """Return why a history is not what a plan asks for; empty when it is.
 
     A history that was restored is a record of its own commit: its settings alone are compared.
     """
     if not history.about.get("restored"):
-        if history.about["code"] != cell["code"]:
+        if history.about["code"] != cell.code:
             return "it was made by other code"
-        if history.about.get("recipes", []) != cell["recipes"]:
+        if history.about.get("recipes", []) != cell.recipes:
             return "its problem was made with other settings or by other code"
     return "; ".join(changed(cell, history))
 

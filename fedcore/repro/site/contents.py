@@ -11,7 +11,7 @@ from fedcore.repro.verdicts.verdicts import Verdict
 
 
 @dataclass(frozen=True)
-class Cell:
+class PrintedCell:
     """A cell of a printed table: what is printed, and the verdict on it if it has one."""
 
     printed: str
@@ -25,7 +25,7 @@ class PrintedTable:
     source: str
     caption: str
     columns: list[str]
-    rows: list[tuple[str, list[Cell]]]
+    rows: list[tuple[str, list[PrintedCell]]]
 
 
 @dataclass(frozen=True)

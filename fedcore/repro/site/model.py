@@ -14,6 +14,7 @@ from typing import Any
 
 import h5py
 
+from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.reports import origins
 from fedcore.reports.terminal import sizes
@@ -22,7 +23,7 @@ from fedcore.repro.config import papers as paper_files
 from fedcore.repro.plan.job_times import measured
 from fedcore.repro.site import links
 from fedcore.repro.site.cells import Judged, Tables
-from fedcore.repro.site.contents import Cell, Job, PrintedTable, Shown
+from fedcore.repro.site.contents import Job, PrintedCell, PrintedTable, Shown
 from fedcore.repro.site.left_out import by_reason
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
@@ -110,7 +111,7 @@ class Paper:
                 (
                     labels.get(row, row),
                     [
-                        Cell(printed or "", self._by_id.get(f"{name}-{row}-{column}"))
+                        PrintedCell(printed or "", self._by_id.get(f"{name}-{row}-{column}"))
                         for column, printed in zip(columns, values, strict=True)
                     ],
                 )
@@ -145,7 +146,8 @@ class Paper:
     def jobs(self) -> list[Job]:
         """Cells that were run."""
         found = []
-        for path, cell in ({} if self.plan is None else self.plan["cells"]).items():
+        for path, settings in ({} if self.plan is None else self.plan["cells"]).items():
+            cell = Cell.read(settings)
             file = self._results / "histories" / f"{path}.h5"
             if not file.is_file():
                 continue
@@ -153,10 +155,10 @@ class Paper:
                 about = json.loads(history.attrs["about"])
             took = measured(self._results / "benchmarks" / f"{path}.tsv") or (None, None)
             assert self.plan is not None
-            label = self.plan["problems"][cell["problem"]].get("label") or cell["problem"]
+            label = self.plan["problems"][cell.problem].get("label") or cell.problem
             job = Job(
-                path, cell["experiment"], cell["algorithm"], cell["name"], cell["problem"],
-                str(label), about["problem"]["status"], cell["repeats"], about["params"], about,
+                path, cell.experiment, cell.algorithm, cell.name, cell.problem,
+                str(label), about["problem"]["status"], cell.repeats, about["params"], about,
                 *took,
             )  # fmt: skip
             found.append(job)

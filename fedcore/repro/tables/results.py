@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.errors import DataError, InputError, require_known
+from fedcore.errors import ConfigError, DataError, InputError, require_known
+from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.history import History, read_seconds
 from fedcore.reports import tables
@@ -185,6 +186,8 @@ class Results:
     ----------
     plan : dict
         Title, problems, experiments, tables, figures, cells, and the problems without data.
+    cells : dict of str to Cell
+        The cells of the plan, by their paths.
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
@@ -194,8 +197,12 @@ class Results:
             self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
-        if any("code" not in cell for cell in self.plan["cells"].values()):
-            raise DataError(f"{plan} is of an older version; run snakemake to make it again")
+        try:
+            self.cells = {path: Cell.read(cell) for path, cell in self.plan["cells"].items()}
+        except ConfigError as error:
+            raise DataError(
+                f"{plan} is of another version ({error}): run snakemake to make it again"
+            ) from error
         self._folder = Path(plan).parents[1]
         self._read: dict[str, History] = {}
 
@@ -212,7 +219,7 @@ class Results:
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
             history = History.load(path)
-            planned = self.plan["cells"].get(f"{self.plan['paper']}/{cell}")
+            planned = self.cells.get(f"{self.plan['paper']}/{cell}")
             if planned and (why := settings.outdated(planned, history)):
                 raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
             self._read[cell] = history
@@ -248,20 +255,18 @@ class Results:
         cells = [
             cell
             for experiment in experiments or self.plan["experiments"]
-            for cell in self.plan["cells"].values()
-            if cell["experiment"] == experiment and algorithm in (None, cell["algorithm"])
+            for cell in self.cells.values()
+            if cell.experiment == experiment and algorithm in (None, cell.algorithm)
         ]
-        untagged = {name: None for cell in cells for name in cell["tags"]}
+        untagged = {name: None for cell in cells for name in cell.tags}
         for cell in cells:
-            variant = cell["name"].removeprefix(f"{cell['problem']}-")
-            tagged = untagged | cell["tags"]
-            about = {"problem": cell["problem"], "variant": variant, **tagged}
+            tagged = untagged | cell.tags
+            about = {"problem": cell.problem, "variant": cell.variant, **tagged}
             if all(about.get(name) == value for name, value in tags.items()):
-                path = f"{cell['experiment']}/{cell['algorithm']}/{cell['name']}"
                 yield Run(
-                    cell["experiment"], cell["problem"], cell["algorithm"], variant,
-                    self.label(cell["problem"]), tagged, self[path],
-                    self._folder / "seconds" / self.plan["paper"] / f"{path}.tsv",
+                    cell.experiment, cell.problem, cell.algorithm, cell.variant,
+                    self.label(cell.problem), tagged, self[cell.short],
+                    self._folder / "seconds" / f"{cell.path}.tsv",
                 )  # fmt: skip
 
     def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
@@ -285,8 +290,7 @@ class Results:
 
     def problems(self, experiment: str) -> list[str]:
         """Return the problems of an experiment that have been run, in the order of the plan."""
-        cells = self.plan["cells"].values()
-        run = {cell["problem"] for cell in cells if cell["experiment"] == experiment}
+        run = {cell.problem for cell in self.cells.values() if cell.experiment == experiment}
         return [name for name in self.plan["problems"] if name in run]
 
     def label(self, problem: str) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,8 +67,8 @@ def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
 
 
 def test_a_tag_that_only_some_have_is_a_column_of_all(results):
-    (first, *_) = results.plan["cells"].values()
-    first["tags"] = {"only": True}
+    (path, first), *_ = results.cells.items()
+    results.cells[path] = replace(first, tags={"only": True})
     one, other = results.runs("first")
     assert one.tags == {"only": True, "kind": None, "n": None}
     assert other.tags == {"only": None, "kind": "drawn", "n": 10}
@@ -135,7 +136,7 @@ def test_a_row_of_a_run(results):
 def test_a_plan_that_is_not_there_or_none_is_a_data_error(results, tmp_path, content):
     file = tmp_path / "plans" / "other.json"
     if content == "older":
-        del results.plan["cells"]["made_up/second/ssi/easy-p-4"]["code"]
+        del results.plan["cells"]["made_up/second/ssi/easy-p-4"]["iterates"]
         content = json.dumps(results.plan)
     if content is not None:
         file.write_text(content, encoding="latin-1")
