@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from fedcore import algorithms
-from fedcore.federation import mpi_link, ranks
+from fedcore.federation.engines import mpi_link, ranks
+from fedcore.federation.engines.in_process import InProcess
+from fedcore.federation.engines.mpi import Mpi
+from fedcore.federation.engines.team import Team
 from fedcore.federation.federation import Federation
-from fedcore.federation.in_process import InProcess
-from fedcore.federation.mpi import Mpi
-from fedcore.federation.team import Team
 from fedcore.files import hdf5
 from fedcore.problems.problem import Problem
 from fedcore.testing.samples import (

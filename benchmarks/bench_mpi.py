@@ -31,10 +31,10 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.api import execute
-from fedcore.federation import mpi
-from fedcore.federation.in_process import InProcess
-from fedcore.federation.mpi_messages import Used
-from fedcore.federation.team import Team
+from fedcore.federation.engines import mpi
+from fedcore.federation.engines.in_process import InProcess
+from fedcore.federation.engines.mpi_messages import Used
+from fedcore.federation.engines.team import Team
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.lazy import LazyMatrices

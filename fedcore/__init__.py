@@ -30,14 +30,14 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``federation``, ``snapshots``
     the protocol, the ledger, the clients' sides, and engines that carry orders to them; the
     iterates that are kept
-``privacy``, ``metrics``, ``generators``, ``datasets``, ``tasks``
-    what a release costs; measures; synthetic models; real data; what a method can learn
+``privacy``, ``metrics``, ``generators``, ``datasets``
+    what a release costs; measures; synthetic models; real data
 ``problems``, ``iterates``, ``plugins``, ``steps``
-    clients' samples and the exact answer; what an algorithm shows; registries; client steps and
-    values as bytes
-``rowspace``, ``history_schema``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    wide sparse blocks; columns of a history; matrices; random streams; whole and checked files,
-    YAML; parameters; sparse matrices
+    clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries;
+    client steps and values as bytes
+``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
+    wide sparse blocks; matrices; random streams; whole and checked files, YAML, the schema of a
+    history; parameters; sparse matrices
 ``errors``, ``words``
     what a user can cause, as a sentence
 

@@ -171,7 +171,7 @@ def run(
         and the last one. See `fedcore.snapshots`.
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.experiments.stopping.Stop`. In a private run it may read released columns only.
+        `fedcore.recorder.Stop`. In a private run it may read released columns only.
     finish : callable, optional
         ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional

@@ -14,8 +14,8 @@ One file per cell, all repeats on the leading axis:
 
 The root holds a dimension scale for each dimension, and says where the file comes from. Every data
 set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be missing
-(`fedcore.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a private run the
-attribute ``privacy`` says whether a data set was ``released``; measures were not, because they are
+(`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a private run
+the attribute ``privacy`` says whether a data set was ``released``; measures were not, because they are
 exact functions of the data. The file holds no time: the same run gives the same bytes if commit,
 CPU type, BLAS, its number of threads and library versions are the same.
 """
@@ -31,10 +31,10 @@ from typing import Any
 import h5py
 import numpy as np
 
-from fedcore import history_schema as schema
 from fedcore import snapshots
 from fedcore.errors import HistoryError, InputError
 from fedcore.files import atomic, hdf5, outputs
+from fedcore.files import history_schema as schema
 from fedcore.metrics import Metric
 from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder
 from fedcore.words import counted

@@ -142,7 +142,7 @@ STEPS = """
 import sys
 import numpy as np
 from fedcore.errors import InputError
-from fedcore.federation import mpi
+from fedcore.federation.engines import mpi
 from fedcore.federation.federation import Federation
 
 def quits(data, state, message):

@@ -14,8 +14,8 @@ from fedcore import algorithms, metrics
 from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
 from fedcore.federation.ledger import Ledger
+from fedcore.files.history_schema import VERSION as SCHEMA
 from fedcore.history import History
-from fedcore.history_schema import VERSION as SCHEMA
 from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder

@@ -128,7 +128,8 @@ def untouched(folder, monkeypatch):
         before = contents(folder)
         with monkeypatch.context() as patch:
             for owner, name in (
-                ("fedcore.cli.asked.Asked", "history"), ("fedcore.cli.asked.Asked", "data"),
+                ("fedcore.cli.run_options.Asked", "history"),
+                ("fedcore.cli.run_options.Asked", "data"),
                 ("fedcore.reports.plotting", "panels"),
             ):  # fmt: skip
                 patch.setattr(f"{owner}.{name}", lambda *args, **kwargs: pytest.fail("computed"))

@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
-from fedcore.reports import origins
+from fedcore.reports import shown_experiments as origins
 from fedcore.repro.site import model
 
 Notes = dict[str, Any]

@@ -20,7 +20,7 @@ from fedcore.errors import FedcoreError
 from fedcore.experiments.cell import Cell
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
-from fedcore.repro.plan import settings
+from fedcore.repro.plan import up_to_date as settings
 from fedcore.repro.plan.plan import load_plan
 from fedcore.words import counted
 

@@ -43,7 +43,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import describe
 from fedcore.plugins import Registry
 from fedcore.problems.labelled import floats
-from fedcore.tasks import SUBSPACE, Task
+from fedcore.problems.tasks import SUBSPACE, Task
 from fedcore.validation import check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm",
@@ -72,7 +72,7 @@ class Algorithm:
     communication : callable
         ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`.
     task : Task
-        What it learns, of `fedcore.tasks`.
+        What it learns, of `fedcore.problems.tasks`.
     labelled : bool
         Whether it learns from labels: its steps get `fedcore.problems.clients.Labelled` data. All
         classifiers do.
@@ -134,8 +134,8 @@ class Algorithm:
             raise InputError(f"ALGORITHM has paper={self.paper!r}: write the paper's short name")
         if not isinstance(self.task, Task):
             raise InputError(
-                f"ALGORITHM has task={self.task!r}: write task=CLASSIFIERS, of fedcore.tasks, or "
-                "leave it out for a subspace"
+                f"ALGORITHM has task={self.task!r}: write task=CLASSIFIERS, of "
+                "fedcore.problems.tasks, or leave it out for a subspace"
             )
         for part in ("run", "communication"):
             if not callable(getattr(self, part)):

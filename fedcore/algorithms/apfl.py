@@ -24,7 +24,7 @@ from fedcore.deep import models, rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-from fedcore.tasks import CLASSIFIERS
+from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import real
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from fedcore.deep.settings import Tuned
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-from fedcore.tasks import CLASSIFIERS
+from fedcore.problems.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Tuned, rng: np.random.Generator, record: Any) -> dict:

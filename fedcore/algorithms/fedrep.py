@@ -25,7 +25,7 @@ from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
-from fedcore.tasks import CLASSIFIERS
+from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import CountOrZero
 
 if TYPE_CHECKING:

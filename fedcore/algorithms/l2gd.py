@@ -35,7 +35,7 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.participation import Participation
 from fedcore.problems.clients import Labelled
-from fedcore.tasks import CLASSIFIERS
+from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import Positive, Share
 
 

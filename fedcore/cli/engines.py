@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.errors import InputError
-from fedcore.federation.mpi_link import started_as
+from fedcore.federation.engines.mpi_link import started_as
 
 if TYPE_CHECKING:
-    from fedcore.federation.team import Team
+    from fedcore.federation.engines.team import Team
 
 ENGINES = ("in-process", "plain", "mpi")
 ORDERS = ("chain", "any")
@@ -44,7 +44,7 @@ def mute_other_ranks() -> None:
 def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
     """Call `body` with all federations over an engine; with ``mpi`` on rank 0, with its team."""
     if engine == "mpi":
-        from fedcore.federation import mpi
+        from fedcore.federation.engines import mpi
 
         mpi.lead(body, order)
         return
@@ -56,7 +56,7 @@ def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
     from functools import partial
 
     from fedcore.federation.engine import everywhere
-    from fedcore.federation.in_process import InProcess
+    from fedcore.federation.engines.in_process import InProcess
 
     with everywhere(partial(InProcess, plain=True)):
         body(None)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import blas, options, running
-from fedcore.cli.asked import OF_FILES
 from fedcore.cli.output import as_json, emit, say
+from fedcore.cli.run_options import OF_FILES
 from fedcore.errors import Advice, InputError, TableError
 
 if TYPE_CHECKING:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli import blas, engines, options
-from fedcore.cli.asked import Asked, shared
 from fedcore.cli.output import as_json, emit, say
+from fedcore.cli.run_options import Asked, shared
 from fedcore.errors import InputError, nearest
 from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
-    from fedcore.federation.team import Team
+    from fedcore.federation.engines.team import Team
 
 
 @click.command()

@@ -12,8 +12,8 @@ from fedcore.calls import run
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
 from fedcore.estimators.extra_rounds import Axes, last_round, prepare
 from fedcore.estimators.settings import Found, Request, continued
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
-from fedcore.federation.in_process import InProcess
 from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off

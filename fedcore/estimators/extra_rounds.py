@@ -14,8 +14,8 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.clients import Clients, require_size
+from fedcore.problems.tasks import shared_basis
 from fedcore.sparse import SparseRows
-from fedcore.tasks import shared_basis
 
 
 class Prepared(NamedTuple):

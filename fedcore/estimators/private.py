@@ -43,8 +43,8 @@ from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
+from fedcore.problems.tasks import shared_basis
 from fedcore.sparse import SparseRows
-from fedcore.tasks import shared_basis
 from fedcore.validation import require_flag, require_start, whole
 from fedcore.words import counted
 

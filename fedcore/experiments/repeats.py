@@ -26,15 +26,14 @@ from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
 from fedcore.experiments.checkpoint import Checkpoint
-from fedcore.experiments.references import resolve
-from fedcore.experiments.stopping import Stop
+from fedcore.experiments.problem_numbers import resolve
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
 from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Stop
 
 
 def run_cell(

@@ -23,9 +23,9 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.federation import messages
 from fedcore.federation.centring import mean_of, sum_and_count, sum_count_and_far
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
-from fedcore.federation.in_process import InProcess
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.site import samples_of
 from fedcore.federation.state import State

@@ -2,7 +2,7 @@
 
 A `Federation` has verbs; a `Transport` below it carries orders to the clients' sides
 (`fedcore.federation.site`) and answers back. It knows neither ledger nor algorithm, and every
-engine is one: `fedcore.federation.in_process` calls the sites, others send bytes.
+engine is one: `fedcore.federation.engines.in_process` calls the sites, others send bytes.
 """
 
 from __future__ import annotations

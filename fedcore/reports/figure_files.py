@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fedcore.files import atomic
-from fedcore.reports import origins
+from fedcore.reports import shown_experiments as origins
 from fedcore.reports.axes import mark_unreleased
 from fedcore.reports.style import style
 from fedcore.words import visible

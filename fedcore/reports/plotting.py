@@ -26,7 +26,7 @@ from scipy import stats
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports import origins
+from fedcore.reports import shown_experiments as origins
 from fedcore.reports.axes import (
     bytes_axis,
     finish,
@@ -246,7 +246,7 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     ``[data of unknown origin]`` for a history without a known status. If a history is that of a
     private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
     it: the values there are exact, and the run did not release them. The PNG file of the figure
-    names the experiments of all histories, see `fedcore.reports.origins`.
+    names the experiments of all histories, see `fedcore.reports.shown_experiments`.
     """
     histories = [getattr(one, "history", one) for one in shown]
     origins.note(ax.figure, histories)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from fedcore import history, history_schema
+from fedcore import history
 from fedcore.errors import InputError
+from fedcore.files import history_schema
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

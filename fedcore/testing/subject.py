@@ -19,9 +19,9 @@ from fedcore.federation.ledger import Ledger, Shape
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.problems.tasks import shared_basis
 from fedcore.recorder import Recorder
 from fedcore.sparse import SparseRows
-from fedcore.tasks import shared_basis
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
 

@@ -16,7 +16,7 @@ from fedcore.federation.ledger import Cost
 from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
-from fedcore.tasks import shared_basis
+from fedcore.problems.tasks import shared_basis
 from fedcore.testing.samples import FEATURES, RANK, cut, spectrum_matrix
 
 ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture

@@ -2,8 +2,9 @@
 
 An algorithm without an entry says its case itself, as ``case=`` of its declaration. The checks
 against an oracle fail, with a message that names both places, until there is one. An oracle is the
-method in its plainest form, on the stacked matrix, with NumPy alone. Those of fedcore's methods are here, and
-not in their modules, because code of a module is part of the fingerprint of its results.
+method in its plainest form, on the stacked matrix, with NumPy alone. Those of fedcore's methods are
+here, and not in their modules, because code of a module is part of the fingerprint of its
+results.
 """
 
 from __future__ import annotations

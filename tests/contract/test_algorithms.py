@@ -15,7 +15,7 @@ from contract.checks import checks_of, require, settings_of
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
-from fedcore.tasks import SUBSPACE
+from fedcore.problems.tasks import SUBSPACE
 from fedcore.testing.answers import compare_with_oracle
 from fedcore.testing.asserting import ROUNDING, projection, require_close
 from fedcore.testing.samples import RANK, labels_of, starting_basis

@@ -26,8 +26,8 @@ from fedcore.history import History
 from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.problems.tasks import CLASSIFIERS, SUBSPACE
 from fedcore.recorder import Recorder
-from fedcore.tasks import CLASSIFIERS, SUBSPACE
 from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
 from refused import refused

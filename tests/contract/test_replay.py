@@ -15,8 +15,8 @@ from fedcore.generators import generate
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.problems.tasks import SUBSPACE
 from fedcore.reports.replay import replay
-from fedcore.tasks import SUBSPACE
 from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Subject
 from refused import refused

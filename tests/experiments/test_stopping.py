@@ -6,7 +6,7 @@ import numpy as np
 
 import fedcore
 from fedcore.errors import ConfigError, InputError
-from fedcore.experiments.stopping import Stop
+from fedcore.recorder import Stop
 from refused import refused
 
 

@@ -14,11 +14,11 @@ import scipy.sparse
 from fedcore import algorithms
 from fedcore.api import execute
 from fedcore.errors import DataError, InputError, RefusedError
-from fedcore.federation import mpi_link
 from fedcore.federation.engine import everywhere
+from fedcore.federation.engines import mpi_link
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.failures import Failure
 from fedcore.federation.federation import Federation
-from fedcore.federation.in_process import InProcess
 from fedcore.federation.transcript import Transcript
 from fedcore.files import hdf5
 from fedcore.privacy.noise import Weakened

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
-from fedcore.federation.in_process import InProcess
 from federation.threads_link import engine_of, team_of
 
 DELTA = 1e-5

@@ -12,17 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation import ranks
-from fedcore.federation.mpi import Mpi
-from fedcore.federation.mpi_link import ANSWER, CHAIN, DATA
-from fedcore.federation.team import Team
+from fedcore.federation.engines import ranks
+from fedcore.federation.engines.mpi import Mpi
+from fedcore.federation.engines.mpi_link import ANSWER, CHAIN, DATA
+from fedcore.federation.engines.team import Team
 
 TELL, SUM = -1, -2
 PATIENCE = 60.0  # seconds
 
 
 class ThreadsLink:
-    """As `fedcore.federation.mpi_link.Link`."""
+    """As `fedcore.federation.engines.mpi_link.Link`."""
 
     def __init__(self, rank: int, size: int, mail: Any) -> None:
         self.rank, self.size, self.busy, self.sent = rank, size, False, 0

@@ -18,12 +18,11 @@ from fedcore import algorithms
 from fedcore.errors import ConfigError, ConvergenceWarning, InputError
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
-from fedcore.experiments.stopping import Stop
 from fedcore.history import History
 from fedcore.iterates import ExplicitFactors
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS
+from fedcore.recorder import COLUMNS, Stop
 from fedcore.reports import plotting
 from fedcore.repro.plan.plan import _check_cell
 from refused import refused

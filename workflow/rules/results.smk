@@ -44,7 +44,9 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
-            code=fingerprint(*imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)),
+            code=fingerprint(
+                *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
+            ),
         shell:
             "{params.beside}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
@@ -63,7 +65,9 @@ rule verdicts:
     conda:
         "../envs/fedcore.yaml"
     params:
-        code=fingerprint("fedcore.repro.verdicts.verdicts:judge", "fedcore.repro.verdicts.verdict_pages:write"),
+        code=fingerprint(
+            "fedcore.repro.verdicts.verdicts:judge", "fedcore.repro.verdicts.verdict_pages:write"
+        ),
     shell:
         "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"
 

@@ -25,13 +25,12 @@ from fedcore.experiments.cell import Cell
 from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint, imported_by
-from fedcore.experiments.references import REFERENCES
-from fedcore.experiments.stopping import Stop
+from fedcore.experiments.problem_numbers import REFERENCES
 from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.privacy.noise import WEAKENED
-from fedcore.recorder import COLUMNS, released_columns, require_released
+from fedcore.recorder import COLUMNS, Stop, released_columns, require_released
 from fedcore.repro.config import claims
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles

@@ -16,7 +16,7 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import origins
+from fedcore.reports import shown_experiments as origins
 from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files

@@ -25,8 +25,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
-from fedcore.federation.in_process import InProcess
 from fedcore.federation.ledger import payload
 from fedcore.federation.transport import Answers, Do, Read, Setup, Total
 from fedcore.linalg import orth

@@ -18,7 +18,7 @@ from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.history import History, read_seconds
 from fedcore.reports import tables
-from fedcore.repro.plan import settings
+from fedcore.repro.plan import up_to_date as settings
 from fedcore.repro.tables.rows import Rows
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.

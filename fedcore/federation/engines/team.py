@@ -12,9 +12,18 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.federation.mpi_link import DATA, Link
-from fedcore.federation.mpi_messages import Answer, Begin, Data, End, Forget, Largest, Seed, Used
-from fedcore.federation.ranks import Rank
+from fedcore.federation.engines.mpi_link import DATA, Link
+from fedcore.federation.engines.mpi_messages import (
+    Answer,
+    Begin,
+    Data,
+    End,
+    Forget,
+    Largest,
+    Seed,
+    Used,
+)
+from fedcore.federation.engines.ranks import Rank
 from fedcore.federation.transport import Setup
 from fedcore.problems.clients import Clients
 from fedcore.steps.naming import find_step, name_step

@@ -17,11 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation.failures import Failure
-from fedcore.federation.ledger import payload
-from fedcore.federation.messages import added
-from fedcore.federation.mpi_link import CHAIN, DATA, Link
-from fedcore.federation.mpi_messages import (
+from fedcore.federation.engines.mpi_link import CHAIN, DATA, Link
+from fedcore.federation.engines.mpi_messages import (
     Answer,
     Begin,
     Carry,
@@ -33,6 +30,9 @@ from fedcore.federation.mpi_messages import (
     Used,
     source_of,
 )
+from fedcore.federation.failures import Failure
+from fedcore.federation.ledger import payload
+from fedcore.federation.messages import added
 from fedcore.federation.site import Site
 from fedcore.federation.transport import Order
 from fedcore.problems.clients import Clients

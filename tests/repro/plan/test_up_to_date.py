@@ -11,7 +11,7 @@ from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_repeats
 from fedcore.history import History
 from fedcore.problems.problem import Problem
-from fedcore.repro.plan.settings import changed, outdated
+from fedcore.repro.plan.up_to_date import changed, outdated
 
 TUNE = {"by": "objective", "every": 1, "repeats": 1, "over": {"rounds": [1, 4]}}
 CELL = Cell(

@@ -17,12 +17,12 @@ import numpy as np
 
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.engine import everywhere
+from fedcore.federation.engines.mpi_link import connect
+from fedcore.federation.engines.mpi_messages import Answer, Carry, How, Reduce
+from fedcore.federation.engines.ranks import holder, serve
+from fedcore.federation.engines.team import Team
 from fedcore.federation.messages import added
-from fedcore.federation.mpi_link import connect
-from fedcore.federation.mpi_messages import Answer, Carry, How, Reduce
-from fedcore.federation.ranks import holder, serve
 from fedcore.federation.site import changed
-from fedcore.federation.team import Team
 from fedcore.federation.transport import (
     Answers,
     Bound,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
     from fedcore.history import History
     from fedcore.problems.problem import Problem
-    from fedcore.tasks import Task
+    from fedcore.problems.tasks import Task
 
 FIT = ("training_loss",)
 POLICIES = ("none", "last", "log", "all")  # of fedcore.snapshots, which needs NumPy

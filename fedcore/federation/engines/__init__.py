@@ -1,0 +1,1 @@
+"""What carries orders to clients: in one process, or over MPI."""
