@@ -12,13 +12,12 @@ One file per cell, all repeats on the leading axis:
     /twin/<column>             (repeat, record)   the same columns of each repeat's twin, whose
                                start differs by one rounding (`fedcore.experiments.twins`)
 
-The root holds a dimension scale for each dimension, and says where the file comes from. Every data
-set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be missing
-(`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a private run
-the attribute ``privacy`` says whether a data set was ``released``; measures were not, because they are
-exact functions of the data. The file holds no time: the same run gives the same bytes if commit,
-CPU type, BLAS, its number of threads and library versions are the same.
-"""
+The root holds a dimension scale for each dimension, and says where the file comes from. Every
+data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be
+missing (`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a
+private run the attribute ``privacy`` says whether a data set was ``released``; measures were not,
+because they are exact functions of the data. The file holds no time: the same run gives the same
+bytes if commit, CPU type, BLAS, its number of threads and library versions are the same. """
 
 from __future__ import annotations
 
