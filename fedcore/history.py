@@ -17,7 +17,8 @@ data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` wher
 missing (`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a
 private run the attribute ``privacy`` says whether a data set was ``released``; measures were not,
 because they are exact functions of the data. The file holds no time: the same run gives the same
-bytes if commit, CPU type, BLAS, its number of threads and library versions are the same. """
+bytes if commit, CPU type, BLAS, its number of threads and library versions are the same.
+"""
 
 from __future__ import annotations
 

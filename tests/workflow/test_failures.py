@@ -13,6 +13,8 @@ from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.verdicts import verdict_pages
 from refused import refused
 
+# A method runs `broken` in place of its own function.
+DECLARED = "\n\nimport dataclasses\nALGORITHM = dataclasses.replace(ALGORITHM, run=broken)\n"
 # For each rule, a source file that its job runs and the code that the test appends to the file.
 BUGS = {
     "fetch": ("fedcore/datasets/fetching.py", "def fetch(*args, **options):"),
@@ -20,7 +22,7 @@ BUGS = {
         "fedcore/generators/low_rank.py",
         "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
     ),
-    "run_power_gd": ("fedcore/algorithms/power_gd.py", "def run(*args):"),
+    "run_power_gd": ("fedcore/algorithms/power_gd.py", "def broken(*args):"),
     "tables_tiny": ("papers/tiny/tables.py", ""),
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
     "verdicts": ("fedcore/repro/verdicts/verdicts.py", "def judge(*args, **options):"),
@@ -40,7 +42,7 @@ def insert_bug(checkout, rule):
     if path.endswith(".ipynb"):
         checkout.edit(path, "results = Results(plan)", bug)
     else:
-        checkout.append(path, f"\n{bug}\n")
+        checkout.append(path, f"\n{bug}\n{DECLARED if rule.startswith('run_') else ''}")
     return lambda: (checkout.root / path).write_text(before)
 
 

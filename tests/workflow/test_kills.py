@@ -183,7 +183,7 @@ def local_steps(checkout):
 
 OLDER = {  # a file, the operation at which its job hangs, and an edit after which it is another
     "result": (CHAIN[1], "open:data/clients:other.h5", "{local_steps: 4}", "{local_steps: 5}"),
-    "problem": (CHAIN[0], "import:fedcore.cli.:jobs", "samples: 9, ", "samples: 10, "),
+    "problem": (CHAIN[0], "import:fedcore.repro.commands.:jobs", "samples: 9, ", "samples: 10, "),
 }
 
 

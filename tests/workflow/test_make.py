@@ -14,6 +14,8 @@ from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)
 PAPER = "papers/tiny/experiments.yaml"
+# A method runs `broken` in place of its own function.
+DECLARED = "\n\nimport dataclasses\nALGORITHM = dataclasses.replace(ALGORITHM, run=broken)\n"
 TINY = "--configfile tiny.yaml"
 DRY = f"{TINY} -n"
 SLURM = "PROFILE=workflow/profiles/slurm"
@@ -138,7 +140,8 @@ def test_targets_reach_snakemake(pristine):
 
 
 def test_a_failed_job_is_named_with_its_log(done):
-    done.append("fedcore/algorithms/wk2023.py", "\n\ndef run(*_):\n    raise ValueError('oops')\n")
+    bug = "\n\ndef broken(*_):\n    raise ValueError('oops')\n"
+    done.append("fedcore/algorithms/wk2023.py", bug + DECLARED)
     status, text = make(done, "reproduce")
     assert status != 0
     assert "run_wk2023" in text and "ValueError: oops" in text

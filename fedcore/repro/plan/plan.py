@@ -267,7 +267,7 @@ def load_plan(
         runs. Jobs other than that of verdicts need not do it again.
     """
     if {*"{}"} & {*str(checkout.absolute())}:
-        raise ConfigError(f"{checkout}: move it, as Snakemake takes no braces in a path")
+        raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
     checked = check(config, "config", "the configuration")
     own = paper_files.own(checkout)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
