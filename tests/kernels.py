@@ -29,8 +29,8 @@ KERNELS = (
 LEFT_OUT = [
     f"--ignore=tests/{path}"
     for path in (
-        "cluster", "config", "datasets", "files", "workflow", "experiments/test_fingerprint.py",
-        "experiments/test_parsed_sources.py", "reports/test_plotting.py", "test_broken_plugins.py",
+        "cluster", "datasets", "files", "repro/config", "repro/plan", "workflow",
+        "experiments/test_fingerprint.py", "reports/test_plotting.py", "test_broken_plugins.py",
         "test_cli.py", "test_documentation_site.py", "test_packaging.py", "test_verdict_tables.py",
     )
 ]  # fmt: skip

@@ -67,9 +67,9 @@ def test_a_full_disk(first_run, fresh, place):
 @ROOT_ONLY
 def test_read_only_results(first_run, done):
     (done.root / TABLES[0]).unlink()
-    shutil.move(done.root / "results", done.root / "kept")
+    shutil.move(done.root / "results", done.root / "aside")
     with disk(done.root / "results", "20m"):
-        shutil.copytree(done.root / "kept", done.root / "results", dirs_exist_ok=True)
+        shutil.copytree(done.root / "aside", done.root / "results", dirs_exist_ok=True)
         before = made(done)
         mount("-o", "remount,ro", done.root / "results")
         refused = done.snakemake(TABLES[0])
