@@ -54,7 +54,7 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     declared: dict[str, Table] = getattr(report, "TABLES", {})
     differing = sorted(set(captions) ^ set(declared))
     if differing:
-        where = "its report" if differing[0] in declared else files.paper
+        where = files.report if differing[0] in declared else files.paper
         raise ConfigError(
             f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
             "remove it"
