@@ -170,13 +170,12 @@ def _loss(key: Key) -> Loss:
 
     δ(ε) is that of one Gaussian mechanism at ε − l, averaged over the losses l of all other events.
     """
-    mu, endless, parts = 0.0, 0.0, [(np.zeros(1), np.ones(1))]
+    endless, parts = 0.0, [(np.zeros(1), np.ones(1))]
+    mu = math.sqrt(sum(n / first**2 for kind, first, _, n in key if kind == "gaussian"))
     for kind, first, delta, count in key:
-        if kind == "gaussian":
-            mu = math.hypot(mu, math.sqrt(count) / first)
-        elif kind == "laplace" and count <= GRID // 4:
+        if kind == "laplace" and count <= GRID // 4:
             parts.append(_of_laplace(1.0 / first, count))
-        else:
+        elif kind != "gaussian":
             parts.append(_of_bounded(1.0 / first if kind == "laplace" else first, count))
             lost = delta if count == 1 else -math.expm1(count * math.log1p(-delta))
             endless += lost - endless * lost
