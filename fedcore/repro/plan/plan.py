@@ -35,6 +35,7 @@ from fedcore.repro.config import claims
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles
 from fedcore.repro.config.short_forms import merge, require_written_out, written_out
+from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
@@ -383,6 +384,7 @@ def _cells(
             for changes in fitting:
                 cell = _changed(cell, changes or {}, where)
             _check_cell(cell, where)
+            _check_draws(cell, settings["problems"][cell.problem], where)
             yield cell
 
 
@@ -474,6 +476,18 @@ def _cells_of_run(
                 mem_mb=run.get("mem_mb"),
                 newcomers=spec.get("newcomers"),
                 client_iterates=spec.get("client_iterates", False),
+            )
+
+
+def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
+    """Refuse more repeats than draws: a repeat on the data of an earlier one may be its copy."""
+    if "draws" in problem:
+        made = problem["draws"] * len(combinations(problem.get("over", {})))
+        if cell.repeats > made:
+            raise ConfigError(
+                f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
+                f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
+                "or lower `repeats`"
             )
 
 

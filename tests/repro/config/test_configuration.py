@@ -410,6 +410,16 @@ def test_a_configuration_of_what_is_not_there(load, changes, name):
     refused(lambda: load(paper(), CONFIG | changes), ConfigError, name)
 
 
+@pytest.mark.parametrize(("draws", "values"), [(1, 1), (2, 1), (3, 2)])
+def test_repeats_beyond_the_draws_would_be_copies_and_are_refused(load, draws, values):
+    settings = paper()
+    settings["problems"]["over"] |= {"draws": draws, "over": {"xi": [1.5, 2.0][:values]}}
+    settings["experiments"]["third"] |= {"problems": ["over"], "repeats": draws * values}
+    load(settings)
+    settings["experiments"]["third"]["repeats"] += 1
+    refused(lambda: load(settings), ConfigError, "third/ssi/over-default", "`draws`")
+
+
 def test_what_is_left_out_has_no_cells_and_says_so(tmp_path):
     write(tmp_path, paper())
     whole = load_plan(CONFIG, tmp_path)
