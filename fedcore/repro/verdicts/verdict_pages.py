@@ -80,7 +80,10 @@ def found(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdi
 
 
 def _none_in(folder: str | os.PathLike[str]) -> str:
-    return f"there are no verdicts in {folder}; run the workflow first, or name a paper of a run by --paper"
+    return (
+        f"there are no verdicts in {folder}; run the workflow first, or name a paper of a run by "
+        "--paper"
+    )
 
 
 def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
