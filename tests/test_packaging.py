@@ -60,7 +60,7 @@ def built(tmp_path_factory) -> dict[str, Path]:
     command(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", folder, cwd=clone)
     (sdist,) = folder.glob("*.tar.gz")
     (folder / "unpacked").mkdir()
-    command("tar", "-xf", sdist, "-C", folder / "unpacked")  # tarfile's filter needs Python 3.11.4
+    command("tar", "-xf", sdist, cwd=folder / "unpacked")  # tarfile's filter needs Python 3.11.4
     (unpacked,) = (folder / "unpacked").iterdir()
     command(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=unpacked)
     (wheel,) = folder.glob("*.whl")
