@@ -24,6 +24,8 @@ class Signs:
 
     Attributes
     ----------
+    numbers : dict of str to ndarray of bool, shape (n_columns, n_rows)
+        By decimal point: which cells are numbers.
     only, groups, doubts : dict of str to ndarray of bool
         By decimal point: numbers with no other, those of them in which the other sign separates
         thousands, and numbers with either point in which it may.
@@ -41,7 +43,8 @@ class Signs:
         chunks = [chunk for column in columns for chunk in column.chunks]
         self._cells = arrow.chunked_array(chunks, arrow.string())
         fits = {point: _matches(self._cells, form) for point, form in NUMBER.items()}
-        has = {sign: _matches(self._cells, f"[{sign}]") for sign in OTHER}
+        has = {sign: _has(self._cells, sign) for sign in OTHER}
+        self.numbers = {point: fit.reshape(max(len(columns), 1), -1) for point, fit in fits.items()}
         self.only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
         self.groups = {point: self.only[point] & has[other] for point, other in OTHER.items()}
         self.doubts = {p: fits[p] & fits[other] & has[other] for p, other in OTHER.items()}
@@ -125,13 +128,18 @@ def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
     return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE
 
 
-def numbers(column: Any, point: str, na: Sequence[str]) -> np.ndarray:
-    """Return a column's numbers, NaN for what is missing; as objects if texts are among them."""
+def numbers(column: Any, number: np.ndarray, point: str, na: Sequence[str]) -> np.ndarray:
+    """Return a column's numbers, NaN for what is missing; as objects if texts are among them.
+
+    `number` says which cells are numbers with this decimal point; truth values are others.
+    """
     import pyarrow as arrow
     from pyarrow import compute
 
-    values = compute.if_else(_matches(column, NUMBER[point]), _plain(column, point), None)
-    values = np.where(_matches(column, "^(?i)false$"), 0, values.cast("float64").to_numpy())
+    values = compute.if_else(number, _plain(column, point), None).cast("float64").to_numpy()
+    if number.all():
+        return values
+    values = np.where(_matches(column, "^(?i)false$"), 0, values)
     values = np.where(_matches(column, "^(?i)true$"), 1, values)
     bad = np.isnan(values) & ~compute.is_in(column, arrow.array([*EMPTY, *na])).to_numpy()
     if bad.any():
@@ -154,6 +162,12 @@ def _plain(column: Any, point: str) -> Any:
 
     plain = compute.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
     return compute.replace_substring(plain, point, ".")
+
+
+def _has(column: Any, sign: str) -> np.ndarray:
+    import pyarrow.compute as arrow
+
+    return arrow.match_substring(column, sign).to_numpy()
 
 
 def _matches(column: Any, form: str) -> np.ndarray:

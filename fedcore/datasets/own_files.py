@@ -223,7 +223,7 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     Parameters
     ----------
     path : path-like
-        A CSV file (separated by commas, semicolons or tabs, with or without a line of names), a
+        A CSV file (separated by commas, semicolons, bars or tabs, with or without names), a
         Parquet file, an NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, or
         a LIBSVM file (its labels are the column ``label``, its queries ``qid``, its columns have
         their numbers as names).
@@ -354,9 +354,11 @@ def _parse_numbers(sources: list[_Source], how: Reading) -> None:
         }  # fmt: skip
         told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
                 for what, cells in seen.items() if cells.any()]  # fmt: skip
+        number = dict(zip(kept[k], signs.numbers[point], strict=False))
         columns = [
-            (headers.numbers if how.keeps(str(label)) else headers.texts)(column, point, how.na)
-            for label, column in zip(source.labels, source.columns, strict=True)
+            headers.numbers(column, number[i], point, how.na) if how.keeps(str(label))
+            else headers.texts(column, point, how.na)
+            for i, (label, column) in enumerate(zip(source.labels, source.columns, strict=True))
         ]  # fmt: skip
         sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
 

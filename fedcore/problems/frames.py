@@ -23,6 +23,7 @@ from fedcore.problems.columns import (
     examined,
     identifies,
     is_missing,
+    listed,
     number,
     refusal,
 )
@@ -193,8 +194,7 @@ def tell(frame: Any, names: Sequence[Any], matrices: Sequence[Any]) -> None:
         or all(identifies(x[:, i]) for x in matrices)
     ]  # fmt: skip
     if told:
-        shown = f"{', '.join(map(repr, told[:SHOWN]))}{', …' * (len(told) > SHOWN)}"
-        says = f"{shown} may be row numbers, ids or dates, and count as measured"
+        says = f"{listed(told)} may be row numbers, ids or dates, and count as measured"
         call = for_each(f"frame{_calls(frame).drop.format(told)}")
         warn(ColumnWarning(says, told, [Advice("to leave them out, give", call=call)]))
 
