@@ -12,9 +12,8 @@ from fedcore.errors import ConfigError
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.verdicts import verdict_pages
 from refused import refused
+from workflow.conftest import BREAKS
 
-# A method runs `broken` in place of its own function.
-DECLARED = "\n\nimport dataclasses\nALGORITHM = dataclasses.replace(ALGORITHM, run=broken)\n"
 # For each rule, a source file that its job runs and the code that the test appends to the file.
 BUGS = {
     "fetch": ("fedcore/datasets/fetching.py", "def fetch(*args, **options):"),
@@ -42,7 +41,7 @@ def insert_bug(checkout, rule):
     if path.endswith(".ipynb"):
         checkout.edit(path, "results = Results(plan)", bug)
     else:
-        checkout.append(path, f"\n{bug}\n{DECLARED if rule.startswith('run_') else ''}")
+        checkout.append(path, f"\n{bug}\n{BREAKS if rule.startswith('run_') else ''}")
     return lambda: (checkout.root / path).write_text(before)
 
 

@@ -10,12 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from workflow.conftest import BREAKS
 from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)
 PAPER = "papers/tiny/experiments.yaml"
-# A method runs `broken` in place of its own function.
-DECLARED = "\n\nimport dataclasses\nALGORITHM = dataclasses.replace(ALGORITHM, run=broken)\n"
 TINY = "--configfile tiny.yaml"
 DRY = f"{TINY} -n"
 SLURM = "PROFILE=workflow/profiles/slurm"
@@ -141,7 +140,7 @@ def test_targets_reach_snakemake(pristine):
 
 def test_a_failed_job_is_named_with_its_log(done):
     bug = "\n\ndef broken(*_):\n    raise ValueError('oops')\n"
-    done.append("fedcore/algorithms/wk2023.py", bug + DECLARED)
+    done.append("fedcore/algorithms/wk2023.py", bug + BREAKS)
     status, text = make(done, "reproduce")
     assert status != 0
     assert "run_wk2023" in text and "ValueError: oops" in text
