@@ -34,6 +34,7 @@ TOL = 1e-8  # default for the sine of the angle
 UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
 UNSURE = 10.0  # residuals of the next Ritz value by which λ_{p+1} may be above it
 OUTPUT = {"converged", "angle_estimate", "ritz_edge"}  # keys of `Residual.output`
+SUDDEN = 100.0  # times the fall of a residual that the gap explains; beyond it, the space has ended
 APART = 1e-3  # relative difference above which two singular values count as different
 
 
@@ -126,12 +127,13 @@ class Residual:
         # While the next Ritz value changes, another round may still show how wide the gap is.
         known = gap > 0 or not error > rounding or following == self._shown
         stalled = residual <= rounding and (final or (known and residual > self._last / 2))
-        first = np.isinf(self._last)
+        sudden = self._last > SUDDEN * residual * _gain(float(theta[-1]), value)
         self._last, self._shown = residual, following
         self._edge = float(theta[-1]), value
         self._estimate = 0.0 if whole else residual / gap if gap > 0 else np.inf
-        # In one round, a direction of which the start holds little is not seen.
-        enough = whole or final or not first
+        # A direction of which the start holds little is not seen in one round, nor if the others
+        # have just been used up. It then is most of what is left, and the next round shows it.
+        enough = whole or final or not sudden
         self._met = bool(stalled or (enough and self._estimate <= self._tol))
         return self._met
 
@@ -286,6 +288,14 @@ def tell(
             "n_components where the singular values part",
             ArbitraryWarning,
         )
+
+
+def _gain(inside: float, outside: float) -> float:
+    """Return how far a round of Lanczos lowers a residual between such eigenvalues (Chebyshev)."""
+    if not inside > outside:
+        return 1.0
+    ratio = inside / max(outside, float(np.finfo(float).eps) * inside)
+    return 2 * ratio - 1 + 2 * float(np.sqrt(ratio * (ratio - 1)))
 
 
 def _told_apart(estimate: float, tol: float) -> str:

@@ -60,6 +60,22 @@ def test_a_start_without_any_direction_that_is_wanted(algorithm, r):
     assert sine <= 100 * model.error_estimate_
 
 
+def test_rounds_that_use_up_few_directions_are_not_taken_for_convergence():
+    """Two rounds of two columns use up five directions, so they hold one axis of an equal pair.
+
+    Where the random start holds little of the other one, nothing shows it before the third round.
+    """
+    rng = np.random.default_rng(0)
+    for seed in range(600):
+        axes = np.linalg.qr(rng.standard_normal((5, 5)))[0]
+        rows = np.array([1.0, 1 - 1e-9, 0.7, 0.6, 0.5])[:, None] * axes.T
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            model = FederatedPCA(1, center=False, random_state=seed).fit([rows])
+        sine = np.linalg.norm(model.components_ @ axes[:, 1:])
+        assert model.converged_ and sine <= 100 * model.error_estimate_, seed
+
+
 @pytest.mark.parametrize("gap", [0.1, 0.03])
 def test_so_many_patients_bring_the_estimate_of_a_private_fit_to_a_half(script, gap):
     pytest.importorskip("dp_accounting")
