@@ -29,14 +29,13 @@ HISTORY = "results/quick/histories/factorization"
 # What cannot run as printed: what is run in its place, and why.
 INSTEAD = {
     "make reproduce": ("make -n reproduce", "it takes hours"),
+    'make reproduce PAPERS="factorization fedpower"': ("make -n reproduce", "it takes an hour"),
     "make test": ("make -n test", "continuous integration runs it"),
     "make env EXTRAS=deep": ("make -n env EXTRAS=deep", "PyTorch is large"),
-    "make arena": ("make -n arena", "it takes half an hour, and writes a page that git knows"),
     "snakemake --workflow-profile workflow/profiles/slurm": (
         "snakemake --workflow-profile workflow/profiles/slurm --dry-run",
         "there is no cluster; a test runs it on one of a node",
     ),
-    "fedcore run": ("fedcore run --help", "it is a name here, not a line to type"),
     "fedcore pca north.csv south.csv --scale --plot scores": (
         "(mkdir -p build/readme && cd build/readme && "
         "python ../../examples/three_hospitals/synthetic_hospitals.py && "

@@ -1,6 +1,6 @@
 """What README and docs/privacy.md say of the kept verdicts, between two comments.
 
-``papers/findings.yaml`` says which items README tells of; what was measured of them is never typed.
+``papers/findings.yaml`` says which items are findings; what was measured of them is never typed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NONE = "No verdicts are kept: run `make reproduce`, then `python tools/verdicts.
 
 def inserted(root: Path) -> dict[str, str]:
     """Return the whole text of the pages that people write, with their written parts made anew."""
-    parts = {"README.md": section(root, FINDINGS), "docs/privacy.md": audits(root)}
+    parts = {"README.md": section(root), "docs/privacy.md": audits(root)}
     return {
         page: between_comments((ROOT / page).read_text(encoding="utf-8"), part, page)
         for page, part in parts.items()
@@ -47,24 +47,17 @@ def between_comments(text: str, between: str, page: str, start: str = START, end
     return f"{head}{start}\n\n{between}\n{end}{rest.split(end)[1]}"
 
 
-def section(root: Path, findings: Path) -> str:
-    """Return what README says between `START` and `END`.
-
-    Parameters
-    ----------
-    root, findings : path
-        Folder of the checkout, and file of what README tells of its verdicts.
-    """
+def section(root: Path) -> str:
+    """Return what README says between `START` and `END`, of the checkout in this folder."""
     verdicts, run = read(root)
     found = [verdict for items in verdicts.values() for verdict in items]
     if not found:
         return f"{NONE}\n{table_of_inventory(inventory())}"
     labels = {
-        paper: f"[`{paper}`](papers/{paper}/README.md): {run[paper]['citation']}"
+        paper: f"[{run[paper]['title']}](papers/{paper}/README.md), {run[paper]['citation']}"
         for paper in verdicts
     }
-    parts = [with_labels(tables.markdown(verdict_pages.counts(found)), labels), meanings(found)]
-    told = table_of_findings(found, read_yaml(findings))
+    parts = [tables.markdown(verdict_pages.counts(found, labels))]
     gone = [
         f"No verdicts are kept of `{row['paper']}`: "
         f"{counted(row['printed items'], 'printed item')}, "
@@ -72,7 +65,7 @@ def section(root: Path, findings: Path) -> str:
         for row in inventory()
         if row["paper"] not in run
     ]
-    return "\n".join([*parts, *([told] if told else []), *gone])
+    return "\n".join([*parts, *gone])
 
 
 def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -> str:
@@ -168,10 +161,3 @@ def meanings(verdicts: list[Verdict]) -> str:
     there = verdict_pages.occurring(verdict_pages.printed_items(verdicts))
     words = [f"*{name.capitalize()}*: {VERDICTS[name]}" for name in there]
     return textwrap.fill(" ".join(words), 100, break_on_hyphens=False) + "\n"
-
-
-def with_labels(table: str, labels: dict[str, str]) -> str:
-    """Return a table with other names of the papers in its first column."""
-    for paper, label in labels.items():
-        table = table.replace(f"\n| {paper} |", f"\n| {label} |")
-    return table

@@ -17,7 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from kept_verdicts import Run, collect, data_of, read, read_notes
-from readme_verdicts import FINDINGS, NONE, every_paper, inserted, meanings, stale, with_labels
+from readme_verdicts import (
+    FINDINGS,
+    NONE,
+    every_paper,
+    inserted,
+    meanings,
+    stale,
+    table_of_findings,
+)
 
 from fedcore.errors import DataError
 from fedcore.files.strict_yaml import read_yaml
@@ -55,18 +63,20 @@ def pages(root: Path) -> dict[str, str]:
     return found
 
 
-def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
-    """Return docs/verdicts.md: the counts, what the verdicts mean, and a link per paper."""
+def index(verdicts: dict[str, list[Verdict]], run: Run, findings: Path = FINDINGS) -> str:
+    """Return docs/verdicts.md: the counts, what the verdicts mean, and what was found."""
     found = [verdict for items in verdicts.values() for verdict in items]
     parts = ["# Verdicts\n", f"{WRITTEN}\n"]
     if not found:
         return "\n".join([*parts, NONE])
     linked = {paper: f"[{paper}](../papers/{paper}/README.md)" for paper in verdicts}
-    parts += [with_labels(tables.markdown(verdict_pages.counts(found)), linked), meanings(found)]
+    parts += [tables.markdown(verdict_pages.counts(found, linked)), meanings(found)]
     checks = Counter(v.verdict for v in verdict_pages.checks(found))
     if checks:
         words = ", ".join(f"{count} {name}" for name, count in sorted(checks.items()))
         parts.append(f"Checks of this software, which say nothing of the papers: {words}.\n")
+    if told := table_of_findings(found, read_yaml(findings)):
+        parts += ["## Findings\n", told]
     parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]
     parts.append(
         "`fedcore verdicts --show ID` prints everything about one item, such as what turns its\n"

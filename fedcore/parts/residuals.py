@@ -294,7 +294,7 @@ def _gain(inside: float, outside: float) -> float:
     """Return how far a round of Lanczos lowers a residual between such eigenvalues (Chebyshev)."""
     if not inside > outside:
         return 1.0
-    ratio = inside / max(outside, float(np.finfo(float).eps) * inside)
+    ratio = min(inside / outside if outside > 0 else np.inf, 1e16)
     return 2 * ratio - 1 + 2 * float(np.sqrt(ratio * (ratio - 1)))
 
 

@@ -178,12 +178,15 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
     return [verdict for file in files for verdict in read(file)]
 
 
-def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return a row per paper with the number of each verdict on its printed items, and a total."""
+def counts(verdicts: Iterable[Verdict], labels: Mapping[str, str] = {}) -> list[tables.Row]:
+    """Return a row per paper with the number of each verdict on its printed items, and a total.
+
+    `labels` may have other words for papers.
+    """
     printed = printed_items(verdicts)
     none = dict.fromkeys(occurring(printed), 0)
     return [
-        {"paper": paper, "printed items": len(mine), **none, **dict(tally(mine))}
+        {"paper": labels.get(paper, paper), "printed items": len(mine), **none, **dict(tally(mine))}
         for paper, mine in _by_paper(printed).items()
     ]
 
