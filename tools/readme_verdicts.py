@@ -15,7 +15,6 @@ from typing import Any
 from kept_verdicts import read, run_that_judged
 
 from fedcore.errors import DataError
-from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
 from fedcore.repro.config import claims
 from fedcore.repro.tables.rows import Rows
