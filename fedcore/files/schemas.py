@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any
 from urllib.parse import urlsplit
@@ -42,7 +42,9 @@ def _is_address(text: Any) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
 
 
-def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
+def check(
+    config: Mapping[str, Any], schema: str, what: str, names: Mapping[str, Sequence[str]] = {}
+) -> dict[str, Any]:
     """Return `config` with the schema's defaults filled in.
 
     Parameters
@@ -52,6 +54,8 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         Name of a file ``<schema>.schema.yaml``.
     what : str
         What the error message calls the checked object, such as the name of its file.
+    names : mapping of str to sequence of str
+        What it calls the items of lists, by key, in place of their numbers.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):
@@ -80,10 +84,13 @@ def check(config: Mapping[str, Any], schema: str, what: str) -> dict[str, Any]:
         )
     elif error.validator == "type" and error.validator_value == "boolean":
         message = f"{error.instance!r} is neither true nor false (in --config: True or False)"
-    raise ConfigError(f"{what}, {_place(error.absolute_path)}: {message}")
+    raise ConfigError(f"{what}, {_place(error.absolute_path, names)}: {message}")
 
 
-def _place(path: Iterable[Any]) -> str:
+def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
+    path = list(path)
+    if len(path) > 1 and path[0] in names:
+        path[:2] = [names[path[0]][path[1]]]
     return ".".join(str(part) for part in path) or "top level"
 
 

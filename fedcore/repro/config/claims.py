@@ -52,15 +52,11 @@ def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
         key: list(_expanded(claims.get(key) or [], f"{where}, {key}", cells, {}, {}))
         for key in ("claims", "software")
     }
-    try:
-        checked = check({**claims, **lists}, "claims", where)
-    except ConfigError as error:  # the number of an item, once written out, says nothing
-        named = re.sub(
-            r"\b(claims|software)\.(\d+)",
-            lambda place: str(lists[place[1]][int(place[2])].get("id", place[0])),
-            str(error),
-        )
-        raise ConfigError(named) from error
+    ids = {
+        key: [str(item.get("id", f"{key}.{i}")) for i, item in enumerate(items)]
+        for key, items in lists.items()
+    }
+    checked = check({**claims, **lists}, "claims", where, ids)
     for name, departure in checked["departures"].items():
         _check_departure(departure, f"{where}, departure {name}")
     seen: set[str] = set()
