@@ -191,7 +191,11 @@ def curve(
         if len(steps) == 1:
             ax.vlines(steps, *ends, color=line.get_color(), alpha=0.5, linewidth=4, zorder=2)
         else:
+            room = ax.dataLim.frozen()
             ax.fill_between(steps, *ends, color=line.get_color(), alpha=0.2, linewidth=0, zorder=2)
+            if ax.get_yscale() == "log":
+                ax.dataLim.set(room)
+                ax.update_datalim([*zip(np.tile(steps, 2), _near(middle, *ends), strict=True)])
     return line
 
 
@@ -313,6 +317,18 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
     return np.where(below, floor, values)
 
 
+def _near(middle: np.ndarray, *ends: np.ndarray) -> np.ndarray:
+    """Return a band's ends where they are near the curve, so that few repeats do not hide it.
+
+    Above and below, the axis has at most as many decades more as the curve takes, and at least one.
+    """
+    both, known = np.concatenate(ends), middle[np.isfinite(middle)]
+    if not len(known):
+        return both
+    factor = max(known.max() / known.min(), 10.0)
+    return np.clip(both, known.min() / factor, known.max() * factor)
+
+
 def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None:
     if band is False:
         return None
@@ -324,5 +340,6 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
     ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5)}
     if band not in ranges:
         raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%', 'mean'])}")
-    low, high = np.nanpercentile(values, ranges[band], axis=0)
+    with np.errstate(invalid="ignore"):  # between two values that are infinite
+        low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high

@@ -54,6 +54,16 @@ def test_band_of_95_percent_or_none(ax):
     assert len(ax.collections) == 1
 
 
+@pytest.mark.parametrize("far", [1e30, np.inf, 1e-30])
+def test_a_repeat_far_away_leaves_a_logarithmic_axis_to_the_curve(ax, far):
+    y = np.array([[1.0, 0.1, 0.01]] * 4 + [[1.0, far, 0.01]])
+    plotting.log10_axis(ax)
+    plotting.curve(ax, np.arange(3), y, label="a")
+    low, high = ax.get_ylim()
+    assert 1e-5 < low < 0.01 and 1.0 < high < 1e3  # the curve's two decades, and as many beside
+    assert edges(ax)[far > 1][1] == far
+
+
 def test_mean_and_its_confidence_interval_are_those_of_scipy(ax):
     y = np.random.default_rng(0).standard_normal((10, 6))
     y[3, 4:] = np.nan  # a repeat that diverged
