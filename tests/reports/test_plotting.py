@@ -61,7 +61,8 @@ def test_a_repeat_far_away_leaves_a_logarithmic_axis_to_the_curve(ax, far):
     plotting.curve(ax, np.arange(3), y, label="a")
     low, high = ax.get_ylim()
     assert 1e-5 < low < 0.01 and 1.0 < high < 1e3  # the curve's two decades, and as many beside
-    assert edges(ax)[far > 1][1] == far
+    if np.isfinite(far):
+        assert edges(ax)[far > 1][1] == far
 
 
 def test_mean_and_its_confidence_interval_are_those_of_scipy(ax):
