@@ -43,7 +43,7 @@ class Cell:
     stop: dict[str, dict[str, float]] = field(default_factory=dict)
     audit: str | None = None
     tune: dict[str, Any] | None = None
-    together: bool = False
+    share_products: bool = False
     twin: str = "none"
     weaken: float | None = None
     measured: dict[str, int] = field(default_factory=dict)

@@ -141,9 +141,9 @@ class _Repeats:
     def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
         """Run the repeats one after the other or side by side; return them, and their twins."""
         repeats = range(self._cell.repeats)
-        if self._cell.together:
+        if self._cell.share_products:
             ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
-            runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+            runs = lockstep.run_all([partial(way, repeat) for way in ways for repeat in repeats])
             return runs[: len(repeats)], runs[len(repeats) :]
         runs, others = [], []
         for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on

@@ -157,7 +157,7 @@ class InProcess:
         sites = self.sites
         beside = getattr(order.step, "side_by_side", False) and not self._plain
         if beside and 1 < len(positions) == len(set(positions)):
-            return lockstep.together([partial(sites[i].do, order) for i in positions])
+            return lockstep.run_all([partial(sites[i].do, order) for i in positions])
         if self._private or order.message:
             return [sites[i].do(order) for i in positions]
         step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost

@@ -469,7 +469,7 @@ def _cells_of_run(
                 stop=run.get("stop", spec.get("stop", {})),
                 audit=spec.get("audit"),
                 tune=run.get("tune"),
-                together=spec["together"],
+                share_products=spec["share_products"],
                 twin=_twin(run.get("twin", spec["twin"]), problem),
                 measured=spec.get("measured", {}),
                 tags=tags,
