@@ -18,9 +18,9 @@ Security 2023).
 A bound above the claimed ε refutes the claim, with the confidence asked for. A bound below it says
 something only if the audit would notice too little noise. Every audit therefore has a weakened
 twin: it draws all noise smaller by a stated factor, charges its ledger for the full noise, and must
-be found out. In an experiment, ``audit: canary`` records the score as a column, and ``weaken``
-makes the twin. If a client takes several local steps before an upload, the score sees only the
-last one; the audit then says little, and no paper's file uses it so.
+be found out. In an experiment, ``audit: canary`` records the score as a column, and
+``noise_factor`` makes the twin. If a client takes several local steps before an upload, the score
+sees only the last one; the audit then says little, and no paper's file uses it so.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def audit(
     confidence: float = 0.95,
     samples: int = 20,
     n_features: int = 2,
-    weaken: float | None = None,
+    noise_factor: float | None = None,
     **params: Any,
 ) -> Bound:
     """Run `algorithm` `runs` times on each of two neighbouring data sets and bound its ε.
@@ -167,7 +167,7 @@ def audit(
     seed : int
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
-    weaken : float, optional
+    noise_factor : float, optional
         Factor of all noise, below 1, with an unchanged ledger. The audit says something about the
         honest method only if it finds this twin out.
     **params
@@ -194,7 +194,7 @@ def audit(
         for i in range(runs):
             transcript = watch()
             stream = np.random.SeedSequence(seed, spawn_key=(world, i))
-            noise = stream if weaken is None else Weakened(stream, weaken)
+            noise = stream if noise_factor is None else Weakened(stream, noise_factor)
             recorder, _ = execute(
                 chosen, problem, settings, stream, (), transcript=transcript, noise=noise
             )

@@ -45,7 +45,7 @@ class Cell:
     tune: dict[str, Any] | None = None
     share_products: bool = False
     twin: str = "none"
-    weaken: float | None = None
+    noise_factor: float | None = None
     measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None

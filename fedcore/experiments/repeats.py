@@ -321,8 +321,8 @@ def trial(
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
-    if cell.weaken:
-        noise = Weakened(simulated(seed, cell.short, params), cell.weaken)
+    if cell.noise_factor:
+        noise = Weakened(simulated(seed, cell.short, params), cell.noise_factor)
     return execute(
         algorithm, problem, settings, seed, measure, noise=noise, center=cell.center, **options
     )
