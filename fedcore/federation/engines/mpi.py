@@ -1,7 +1,7 @@
 """All clients behind MPI: rank 0 runs the algorithm, and every rank holds consecutive clients.
 
 Rank 0 holds clients, too. Each rank reads its own clients from the problem file. Steps cross by
-name (`fedcore.steps`), and a run is equal to one in process with plain steps, bit
+name (`fedcore.client_steps`), and a run is equal to one in process with plain steps, bit
 for bit and at every number of ranks; with ``order="any"`` sums are MPI's own and equal to rounding.
 """
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.client_steps.naming import find_step
+from fedcore.client_steps.values import decode, encode
 from fedcore.federation.engines.mpi_link import CHAIN, DATA, Link
 from fedcore.federation.engines.mpi_messages import (
     Answer,
@@ -37,8 +39,6 @@ from fedcore.federation.site import Site
 from fedcore.federation.transport import Order
 from fedcore.problems.clients import Clients
 from fedcore.problems.shares import share
-from fedcore.steps.naming import find_step
-from fedcore.steps.values import decode, encode
 
 
 class Run:

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.client_steps.naming import find_step, name_step
+from fedcore.client_steps.values import decode, encode
 from fedcore.errors import InputError
 from fedcore.federation.engines.mpi_link import DATA, Link
 from fedcore.federation.engines.mpi_messages import (
@@ -26,8 +28,6 @@ from fedcore.federation.engines.mpi_messages import (
 from fedcore.federation.engines.ranks import Rank
 from fedcore.federation.transport import Setup
 from fedcore.problems.clients import Clients
-from fedcore.steps.naming import find_step, name_step
-from fedcore.steps.values import decode, encode
 from fedcore.words import counted
 
 
