@@ -17,10 +17,10 @@ What lies where, from top to bottom; a module imports from the lines below its o
     all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
-``calls``
-    `fedcore.run`, with its progress
-``api``, ``history``, ``progress``
-    one run of an algorithm; the HDF5 file of a cell; a bar over rounds
+``runs``, ``history``
+    one run of an algorithm, with `fedcore.run`; the HDF5 file of a cell
+``progress``
+    a bar over rounds
 ``algorithms``
     one file per method
 ``deep``
@@ -54,17 +54,17 @@ import scipy.sparse
 import scipy.special  # noqa: F401
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
-    from fedcore.calls import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
     from fedcore.reports.public_history import History
+    from fedcore.runs import Result, run
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "run": "fedcore.calls",
-    "Result": "fedcore.calls",
+    "run": "fedcore.runs",
+    "Result": "fedcore.runs",
     "FederatedPCA": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
     "History": "fedcore.reports.public_history",

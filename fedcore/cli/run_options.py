@@ -253,12 +253,12 @@ class Asked(SimpleNamespace):
     def history(self, algorithm: Algorithm, params: dict[str, Any], data: Data) -> History:
         """Run all repeats of one algorithm."""
         from fedcore import metrics
-        from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import Cell
         from fedcore.experiments.cell_code import code_of
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
         from fedcore.progress import Rounds, complete_rounds
+        from fedcore.runs import require_orthonormal
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.

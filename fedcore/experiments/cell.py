@@ -24,7 +24,7 @@ NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because 
 class Cell:
     """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
-    With ``center`` the clients subtract their mean first, as in `fedcore.api.execute`. With
+    With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
     the operating system's entropy. ``recipes`` are those of the files of its `problems`, see
     `build.recipe`, and ``code`` is its fingerprint, see `cell_code.code_of`.

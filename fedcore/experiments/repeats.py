@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics, snapshots
-from fedcore.api import execute
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
@@ -34,6 +33,7 @@ from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder, Stop
+from fedcore.runs import execute
 
 
 def run_cell(

@@ -18,7 +18,7 @@ from fedcore.files import history_schema
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fedcore.calls import Result
+    from fedcore.runs import Result
 
 
 class History(history.History):

@@ -14,7 +14,6 @@ from scipy import stats
 import fedcore
 from cells import cell
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.audits import epsilon_bound as audit
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.repeats import run_cell
@@ -26,6 +25,7 @@ from fedcore.privacy.events import Gaussian
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan, read_yaml
+from fedcore.runs import execute
 from refused import refused
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.federation import lockstep
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 
 A = np.diag(np.arange(1.0, 7.0))
 B = np.eye(6)[::-1]

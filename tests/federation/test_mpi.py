@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse
 
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.errors import DataError, InputError, RefusedError
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines import mpi_link
@@ -26,6 +25,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.shares import share
+from fedcore.runs import execute
 from fedcore.testing.samples import labels_of, sparse_clients
 from federation.threads_link import engine_of, team_of
 from refused import refused
