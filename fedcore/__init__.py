@@ -12,13 +12,15 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``cli``
     the command line
 ``reports``, ``testing``
-    histories as text, figures and data frames; checks of methods that others write
+    histories as text and figures; checks of methods that others write
 ``experiments``, ``estimators``
     all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
-``runs``, ``history``
-    one run of an algorithm, with `fedcore.run`; the HDF5 file of a cell
+``history``
+    what repeats of a run recorded: its HDF5 file, its plot, its data frame
+``runs``
+    one run of an algorithm: `fedcore.run`, and `execute` below it
 ``progress``
     a bar over rounds
 ``algorithms``
@@ -57,7 +59,7 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
-    from fedcore.reports.public_history import History
+    from fedcore.history import History
     from fedcore.runs import Result, run
 
 __version__ = "0.1.0"
@@ -67,7 +69,7 @@ _PUBLIC = {
     "Result": "fedcore.runs",
     "FederatedPCA": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.reports.public_history",
+    "History": "fedcore.history",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }
