@@ -61,7 +61,7 @@ def _option(name: str) -> str:
 
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `Asked` to a command."""
+    """Add the options of `RunOptions` to a command."""
     for option in reversed((
         options.components,
         options.center,
@@ -119,7 +119,7 @@ class Data(NamedTuple):
     columns: list[str] | None = None
 
 
-class Asked(SimpleNamespace):
+class RunOptions(SimpleNamespace):
     """The options of `shared`, by their names there."""
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
