@@ -93,7 +93,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-class Data(NamedTuple):
+class RunData(NamedTuple):
     """Clients' data.
 
     Attributes
@@ -148,7 +148,7 @@ class RunOptions(SimpleNamespace):
                 require_flag(**{field.name: params[field.name]})
         return params
 
-    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
         """Return the clients' data: of a data set, or of files."""
         from fedcore import datasets
 
@@ -165,12 +165,12 @@ class RunOptions(SimpleNamespace):
             if getattr(self, name) or (name == "header" and self.header is not None):
                 raise InputError(f"{_option(name)} is not for {of}: drop it")
 
-    def _problem_file(self, words: Sequence[str]) -> Data:
+    def _problem_file(self, words: Sequence[str]) -> RunData:
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
         draws = stored.load_problems(words[0])
-        return Data(draws[0].name, draws[0].name, draws, words[0])
+        return RunData(draws[0].name, draws[0].name, draws, words[0])
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets
@@ -190,7 +190,7 @@ class RunOptions(SimpleNamespace):
                     f"({', '.join(sorted(own_files.READERS))}) for each client"
                 )
 
-    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
         from fedcore.experiments import from_files
 
         task = chosen[0].task
@@ -208,9 +208,9 @@ class RunOptions(SimpleNamespace):
         for guess in own.guesses:
             say(guess.told(command=True), err=True)
         name, draws = own.problem.name, [own.problem]
-        return Data(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
+        return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 
-    def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
+    def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> RunData:
         from fedcore import datasets
         from fedcore.datasets import registry
         from fedcore.experiments import build
@@ -241,7 +241,7 @@ class RunOptions(SimpleNamespace):
             how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
             problem = build.build(name, spec, **how)
         words = [name, *(f"{key}={value}" for key, value in parts.items())]
-        return Data(name, " ".join(words), [problem])
+        return RunData(name, " ".join(words), [problem])
 
     def _held_out(self, task: Task, name: str) -> Any:
         if "held_out" not in task.problem:
@@ -250,7 +250,7 @@ class RunOptions(SimpleNamespace):
             return None
         return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
 
-    def history(self, algorithm: Algorithm, params: dict[str, Any], data: Data) -> History:
+    def history(self, algorithm: Algorithm, params: dict[str, Any], data: RunData) -> History:
         """Run all repeats of one algorithm."""
         from fedcore import metrics
         from fedcore.experiments.cell import Cell
