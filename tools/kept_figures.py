@@ -61,7 +61,7 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, Notes]:
     return notes
 
 
-def _kept(shown: list[model.Shown], folder: Path, before: Notes | None) -> Notes:
+def _kept(shown: list[model.Exhibit], folder: Path, before: Notes | None) -> Notes:
     """Keep figures; return what is noted of those whose earlier picture stays, if any."""
     earlier: Notes = {}
     for figure in shown:
