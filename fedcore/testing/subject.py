@@ -35,7 +35,7 @@ NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 
 
 
 @dataclass(frozen=True)
-class Found:
+class FinishedRun:
     """A finished run.
 
     Attributes
@@ -145,7 +145,7 @@ class Subject:
         seed: int = 5,
         measure: Sequence[str] | None = None,
         **options: Any,
-    ) -> Found:
+    ) -> FinishedRun:
         """Run the algorithm by the function that library and workflow share.
 
         Options that `fedcore.runs.execute` takes are for it; the others are parameters.
@@ -163,7 +163,7 @@ class Subject:
         history = History.from_runs(
             [recorder], [output], metrics=measured, counts=self.algorithm.columns
         )
-        return Found(self.algorithm, settings, recorder, output, history)
+        return FinishedRun(self.algorithm, settings, recorder, output, history)
 
 
 def shape_of(clients: Sequence[np.ndarray]) -> Shape:
