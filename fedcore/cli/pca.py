@@ -139,7 +139,7 @@ def _read(files: Sequence[str], how: Mapping[str, Any]) -> LoadedFiles:
 
     own = from_files.make(files, **how)
     for guess in own.guesses:
-        say(guess.told(command=True), err=True)
+        say(guess.format(command=True), err=True)
     return own
 
 

@@ -206,7 +206,7 @@ class RunOptions(SimpleNamespace):
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         for guess in own.guesses:
-            say(guess.told(command=True), err=True)
+            say(guess.format(command=True), err=True)
         name, draws = own.problem.name, [own.problem]
         return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 
