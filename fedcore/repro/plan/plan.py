@@ -270,7 +270,7 @@ def load_plan(
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
     checked = check(config, "config", "the configuration")
-    own = paper_files.own(checkout)
+    own = paper_files.list_papers(checkout)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
     known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
