@@ -16,7 +16,7 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import shown_experiments as origins
+from fedcore.reports import figure_experiments
 from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
@@ -124,7 +124,7 @@ class Paper:
     def figures(self) -> list[Exhibit]:
         """Figures of ours that have been drawn."""
         drawn = self._exhibits("figures", ".png")
-        return [replace(one, experiments=origins.experiments(one.file)) for one in drawn]
+        return [replace(one, experiments=figure_experiments.experiments(one.file)) for one in drawn]
 
     @property
     def own_tables(self) -> list[Exhibit]:
