@@ -70,7 +70,7 @@ def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
     """Return the median seconds of a round, CPU seconds of the busiest rank, and the basis."""
     problem = storage.load(path)
     if team is not None:
-        team.found(path, [problem.clients])
+        team.announce_file(path, [problem.clients])
     chosen, times, used = algorithms.get("ssi"), [], []
     last = kind.rounds + UNCOUNTED
 

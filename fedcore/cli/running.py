@@ -87,7 +87,7 @@ def run(
         params = wanted.params(chosen, options.parameters(settings)[""])
         found = wanted.data(data, [chosen])
         if team is not None and found.file is not None:
-            team.found(found.file, [draw.clients for draw in found.draws])
+            team.announce_file(found.file, [draw.clients for draw in found.draws])
         history = wanted.history(chosen, params, found)
         if team is not None:
             history.about.update(team.about)

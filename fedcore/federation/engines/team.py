@@ -57,7 +57,7 @@ class Team:
         """What a history must say: nothing where it has the bytes of a run in one process."""
         return {} if self.order == "chain" else {"sums": {"order": "any", "ranks": self.link.size}}
 
-    def found(self, path: str, draws: Sequence[Clients]) -> None:
+    def announce_file(self, path: str, draws: Sequence[Clients]) -> None:
         """Say that these clients are the draws of a problem file, which all ranks can read.
 
         Their largest entry, for which one process would read all of them, is found by all ranks.
