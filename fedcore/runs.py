@@ -447,7 +447,7 @@ def _bar(
         algorithm, settings, Shape(len(clients), problem.n_samples, problem.n_features)
     )
     total = None if rounds is None else rounds + bool(center)
-    with bars.Rounds(algorithm.name, total, asked=True) as bar:
+    with bars.RoundsBar(algorithm.name, total, asked=True) as bar:
         yield bar.until
 
 

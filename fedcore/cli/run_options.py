@@ -257,7 +257,7 @@ class RunOptions(SimpleNamespace):
         from fedcore.experiments.cell_code import code_of
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
-        from fedcore.progress import Rounds, complete_rounds
+        from fedcore.progress import RoundsBar, complete_rounds
         from fedcore.runs import require_orthonormal
         from fedcore.words import named
 
@@ -274,7 +274,7 @@ class RunOptions(SimpleNamespace):
         problem, settings = data.draws[0], algorithm.params(_without_references(params))
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
         rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
-        bar = Rounds(algorithm.name, rounds and rounds + self.center, self.repeats)
+        bar = RoundsBar(algorithm.name, rounds and rounds + self.center, self.repeats)
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
