@@ -53,7 +53,7 @@ LEVELS = np.linspace(0.002, 0.998, 250)  # quantiles of the scores that are trie
 STRETCH = 25  # neighbouring thresholds over which a bound is averaged
 
 
-class Bound(NamedTuple):
+class EpsilonBound(NamedTuple):
     """Lower bound on ε, and the test that it rests on.
 
     Attributes
@@ -150,7 +150,7 @@ def audit(
     n_features: int = 2,
     noise_factor: float | None = None,
     **params: Any,
-) -> Bound:
+) -> EpsilonBound:
     """Run `algorithm` `runs` times on each of two neighbouring data sets and bound its ε.
 
     The ledger decides the neighbouring relation and which of the module's two bounds applies.
@@ -210,7 +210,7 @@ def is_gaussian(mechanisms: Sequence[str]) -> bool:
     return list(mechanisms) == [Gaussian.__name__]
 
 
-def from_histories(present: History, absent: History) -> Bound:
+def from_histories(present: History, absent: History) -> EpsilonBound:
     """95 % lower bound on ε, from two cells of an experiment with ``audit: canary``.
 
     Parameters
@@ -234,7 +234,7 @@ def lower_bound(
     delta: float,
     confidence: float = 0.95,
     gaussian: bool = False,
-) -> Bound:
+) -> EpsilonBound:
     """Lower bound on ε from scores of independent runs on two neighbouring data sets.
 
     Parameters
@@ -285,7 +285,7 @@ def lower_bound(
     if gaussian and found > 0.0:  # `found` is μ
         found = accounting.epsilon({Gaussian(1.0 / float(found)): 1}, delta)
     runs = min(len(p[1::2]), len(q[1::2]))
-    return Bound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
+    return EpsilonBound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
 
 
 def _privacy(recorder: Recorder) -> Privacy:
