@@ -95,7 +95,7 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
     ]
 
 
-def score(pair: canary.Pair, exchange: Exchange) -> float:
+def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     """Evidence of one reply for the data with the canary.
 
     G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
@@ -110,7 +110,7 @@ def score(pair: canary.Pair, exchange: Exchange) -> float:
 
     Parameters
     ----------
-    pair : fedcore.generators.canary.Pair
+    pair : fedcore.generators.canary.NeighbourPair
     exchange : Exchange
 
     Raises

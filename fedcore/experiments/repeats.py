@@ -130,7 +130,7 @@ class _Repeats:
         self._measure = [metrics.get(name) for name in cell.metrics]
         self._audit = audit_module(cell.audit) if cell.audit else None
         twinned = cell.twin != "none"
-        self._pairs = [twins.Pair() for _ in range(cell.repeats)] if twinned else []
+        self._pairs = [twins.TwinDistance() for _ in range(cell.repeats)] if twinned else []
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
         self._about = self._provenance()
         self._room = snapshots.LIMIT
