@@ -69,7 +69,7 @@ class Paper:
         return "" if self.plan is None else str(self.plan["citation"])
 
     @property
-    def asked(self) -> str:
+    def command_options(self) -> str:
         """What a command adds to know the paper: nothing for one of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
