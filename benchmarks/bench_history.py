@@ -21,10 +21,10 @@ import numpy as np
 import timing
 
 from fedcore import algorithms, metrics, snapshots
-from fedcore.api import execute
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 
 MOST = 1.1 * snapshots.LIMIT  # with columns, final arrays and the answer
 

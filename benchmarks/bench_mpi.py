@@ -30,7 +30,6 @@ import click
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.federation.engines import mpi
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.engines.mpi_messages import Used
@@ -39,6 +38,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
 ALONE = "no MPI"
@@ -70,7 +70,7 @@ def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
     """Return the median seconds of a round, CPU seconds of the busiest rank, and the basis."""
     problem = storage.load(path)
     if team is not None:
-        team.found(path, [problem.clients])
+        team.announce_file(path, [problem.clients])
     chosen, times, used = algorithms.get("ssi"), [], []
     last = kind.rounds + UNCOUNTED
 

@@ -1,6 +1,6 @@
 """Time of a round with networks, against a plain loop in PyTorch's own modules.
 
-A client has 500 images and the network for CIFAR-10. Ours is the library (`fedcore.api.execute`)
+A client has 500 images and the network for CIFAR-10. Ours is the library (`fedcore.runs.execute`)
 with one round; plain is the loop that the authors of FedRep wrote: client by client, a module, an
 optimiser, and for every batch a pass through all layers, of which those that do not move only lose
 their gradients. Beside them stands the time in which the machine's best rate of products would do
@@ -28,11 +28,11 @@ except ModuleNotFoundError:
     sys.exit(0)
 
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.deep import device as devices
 from fedcore.deep import models
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 from fedcore.seeds import CLIENT, SERVER, child, root_of
 
 MODEL, SEED, BATCH = "cifar10_cnn", 3, 10

@@ -12,15 +12,17 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``cli``
     the command line
 ``reports``, ``testing``
-    histories as text, figures and data frames; checks of methods that others write
+    histories as text and figures; checks of methods that others write
 ``experiments``, ``estimators``
     all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
-``calls``
-    `fedcore.run`, with its progress
-``api``, ``history``, ``progress``
-    one run of an algorithm; the HDF5 file of a cell; a bar over rounds
+``history``
+    what repeats of a run recorded: its HDF5 file, its plot, its data frame
+``runs``
+    one run of an algorithm: `fedcore.run`, and `execute` below it
+``progress``
+    a bar over rounds
 ``algorithms``
     one file per method
 ``deep``
@@ -32,7 +34,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
     iterates that are kept
 ``privacy``, ``metrics``, ``generators``, ``datasets``
     what a release costs; measures; synthetic models; real data
-``problems``, ``iterates``, ``plugins``, ``steps``
+``problems``, ``iterates``, ``plugins``, ``client_steps``
     clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries;
     client steps and values as bytes
 ``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
@@ -54,20 +56,20 @@ import scipy.sparse
 import scipy.special  # noqa: F401
 
 if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
-    from fedcore.calls import Result, run
     from fedcore.errors import ConvergenceWarning, FedcoreError
     from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
-    from fedcore.reports.public_history import History
+    from fedcore.history import History
+    from fedcore.runs import Result, run
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "run": "fedcore.calls",
-    "Result": "fedcore.calls",
+    "run": "fedcore.runs",
+    "Result": "fedcore.runs",
     "FederatedPCA": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
-    "History": "fedcore.reports.public_history",
+    "History": "fedcore.history",
     "FedcoreError": "fedcore.errors",
     "ConvergenceWarning": "fedcore.errors",
 }

@@ -42,7 +42,7 @@ class Advice(NamedTuple):
     options: Mapping[str, Any] = {}
     call: str = ""
 
-    def told(self, command: bool) -> str:
+    def format(self, command: bool) -> str:
         """Return it in words, for the command line or for Python."""
         words = []
         for name, value in self.options.items():
@@ -87,15 +87,15 @@ class FedcoreError(Exception):
 
     def __str__(self) -> str:
         """Return the sentence, with advice for Python."""
-        return told(self)
+        return format_error(self)
 
 
-def told(error: FedcoreError, command: bool = False) -> str:
+def format_error(error: FedcoreError, command: bool = False) -> str:
     """Return an error's sentence on one line, with advice for Python or for the command line.
 
     Of one that quotes very much, its beginning and end; all of the advice.
     """
-    ways = ", or ".join(one.told(command) for one in error.advice)
+    ways = ", or ".join(one.format(command) for one in error.advice)
     text = ": ".join(filter(None, map(str, error.args)))
     if len(text) > LONGEST:  # words are left whole
         text = re.sub(r"(?s)^(.{500}\S{0,40}).*?(\S{0,40}.{300})$", r"\1 … \2", text)
@@ -149,7 +149,7 @@ class ColumnWarning(UserWarning):
     """
 
     def __init__(self, text: str, columns: Sequence[Any], advice: Sequence[Advice]) -> None:
-        super().__init__(": ".join([text, *(way.told(command=False) for way in advice)]))
+        super().__init__(": ".join([text, *(way.format(command=False) for way in advice)]))
         self.columns, self.advice = [*columns], tuple(advice)
 
 

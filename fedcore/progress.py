@@ -10,7 +10,7 @@ from fedcore.federation.ledger import Shape
 from fedcore.validation import FLAG, whole
 
 
-class Rounds:
+class RoundsBar:
     """Bar over the communication rounds of all repeats.
 
     Parameters

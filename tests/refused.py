@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fedcore.errors import LONGEST, FedcoreError, told
+from fedcore.errors import LONGEST, FedcoreError, format_error
 
 # Besides the fault a message says what to do, or what would do, or the place to look at.
 WAY_ON = (
@@ -32,7 +32,7 @@ def refused(
     """Assert that a call raises such an error, which says these names and has these attributes."""
     with pytest.raises(error) as caught:
         call()
-    for message in (told(caught.value), told(caught.value, command=True)):
+    for message in (format_error(caught.value), format_error(caught.value, command=True)):
         is_a_line_with_a_way_on(message)
     for name in names:
         assert name in str(caught.value)

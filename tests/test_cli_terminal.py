@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from fedcore.cli.blas import VARIABLES
-from fedcore.progress import Rounds
+from fedcore.progress import RoundsBar
 
 SAID = "--blas-threads"
 LIMITED = """
@@ -61,7 +61,7 @@ class Terminal(io.StringIO):
 def shown(monkeypatch, rounds, ends):
     """What the bar shows of repeats that end after `ends` rounds."""
     monkeypatch.setattr(sys, "stderr", Terminal())
-    bar = Rounds("ssi on own", rounds, len(ends))
+    bar = RoundsBar("ssi on own", rounds, len(ends))
     for repeat in bar.repeats(range(len(ends))):
         for number in range(ends[repeat] + 1):
             bar.seen({"iteration": number, "round": number})
@@ -79,6 +79,6 @@ def test_the_bar_counts_rounds_of_all_repeats(monkeypatch, rounds, ends, counted
 
 def test_there_is_no_bar_where_nobody_looks(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
-    for _ in Rounds("ssi on own", 3, 1).repeats(range(1)):
+    for _ in RoundsBar("ssi on own", 3, 1).repeats(range(1)):
         pass
     assert sys.stderr.getvalue() == ""

@@ -171,10 +171,10 @@ def test_the_advice_leads_from_a_share_with_epsilon_to_a_run(files, share):
         with pytest.raises(InputError) as told:
             pca.main(words, standalone_mode=False)
         way = told.value.advice[0]
-        assert way not in taken and way.told(command=True) in done.stderr
+        assert way not in taken and way.format(command=True) in done.stderr
         if way.call:
             subprocess.run(way.call, shell=True, check=True)
-        words += shlex.split(Advice("", way.options).told(command=True))
+        words += shlex.split(Advice("", way.options).format(command=True))
         taken.append(way)
     assert len(taken) == 2 + (share is not None)  # a number, ranges, and none for dose
 

@@ -11,7 +11,6 @@ import pytest
 import xarray
 
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.errors import HistoryError, InputError
 from fedcore.federation.ledger import Ledger
 from fedcore.files.history_schema import VERSION as SCHEMA
@@ -19,6 +18,7 @@ from fedcore.history import History
 from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder
+from fedcore.runs import execute
 from refused import refused
 
 MEASURES = [metrics.get("objective"), metrics.get("kappa")]

@@ -128,8 +128,8 @@ def untouched(folder, monkeypatch):
         before = contents(folder)
         with monkeypatch.context() as patch:
             for owner, name in (
-                ("fedcore.cli.run_options.Asked", "history"),
-                ("fedcore.cli.run_options.Asked", "data"),
+                ("fedcore.cli.run_options.RunOptions", "history"),
+                ("fedcore.cli.run_options.RunOptions", "data"),
                 ("fedcore.reports.plotting", "panels"),
             ):  # fmt: skip
                 patch.setattr(f"{owner}.{name}", lambda *args, **kwargs: pytest.fail("computed"))

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import fedcore
 from fedcore.algorithms import get
-from fedcore.api import execute
 from fedcore.history import History
 from fedcore.iterates import Iterate
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 from fedcore.snapshots import Snapshots, stack
 
 rising = st.lists(st.integers(1, 9), min_size=1, max_size=60).map(

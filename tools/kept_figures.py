@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
-from fedcore.reports import shown_experiments as origins
+from fedcore.reports import figure_experiments
 from fedcore.repro.site import model
 
 Notes = dict[str, Any]
@@ -61,12 +61,12 @@ def collect(root: Path = ROOT, kept: Path = KEPT) -> dict[str, Notes]:
     return notes
 
 
-def _kept(shown: list[model.Shown], folder: Path, before: Notes | None) -> Notes:
+def _kept(shown: list[model.Exhibit], folder: Path, before: Notes | None) -> Notes:
     """Keep figures; return what is noted of those whose earlier picture stays, if any."""
     earlier: Notes = {}
     for figure in shown:
         picture = folder / f"{figure.name}.png"
-        if before and picture.is_file() and origins.shows_nothing(figure.file):
+        if before and picture.is_file() and figure_experiments.shows_nothing(figure.file):
             said = before.get("earlier", {}).get(figure.name, before)
             earlier[figure.name] = {key: said[key] for key in ("run", "commit", "date")}
         else:

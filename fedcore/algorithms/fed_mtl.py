@@ -72,7 +72,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         state.own = learner.descend(state.own, gradient, batches, state.own, mean)
 
     def one_round(t: int, chosen: Any) -> None:
-        federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
+        federation.broadcast(federation.mean(rounds.upload_own, of=chosen), to=chosen)
         federation.local(update, of=chosen)
 
     rounds.begin(federation, learner, rng, keep=lambda w: w)

@@ -87,7 +87,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         if t in local:
             federation.local(train, of=chosen)
         else:
-            federation.broadcast(federation.mean(rounds.own, of=chosen), to=chosen)
+            federation.broadcast(federation.mean(rounds.upload_own, of=chosen), to=chosen)
             federation.local(approach, of=chosen)
 
     rounds.begin(federation, learner, rng, keep=lambda w: w)

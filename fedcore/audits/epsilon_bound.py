@@ -18,9 +18,9 @@ Security 2023).
 A bound above the claimed ε refutes the claim, with the confidence asked for. A bound below it says
 something only if the audit would notice too little noise. Every audit therefore has a weakened
 twin: it draws all noise smaller by a stated factor, charges its ledger for the full noise, and must
-be found out. In an experiment, ``audit: canary`` records the score as a column, and ``weaken``
-makes the twin. If a client takes several local steps before an upload, the score sees only the
-last one; the audit then says little, and no paper's file uses it so.
+be found out. In an experiment, ``audit: canary`` records the score as a column, and
+``noise_factor`` makes the twin. If a client takes several local steps before an upload, the score
+sees only the last one; the audit then says little, and no paper's file uses it so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from scipy import stats
 from scipy.ndimage import uniform_filter1d
 
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.generators import canary
@@ -46,6 +45,7 @@ from fedcore.privacy.noise import Weakened
 from fedcore.problems.labelled import floats
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.runs import execute
 from fedcore.validation import require_at_least
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")
@@ -53,7 +53,7 @@ LEVELS = np.linspace(0.002, 0.998, 250)  # quantiles of the scores that are trie
 STRETCH = 25  # neighbouring thresholds over which a bound is averaged
 
 
-class Bound(NamedTuple):
+class EpsilonBound(NamedTuple):
     """Lower bound on ε, and the test that it rests on.
 
     Attributes
@@ -95,7 +95,7 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
     ]
 
 
-def score(pair: canary.Pair, exchange: Exchange) -> float:
+def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     """Evidence of one reply for the data with the canary.
 
     G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
@@ -110,7 +110,7 @@ def score(pair: canary.Pair, exchange: Exchange) -> float:
 
     Parameters
     ----------
-    pair : fedcore.generators.canary.Pair
+    pair : fedcore.generators.canary.NeighbourPair
     exchange : Exchange
 
     Raises
@@ -148,9 +148,9 @@ def audit(
     confidence: float = 0.95,
     samples: int = 20,
     n_features: int = 2,
-    weaken: float | None = None,
+    noise_factor: float | None = None,
     **params: Any,
-) -> Bound:
+) -> EpsilonBound:
     """Run `algorithm` `runs` times on each of two neighbouring data sets and bound its ε.
 
     The ledger decides the neighbouring relation and which of the module's two bounds applies.
@@ -167,7 +167,7 @@ def audit(
     seed : int
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
-    weaken : float, optional
+    noise_factor : float, optional
         Factor of all noise, below 1, with an unchanged ledger. The audit says something about the
         honest method only if it finds this twin out.
     **params
@@ -194,7 +194,7 @@ def audit(
         for i in range(runs):
             transcript = watch()
             stream = np.random.SeedSequence(seed, spawn_key=(world, i))
-            noise = stream if weaken is None else Weakened(stream, weaken)
+            noise = stream if noise_factor is None else Weakened(stream, noise_factor)
             recorder, _ = execute(
                 chosen, problem, settings, stream, (), transcript=transcript, noise=noise
             )
@@ -210,7 +210,7 @@ def is_gaussian(mechanisms: Sequence[str]) -> bool:
     return list(mechanisms) == [Gaussian.__name__]
 
 
-def from_histories(present: History, absent: History) -> Bound:
+def from_histories(present: History, absent: History) -> EpsilonBound:
     """95 % lower bound on ε, from two cells of an experiment with ``audit: canary``.
 
     Parameters
@@ -234,7 +234,7 @@ def lower_bound(
     delta: float,
     confidence: float = 0.95,
     gaussian: bool = False,
-) -> Bound:
+) -> EpsilonBound:
     """Lower bound on ε from scores of independent runs on two neighbouring data sets.
 
     Parameters
@@ -285,7 +285,7 @@ def lower_bound(
     if gaussian and found > 0.0:  # `found` is μ
         found = accounting.epsilon({Gaussian(1.0 / float(found)): 1}, delta)
     runs = min(len(p[1::2]), len(q[1::2]))
-    return Bound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
+    return EpsilonBound(max(0.0, float(found)), int(hits[0]), int(alarms[0]), runs)
 
 
 def _privacy(recorder: Recorder) -> Privacy:

@@ -22,7 +22,7 @@ import click
 
 from fedcore import __version__
 from fedcore.cli import checking, data_kinds, engines, health, lookup, pca, running, showing
-from fedcore.errors import FedcoreError, told
+from fedcore.errors import FedcoreError, format_error
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
@@ -56,7 +56,9 @@ class Sentences(click.Group):
             with _plain_warnings():
                 return super().invoke(ctx)
         except FedcoreError as error:
-            raise click.ClickException(" ".join(told(error, command=True).split())) from error
+            raise click.ClickException(
+                " ".join(format_error(error, command=True).split())
+            ) from error
         except OSError as error:
             if error.errno == errno.EPIPE:
                 raise

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from fedcore.estimators import FederatedPCA
-    from fedcore.experiments.from_files import Own
+    from fedcore.experiments.from_files import LoadedFiles
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
@@ -133,13 +133,13 @@ OF_RUN = {*OF_FILES, "blas_threads"} - {"labels"}  # options that are those of `
 pca.params += [option for option in running.run.params if option.name in OF_RUN]
 
 
-def _read(files: Sequence[str], how: Mapping[str, Any]) -> Own:
+def _read(files: Sequence[str], how: Mapping[str, Any]) -> LoadedFiles:
     """Read the files, and print what was taken for granted."""
     from fedcore.experiments import from_files
 
     own = from_files.make(files, **how)
     for guess in own.guesses:
-        say(guess.told(command=True), err=True)
+        say(guess.format(command=True), err=True)
     return own
 
 

@@ -61,7 +61,7 @@ def _option(name: str) -> str:
 
 
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of `Asked` to a command."""
+    """Add the options of `RunOptions` to a command."""
     for option in reversed((
         options.components,
         options.center,
@@ -93,7 +93,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-class Data(NamedTuple):
+class RunData(NamedTuple):
     """Clients' data.
 
     Attributes
@@ -119,7 +119,7 @@ class Data(NamedTuple):
     columns: list[str] | None = None
 
 
-class Asked(SimpleNamespace):
+class RunOptions(SimpleNamespace):
     """The options of `shared`, by their names there."""
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ class Asked(SimpleNamespace):
                 require_flag(**{field.name: params[field.name]})
         return params
 
-    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
         """Return the clients' data: of a data set, or of files."""
         from fedcore import datasets
 
@@ -165,12 +165,12 @@ class Asked(SimpleNamespace):
             if getattr(self, name) or (name == "header" and self.header is not None):
                 raise InputError(f"{_option(name)} is not for {of}: drop it")
 
-    def _problem_file(self, words: Sequence[str]) -> Data:
+    def _problem_file(self, words: Sequence[str]) -> RunData:
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
         draws = stored.load_problems(words[0])
-        return Data(draws[0].name, draws[0].name, draws, words[0])
+        return RunData(draws[0].name, draws[0].name, draws, words[0])
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets
@@ -190,7 +190,7 @@ class Asked(SimpleNamespace):
                     f"({', '.join(sorted(own_files.READERS))}) for each client"
                 )
 
-    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> Data:
+    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
         from fedcore.experiments import from_files
 
         task = chosen[0].task
@@ -206,11 +206,11 @@ class Asked(SimpleNamespace):
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         for guess in own.guesses:
-            say(guess.told(command=True), err=True)
+            say(guess.format(command=True), err=True)
         name, draws = own.problem.name, [own.problem]
-        return Data(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
+        return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 
-    def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> Data:
+    def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> RunData:
         from fedcore import datasets
         from fedcore.datasets import registry
         from fedcore.experiments import build
@@ -241,7 +241,7 @@ class Asked(SimpleNamespace):
             how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
             problem = build.build(name, spec, **how)
         words = [name, *(f"{key}={value}" for key, value in parts.items())]
-        return Data(name, " ".join(words), [problem])
+        return RunData(name, " ".join(words), [problem])
 
     def _held_out(self, task: Task, name: str) -> Any:
         if "held_out" not in task.problem:
@@ -250,15 +250,15 @@ class Asked(SimpleNamespace):
             return None
         return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
 
-    def history(self, algorithm: Algorithm, params: dict[str, Any], data: Data) -> History:
+    def history(self, algorithm: Algorithm, params: dict[str, Any], data: RunData) -> History:
         """Run all repeats of one algorithm."""
         from fedcore import metrics
-        from fedcore.calls import require_orthonormal
         from fedcore.experiments.cell import Cell
         from fedcore.experiments.cell_code import code_of
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
-        from fedcore.progress import Rounds, complete_rounds
+        from fedcore.progress import RoundsBar, complete_rounds
+        from fedcore.runs import require_orthonormal
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.
@@ -274,7 +274,7 @@ class Asked(SimpleNamespace):
         problem, settings = data.draws[0], algorithm.params(_without_references(params))
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
         rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
-        bar = Rounds(algorithm.name, rounds and rounds + self.center, self.repeats)
+        bar = RoundsBar(algorithm.name, rounds and rounds + self.center, self.repeats)
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):

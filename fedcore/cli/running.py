@@ -13,7 +13,7 @@ import click
 
 from fedcore.cli import blas, engines, options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.cli.run_options import Asked, shared
+from fedcore.cli.run_options import RunOptions, shared
 from fedcore.errors import InputError, nearest
 from fedcore.files import HDF5_ENDINGS
 
@@ -83,11 +83,11 @@ def run(
         from fedcore.reports.history_summary import summary
         from fedcore.reports.terminal import describe_run
 
-        chosen, wanted = algorithms.get(algorithm), Asked(**asked)
+        chosen, wanted = algorithms.get(algorithm), RunOptions(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
         found = wanted.data(data, [chosen])
         if team is not None and found.file is not None:
-            team.found(found.file, [draw.clients for draw in found.draws])
+            team.announce_file(found.file, [draw.clients for draw in found.draws])
         history = wanted.history(chosen, params, found)
         if team is not None:
             history.about.update(team.about)
@@ -142,7 +142,7 @@ def compare(
     names, data = _names_and_data(words)
     kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
     _require_outputs(force, [*data, asked["raw"]], histories=kept.values(), figure=plot)
-    chosen, wanted = [algorithms.get(name) for name in names], Asked(**asked)
+    chosen, wanted = [algorithms.get(name) for name in names], RunOptions(**asked)
     if len({algorithm.task for algorithm in chosen}) > 1:
         raise InputError("networks and subspaces have no measure in common: compare them apart")
     params = _params_of_each(chosen, wanted, settings)
@@ -181,7 +181,7 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def _params_of_each(
-    chosen: Sequence[Algorithm], wanted: Asked, settings: Sequence[str]
+    chosen: Sequence[Algorithm], wanted: RunOptions, settings: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
     """Return the parameters of every algorithm: what --set gives to all that take it, and to it."""
     names = [algorithm.name for algorithm in chosen]

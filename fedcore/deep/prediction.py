@@ -39,7 +39,7 @@ class Trained:
     columns: Sequence[Any] | None = None
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, as `fedcore.calls.Result.predict` says."""
+        """Return the class of every sample, as `fedcore.runs.Result.predict` says."""
         X = check_like(samples, "samples", self.columns, "the run")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")

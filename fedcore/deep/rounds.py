@@ -105,7 +105,7 @@ def average(
     return loop(federation, params, rng, record, one_round, held, networks, **more)
 
 
-def own(data: Labelled, state: Any, message: Any) -> np.ndarray:
+def upload_own(data: Labelled, state: Any, message: Any) -> np.ndarray:
     """Client step: upload the client's own parameters."""
     return state.own
 

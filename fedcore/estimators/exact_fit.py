@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.calls import run
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
 from fedcore.estimators.extra_rounds import Axes, last_round, prepare
 from fedcore.estimators.settings import Found, Request, continued
@@ -18,6 +17,7 @@ from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
+from fedcore.runs import run
 
 ROUNDS = 8  # that a run takes at least as a rule
 OVERSAMPLES = 1  # columns that show the test the next singular value

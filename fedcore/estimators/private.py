@@ -30,7 +30,6 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.calls import run
 from fedcore.errors import Advice, ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.extra_rounds import Axes, principal_axes
@@ -44,6 +43,7 @@ from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.noise import simulated
 from fedcore.problems.tasks import shared_basis
+from fedcore.runs import run
 from fedcore.sparse import SparseRows
 from fedcore.validation import require_flag, require_start, whole
 from fedcore.words import counted

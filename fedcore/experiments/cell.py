@@ -24,7 +24,7 @@ NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because 
 class Cell:
     """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
-    With ``center`` the clients subtract their mean first, as in `fedcore.api.execute`. With
+    With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
     the operating system's entropy. ``recipes`` are those of the files of its `problems`, see
     `build.recipe`, and ``code`` is its fingerprint, see `cell_code.code_of`.
@@ -43,9 +43,9 @@ class Cell:
     stop: dict[str, dict[str, float]] = field(default_factory=dict)
     audit: str | None = None
     tune: dict[str, Any] | None = None
-    together: bool = False
+    share_products: bool = False
     twin: str = "none"
-    weaken: float | None = None
+    noise_factor: float | None = None
     measured: dict[str, int] = field(default_factory=dict)
     tags: dict[str, Any] = field(default_factory=dict)
     mem_mb: int | None = None

@@ -20,7 +20,7 @@ MOST = 8  # columns that a note names
 NAME = "files"  # names the random stream of the held-out samples
 
 
-class Own(NamedTuple):
+class LoadedFiles(NamedTuple):
     """What files hold.
 
     Attributes
@@ -50,7 +50,7 @@ def make(
     single: bool = False,
     seed: int = 0,
     **how: Any,
-) -> Own:
+) -> LoadedFiles:
     """Read files as the clients of a federation.
 
     Parameters
@@ -100,7 +100,9 @@ def make(
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
     names = list(features) if isinstance(features[0], str) else None
-    return Own(problem, called, [guess for table in tables for guess in table.guesses], names)
+    return LoadedFiles(
+        problem, called, [guess for table in tables for guess in table.guesses], names
+    )
 
 
 def _clients(

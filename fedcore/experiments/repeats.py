@@ -21,7 +21,6 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics, snapshots
-from fedcore.api import execute
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
@@ -34,6 +33,7 @@ from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder, Stop
+from fedcore.runs import execute
 
 
 def run_cell(
@@ -130,7 +130,7 @@ class _Repeats:
         self._measure = [metrics.get(name) for name in cell.metrics]
         self._audit = audit_module(cell.audit) if cell.audit else None
         twinned = cell.twin != "none"
-        self._pairs = [twins.Pair() for _ in range(cell.repeats)] if twinned else []
+        self._pairs = [twins.TwinDistance() for _ in range(cell.repeats)] if twinned else []
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
         self._about = self._provenance()
         self._room = snapshots.LIMIT
@@ -141,9 +141,9 @@ class _Repeats:
     def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
         """Run the repeats one after the other or side by side; return them, and their twins."""
         repeats = range(self._cell.repeats)
-        if self._cell.together:
+        if self._cell.share_products:
             ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
-            runs = lockstep.together([partial(way, repeat) for way in ways for repeat in repeats])
+            runs = lockstep.run_all([partial(way, repeat) for way in ways for repeat in repeats])
             return runs[: len(repeats)], runs[len(repeats) :]
         runs, others = [], []
         for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on
@@ -321,8 +321,8 @@ def trial(
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
-    if cell.weaken:
-        noise = Weakened(simulated(seed, cell.short, params), cell.weaken)
+    if cell.noise_factor:
+        noise = Weakened(simulated(seed, cell.short, params), cell.noise_factor)
     return execute(
         algorithm, problem, settings, seed, measure, noise=noise, center=cell.center, **options
     )

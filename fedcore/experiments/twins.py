@@ -68,7 +68,7 @@ class Nudged(np.random.Generator):
 
 
 @dataclass
-class Pair:
+class TwinDistance:
     """The distance between the subspaces of a run and its twin, at each record.
 
     The two may run one after the other or side by side; an iterate is kept until the other run

@@ -5,8 +5,8 @@ from __future__ import annotations
 import traceback
 from typing import NamedTuple
 
+from fedcore.client_steps.values import installed
 from fedcore.errors import FedcoreError, RefusedError
-from fedcore.steps.values import installed
 
 
 class Failure(NamedTuple):

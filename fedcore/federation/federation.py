@@ -31,7 +31,7 @@ from fedcore.federation.site import samples_of
 from fedcore.federation.state import State
 from fedcore.federation.transcript import Transcript
 from fedcore.federation.transport import (
-    Bound,
+    BoundRows,
     Centre,
     Charges,
     Do,
@@ -242,7 +242,7 @@ class Federation:
         if reduction is not None:
             require_norm(reduction.largest_row, bound, "the longest row", advice="")
         else:
-            self._transport.tell(Bound(bound, clip), self._everyone)
+            self._transport.tell(BoundRows(bound, clip), self._everyone)
 
     def require_single_rows(self) -> None:
         """Refuse clients whose rows were reduced to factors, for methods that read single rows.

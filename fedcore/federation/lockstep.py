@@ -44,7 +44,7 @@ class _Abandoned(Exception):
 
 
 def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
-    """Return ``multiply(block)``; inside `together`, in one product with other runs' blocks.
+    """Return ``multiply(block)``; inside `run_all`, in one product with other runs' blocks.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
 
 
 def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
-    """Return ``serve([argument])[0]``; inside `together`, from one call for several runs.
+    """Return ``serve([argument])[0]``; inside `run_all`, from one call for several runs.
 
     Parameters
     ----------
@@ -81,18 +81,18 @@ def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
     return scheduler.meet(me, _Request(key, serve, argument, 1))
 
 
-def together(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def run_all(calls: Sequence[Callable[[], Result]]) -> list[Result]:
     """Run all `calls` side by side and return their results, in order.
 
-    When a call raises an error, the others are abandoned and `together` raises that error.
+    When a call raises an error, the others are abandoned and `run_all` raises that error.
     """
     return _Lockstep(len(calls)).run(calls)
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process; inside `together`, those of the run alone.
+    """Return the CPU seconds of this process; inside `run_all`, those of the run alone.
 
-    A product for several runs counts for each by its share of the columns. Inside `together`,
+    A product for several runs counts for each by its share of the columns. Inside `run_all`,
     threads of BLAS beyond the first are not counted.
     """
     run = _RUN.get()
@@ -120,7 +120,7 @@ class _Lockstep:
         self._error: BaseException | None = None
 
     def run(self, calls: Sequence[Callable[[], Any]]) -> list[Any]:
-        """See `together`."""
+        """See `run_all`."""
         results: list[Any] = [None] * len(calls)
 
         def live(me: int) -> None:

@@ -16,7 +16,7 @@ from fedcore.federation.ledger import payload
 from fedcore.federation.messages import narrow, opened
 from fedcore.federation.state import State
 from fedcore.federation.transport import (
-    Bound,
+    BoundRows,
     Centre,
     Charges,
     Do,
@@ -111,7 +111,7 @@ class Site:
             return getattr(self.state, order.name)
         elif isinstance(order, Protect):
             self.protect()
-        elif isinstance(order, Bound | Centre):
+        elif isinstance(order, BoundRows | Centre):
             new = changed(order, self.samples, self.position)
             if new is not None:
                 labels = self._clients.labels
@@ -179,7 +179,7 @@ class Site:
         return found
 
 
-def changed(order: Bound | Centre, samples: np.ndarray, position: int) -> np.ndarray | None:
+def changed(order: BoundRows | Centre, samples: np.ndarray, position: int) -> np.ndarray | None:
     """Return a client's samples after an order that changes them; None if they stay.
 
     Raises

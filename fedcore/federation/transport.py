@@ -30,7 +30,7 @@ class Protect(NamedTuple):
     """Begin a privacy account; see `fedcore.privacy.mechanisms`."""
 
 
-class Bound(NamedTuple):
+class BoundRows(NamedTuple):
     """Scale rows longer than `bound` to this norm, or refuse them without `clip`."""
 
     bound: float
@@ -69,7 +69,7 @@ class Read(NamedTuple):
     name: str
 
 
-Order = Hold | Protect | Bound | Centre | Do | Read
+Order = Hold | Protect | BoundRows | Centre | Do | Read
 
 
 class Charges(NamedTuple):

@@ -149,17 +149,17 @@ class Opened(h5py.File):
     pieces: Pieces | None = None
     raw: io.BufferedReader
     seal: bytes
-    _held: Held | None = None
+    _descriptor: Descriptor | None = None
 
     @property
-    def held(self) -> Held:
+    def descriptor(self) -> Descriptor:
         """Return the file to be read again after it is closed."""
-        if self._held is None:
-            self._held = Held(self.raw, self.seal)
-        return self._held
+        if self._descriptor is None:
+            self._descriptor = Descriptor(self.raw, self.seal)
+        return self._descriptor
 
 
-class Held:
+class Descriptor:
     """A file to be read again, whatever takes its name meanwhile."""
 
     def __init__(self, raw: io.BufferedReader, seal: bytes) -> None:
@@ -216,7 +216,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
 
 
 @contextlib.contextmanager
-def told(
+def translate_errors(
     path: str | os.PathLike[str], *, kind: str, first: str, again: str, failure: type[FedcoreError]
 ) -> Iterator[None]:
     """Raise what goes wrong with a sealed file as an error of one sentence; see `load`."""
@@ -272,7 +272,10 @@ def load(
         What to do when it is missing: "run its cell", and when it is damaged: "run again".
     failure : type of FedcoreError
     """
-    with told(path, kind=kind, first=first, again=again, failure=failure), read(path) as file:
+    with (
+        translate_errors(path, kind=kind, first=first, again=again, failure=failure),
+        read(path) as file,
+    ):
         return decode(file)
 
 

@@ -24,7 +24,7 @@ NEIGHBOUR = {
 }
 
 
-class Pair(NamedTuple):
+class NeighbourPair(NamedTuple):
     """Gram matrices of two neighbours, G₁ with the canary and G₀ without, shape (d, d).
 
     Attributes
@@ -106,7 +106,7 @@ def generate(
     return [others if removed else np.vstack([others, canary])]
 
 
-def pair(data: np.ndarray, neighbours: str) -> Pair:
+def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     """Return the Gram matrices of `data` and its neighbour; both data sets give the same pair.
 
     Parameters
@@ -133,4 +133,4 @@ def pair(data: np.ndarray, neighbours: str) -> Pair:
     gone = neighbours == "add_or_remove_one" and not np.array_equal(data[-1], row)
     others = data if gone else data[:-1]
     with_row, without = np.outer(row, row), np.outer(instead, instead)
-    return Pair(others.T @ others + 0.5 * (with_row + without), with_row - without)
+    return NeighbourPair(others.T @ others + 0.5 * (with_row + without), with_row - without)

@@ -29,7 +29,7 @@ from fedcore.sparse import SparseRows
 CALL = 50_000
 
 
-class Axes(NamedTuple):
+class LocalAxes(NamedTuple):
     """Eigenvectors Q of ``G = SᵢᵀSᵢ``, shape (n, r), and its eigenvalues, shape (r,)."""
 
     basis: np.ndarray
@@ -116,7 +116,7 @@ class _Features:
 class _Along:
     """Coordinates along Q and an orthonormal C of c ≤ 2 p columns; none for r = n."""
 
-    def __init__(self, axes: Axes, key: Any, X: np.ndarray | Split, Z: np.ndarray) -> None:
+    def __init__(self, axes: LocalAxes, key: Any, X: np.ndarray | Split, Z: np.ndarray) -> None:
         self._axes, self._key = axes, key
         (n, r), p = axes.basis.shape, Z.shape[1]
         x, z = X if isinstance(X, Split) else self._split(X), self._split(Z)
@@ -161,7 +161,7 @@ def axes_pay_off(n_samples: int, n_features: int, columns: int) -> bool:
     return columns * min(2 * n**2, 4 * n * n_samples) >= once
 
 
-def local_axes(data: np.ndarray, state: Any, dtype: np.dtype) -> Axes:
+def local_axes(data: np.ndarray, state: Any, dtype: np.dtype) -> LocalAxes:
     """Return the client's axes; they are made once and kept with the data.
 
     Parameters
@@ -177,15 +177,15 @@ def local_axes(data: np.ndarray, state: Any, dtype: np.dtype) -> Axes:
     return state.kept.axes
 
 
-def _axes(data: np.ndarray, state: Any, dtype: np.dtype) -> Axes:
+def _axes(data: np.ndarray, state: Any, dtype: np.dtype) -> LocalAxes:
     m, n = data.shape
     if m >= n:
         gram = getattr(state.kept, "gram", None)
         squares, basis = scipy.linalg.eigh(
             gram_matrix([data], dtype) if gram is None else gram, check_finite=False
         )
-        return Axes(basis, np.maximum(squares, 0))
+        return LocalAxes(basis, np.maximum(squares, 0))
     # QR of Sᵢᵀ first: Q is then orthonormal along small singular values, too.
     basis, factor = qr_householder(data.T.astype(dtype))
     squares, rotation = scipy.linalg.eigh(factor @ factor.T, check_finite=False)
-    return Axes(basis @ rotation, np.maximum(squares, 0))
+    return LocalAxes(basis @ rotation, np.maximum(squares, 0))

@@ -27,7 +27,7 @@ def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Cli
     DataError
         When the file is missing or damaged, or has no such clients.
     """
-    told = partial(hdf5.told, path, failure=DataError, **_WORDS)
+    told = partial(hdf5.translate_errors, path, failure=DataError, **_WORDS)
 
     def decode(file: hdf5.Opened) -> Clients:
         group = list(file["draws"].values())[draw] if "draws" in file else file

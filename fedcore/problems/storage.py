@@ -179,9 +179,9 @@ def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
 
 
 def _again(
-    told: Callable[[], AbstractContextManager[None]], held: hdf5.Held, name: str
+    told: Callable[[], AbstractContextManager[None]], descriptor: hdf5.Descriptor, name: str
 ) -> Matrices:
-    with told(), held.read() as file:
+    with told(), descriptor.read() as file:
         return _matrices(file[name])
 
 
@@ -200,10 +200,10 @@ def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened)
     single = [] if stacked else list(found.values())
     shapes = [found.shape[1:]] * len(found) if stacked else [client.shape for client in single]
     dtypes = [found.dtype] * len(found) if stacked else [client.dtype for client in single]
-    told = partial(hdf5.told, path, failure=DataError, **_WORDS)
+    told = partial(hdf5.translate_errors, path, failure=DataError, **_WORDS)
     matrices: Matrices | Callable[[], Matrices]
     if pieces is None:
-        matrices = partial(_again, told, file.held, name)
+        matrices = partial(_again, told, file.descriptor, name)
     elif stacked:
         matrices = MappedStack(pieces, found, told)
     else:

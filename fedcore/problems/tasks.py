@@ -100,7 +100,7 @@ class Subspace(Task):
         return shared_basis(output).T
 
 
-class Classifiers(Task):
+class Classification(Task):
     """A network that classifies samples, one for all clients or one for each."""
 
     fields = ("model",)
@@ -127,7 +127,7 @@ class Classifiers(Task):
         """Return nothing: a network has no components."""
 
 
-SUBSPACE, CLASSIFIERS = Subspace(), Classifiers()
+SUBSPACE, CLASSIFIERS = Subspace(), Classification()
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:

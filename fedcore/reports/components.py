@@ -52,7 +52,7 @@ def add(
     history.final |= {name: np.stack(part) for name, part in zip(AXES, parts, strict=True)}
 
 
-def told(history: History) -> dict[str, Any]:
+def read_components(history: History) -> dict[str, Any]:
     """Return the components of the first repeat.
 
     Returns

@@ -56,7 +56,7 @@ def look(algorithm: str) -> dict[str, Any]:
     >>> look("power_gd")
     {'colour': '#0072B2', 'linestyle': '-'}
     """
-    said = told(algorithm)
+    said = declared_look(algorithm)
     if said is None:
         rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
         return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
@@ -67,7 +67,7 @@ def look(algorithm: str) -> dict[str, Any]:
     return {"colour": COLOURS[colour], "linestyle": LINES[line]}
 
 
-def told_apart(algorithms: Sequence[str]) -> list[dict[str, str]]:
+def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     """Return ``colour`` and ``dash``, a key of `DASHES`, for runs of these algorithms in one plot.
 
     Each has the colour of its algorithm; if all are of one algorithm, they have colours of their
@@ -75,7 +75,7 @@ def told_apart(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
     Examples
     --------
-    >>> told_apart(["ssi", "fedpower"])
+    >>> distinct_looks(["ssi", "fedpower"])
     [{'colour': '#0072B2', 'dash': 'solid'}, {'colour': '#0072B2', 'dash': 'dash'}]
     """
     colours = [str(look(algorithm)["colour"]) for algorithm in algorithms]
@@ -93,21 +93,21 @@ def told_apart(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the looks, as of `told_apart`, of a plan's methods: what the tag ``method`` names.
+    """Return the looks, as of `distinct_looks`, of a plan's methods: what the tag ``method`` names.
 
     They are the same in all experiments, on the pages of a run and in its notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
-    return dict(zip(methods, told_apart(list(methods.values())), strict=True))
+    return dict(zip(methods, distinct_looks(list(methods.values())), strict=True))
 
 
 @cache
-def told(algorithm: str) -> tuple[str, str] | None:
+def declared_look(algorithm: str) -> tuple[str, str] | None:
     """Return the look that an algorithm says, None if it is silent."""
     return algorithms.get(algorithm).look if algorithm in algorithms.names() else None
 
 
 def words(names: Iterable[str]) -> list[str]:
     """Return what the looks of algorithms depend on, for the fingerprint of what shows them."""
-    return [f"{name} {told(name)}" for name in sorted(set(names))]
+    return [f"{name} {declared_look(name)}" for name in sorted(set(names))]

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from fedcore.files import atomic
-from fedcore.reports import shown_experiments as origins
+from fedcore.reports import figure_experiments
 from fedcore.reports.axes import mark_unreleased
 from fedcore.reports.style import style
 from fedcore.words import visible
@@ -45,7 +45,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     _lay_out(figure)
     png, pdf = files(path)
     figure.set_dpi(DPI)
-    metadata = {"Software": None, **origins.metadata(figure)}
+    metadata = {"Software": None, **figure_experiments.metadata(figure)}
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
         FigureCanvasAgg(figure).print_png(temporary, metadata=metadata)

@@ -92,7 +92,7 @@ def summary(history: History) -> dict[str, Any]:
     dict
         ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger``, ``seconds``, ``converged``,
-        ``diverged``, ``privacy``, ``components`` (see `fedcore.reports.components.told`). A metric
+        ``diverged``, ``privacy``, ``components`` (see `components.read_components`). A metric
         has ``units``, the ``median``, ``min`` and ``max`` of the last values, ``at best`` and ``all
         zero`` where they are known, and ``released`` in a private run.
     """
@@ -120,7 +120,7 @@ def summary(history: History) -> dict[str, Any]:
         **({} if seconds is None else {"seconds": seconds}),
         **ended(history),
         **({"privacy": about["privacy"]} if "privacy" in about else {}),
-        **({"components": found} if (found := components.told(history)) else {}),
+        **({"components": found} if (found := components.read_components(history)) else {}),
     }
 
 

@@ -26,7 +26,7 @@ from scipy import stats
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports import shown_experiments as origins
+from fedcore.reports import figure_experiments
 from fedcore.reports.axes import (
     bytes_axis,
     finish,
@@ -107,7 +107,7 @@ def panels(
         with style():
             figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-            origins.note_nothing(figure)
+            figure_experiments.note_nothing(figure)
             save_or_show(figure, path)
         return
     columns = min(columns or len(shown), len(shown))
@@ -250,10 +250,10 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     ``[data of unknown origin]`` for a history without a known status. If a history is that of a
     private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
     it: the values there are exact, and the run did not release them. The PNG file of the figure
-    names the experiments of all histories, see `fedcore.reports.shown_experiments`.
+    names the experiments of all histories, see `fedcore.reports.figure_experiments`.
     """
     histories = [getattr(one, "history", one) for one in shown]
-    origins.note(ax.figure, histories)
+    figure_experiments.note(ax.figure, histories)
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}

@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib
 from cycler import cycler
 
-from fedcore.reports.curve_styles import CYCLE, DASHES, LINESTYLES, of_methods, told_apart
+from fedcore.reports.curve_styles import CYCLE, DASHES, LINESTYLES, distinct_looks, of_methods
 
 
 @contextlib.contextmanager
@@ -68,7 +68,7 @@ def algorithm_looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
     algorithms = list(names)
     return {
         name: {"colour": look["colour"], "linestyle": DASHES[look["dash"]]}
-        for name, look in zip(algorithms, told_apart(algorithms), strict=True)
+        for name, look in zip(algorithms, distinct_looks(algorithms), strict=True)
     }
 
 

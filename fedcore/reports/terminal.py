@@ -64,7 +64,7 @@ def _measures(history: History) -> list[str]:
 
 def _components(history: History) -> list[str]:
     """Lines on the components, and what they mean."""
-    found = components.told(history)
+    found = components.read_components(history)
     if not found:
         return []
     private = "explained_variance" not in found

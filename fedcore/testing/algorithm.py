@@ -14,10 +14,10 @@ from fedcore.testing.cases import Case, case_of
 from fedcore.testing.report import Report, examine
 from fedcore.testing.subject import Subject
 
-__all__ = ["answers", "check_algorithm", "contract", "found", "outside", "protocol"]
+__all__ = ["answers", "check_algorithm", "contract", "find_algorithm", "outside", "protocol"]
 
 
-def found(algorithm: str | ModuleType | Algorithm) -> Algorithm:
+def find_algorithm(algorithm: str | ModuleType | Algorithm) -> Algorithm:
     """Return an algorithm by its name in the registry, its import path, or its module.
 
     Raises
@@ -78,7 +78,7 @@ def check_algorithm(
     >>> check_algorithm("one_shot").failed
     []
     """
-    chosen = found(algorithm)
+    chosen = find_algorithm(algorithm)
     subject = Subject(chosen, case_of(chosen) if case is None else case)
     report = examine(
         f"algorithm {chosen.name}", CHECKS, subject, getattr(chosen.module, "__file__", None)

@@ -27,7 +27,7 @@ from fedcore.testing.asserting import (
 from fedcore.testing.cases import Case, Draws, rounded_data, rounded_once_more
 from fedcore.testing.report import Skipped, Unsaid
 from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
-from fedcore.testing.subject import Found, Subject
+from fedcore.testing.subject import FinishedRun, Subject
 from fedcore.words import counted
 
 
@@ -106,7 +106,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
                 compare_with_oracle(subject.case, matrices, found)
 
 
-def compare_with_oracle(case: Case, matrices: list[np.ndarray], found: Found) -> None:
+def compare_with_oracle(case: Case, matrices: list[np.ndarray], found: FinishedRun) -> None:
     """Compare what a run with seed 5 returned with the plain form."""
     assert case.oracle is not None
     V, U = case.oracle(matrices, Draws(5, len(matrices)), found.settings)
@@ -137,7 +137,7 @@ def rounding_of(case: Case, clients: list[np.ndarray], params: Any, V: np.ndarra
 
 
 def rounding_of_data(
-    subject: Subject, clients: list[np.ndarray], found: Found, **options: Any
+    subject: Subject, clients: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> float:
     """Tolerance for V Vᵀ: `ROUNDING`, or what one rounding of the data does to the run `found`.
 

@@ -16,8 +16,8 @@ import numpy as np
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError, require_known
 
-Found = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
-Oracle = Callable[..., Found]
+Solution = tuple[np.ndarray, np.ndarray | None]  # V, and U of all clients stacked
+Oracle = Callable[..., Solution]
 # Methods may make thousands of rounds by default; private ones refuse rows that are too long.
 USUAL = {"rounds": 8, "clip": True}
 

@@ -27,7 +27,7 @@ from fedcore.testing.report import Skipped
 from fedcore.testing.subject import Subject
 
 LOOKS = ("observe", "client_state")
-MAY_READ = ("fedcore.federation.", "fedcore.api", "fedcore.recorder", "fedcore.testing.")
+MAY_READ = ("fedcore.federation.", "fedcore.runs", "fedcore.recorder", "fedcore.testing.")
 
 
 @check

@@ -21,7 +21,7 @@ from fedcore.testing.asserting import (
 )
 from fedcore.testing.captures import steps_seen, watched
 from fedcore.testing.samples import RANK
-from fedcore.testing.subject import Found, Subject, shape_of
+from fedcore.testing.subject import FinishedRun, Subject, shape_of
 from fedcore.words import counted
 
 
@@ -40,7 +40,7 @@ def ends_when_told(subject: Subject) -> None:
                 _compare_cut(subject, whole, cut, last)
 
 
-def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:
+def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: int) -> None:
     reached = np.append(whole.columns["iteration"], last) >= last
     records = min(int(np.argmax(reached)) + 1, len(whole.columns["iteration"]))
     for name, values in cut.columns.items():

@@ -14,13 +14,13 @@ import numpy as np
 
 from fedcore import metrics
 from fedcore.algorithms import Algorithm
-from fedcore.api import execute
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
 from fedcore.recorder import Recorder
+from fedcore.runs import execute
 from fedcore.sparse import SparseRows
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
@@ -35,7 +35,7 @@ NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 
 
 
 @dataclass(frozen=True)
-class Found:
+class FinishedRun:
     """A finished run.
 
     Attributes
@@ -145,10 +145,10 @@ class Subject:
         seed: int = 5,
         measure: Sequence[str] | None = None,
         **options: Any,
-    ) -> Found:
+    ) -> FinishedRun:
         """Run the algorithm by the function that library and workflow share.
 
-        Options that `fedcore.api.execute` takes are for it; the others are parameters.
+        Options that `fedcore.runs.execute` takes are for it; the others are parameters.
         """
         data = self.clients if clients is None else clients
         data = data if isinstance(data, Clients) else self.clients_of(data)
@@ -163,7 +163,7 @@ class Subject:
         history = History.from_runs(
             [recorder], [output], metrics=measured, counts=self.algorithm.columns
         )
-        return Found(self.algorithm, settings, recorder, output, history)
+        return FinishedRun(self.algorithm, settings, recorder, output, history)
 
 
 def shape_of(clients: Sequence[np.ndarray]) -> Shape:

@@ -10,11 +10,11 @@ import pytest
 from faps import tables as report
 from faps import theory
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.generators import spiked_rows
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan
+from fedcore.runs import execute
 from folder import Folder
 
 PAPER = read_yaml(Path(__file__).with_name("experiments.yaml"))

@@ -10,13 +10,13 @@ import pytest
 import fedcore
 from cells import cell
 from fedcore import metrics
-from fedcore.api import execute
 from fedcore.experiments.repeats import run_cell
 from fedcore.federation.ledger import Cost
 from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 from fedcore.problems.tasks import shared_basis
+from fedcore.runs import execute
 from fedcore.testing.samples import FEATURES, RANK, cut, spectrum_matrix
 
 ROUND = 4 * FEATURES * RANK  # scalars of one block of every client of the `clients` fixture

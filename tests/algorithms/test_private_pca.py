@@ -22,7 +22,6 @@ from fedcore.algorithms import (
     noisy_power,
     private_oja,
 )
-from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
 from fedcore.generators import generate
@@ -31,6 +30,7 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 from refused import refused
 
 PRIVATE = [

@@ -14,7 +14,6 @@ from scipy import stats
 import fedcore
 from cells import cell
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.audits import epsilon_bound as audit
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.repeats import run_cell
@@ -26,6 +25,7 @@ from fedcore.privacy.events import Gaussian
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan, read_yaml
+from fedcore.runs import execute
 from refused import refused
 
 SETTINGS = {"iterations": 3, "local_steps": 1, "epsilon": 0.5, "delta": 1e-4}
@@ -40,7 +40,7 @@ def test_the_claimed_epsilon_holds():
 @pytest.mark.parametrize("local_steps", [1, 3])
 def test_a_weakened_run_is_found_out_though_its_ledger_claims_the_same(local_steps):
     settings = {**SETTINGS, "local_steps": local_steps, "calibration": "tight"}
-    found = audit.audit("fedpower", 2, runs=400, weaken=0.1, **settings)
+    found = audit.audit("fedpower", 2, runs=400, noise_factor=0.1, **settings)
     assert found.epsilon > 1.0
 
 
@@ -71,7 +71,8 @@ def test_only_the_noise_is_weakened():
 
 def test_fedcore_run_has_no_way_to_weaken():
     data = canary.generate(np.random.default_rng(0))
-    for options in ({"noise": noise.Weakened(np.random.SeedSequence(0), 0.1)}, {"weaken": 0.1}):
+    weaker = noise.Weakened(np.random.SeedSequence(0), 0.1)
+    for options in ({"noise": weaker}, {"noise_factor": 0.1}):
         with pytest.raises(InputError, match="has no parameter"):
             fedcore.run("analyze_gauss", data, 1, **options)
 
@@ -269,12 +270,12 @@ def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
     root = Path(__file__).parents[2]
     plan = load_plan({"papers": [paper]}, root, answers=lambda _: True)
     audited = {path: cell for path, cell in plan.cells.items() if cell.audit == "canary"}
-    honest = {path for path, cell in audited.items() if cell.weaken is None}
+    honest = {path for path, cell in audited.items() if cell.noise_factor is None}
     assert honest and {f"{path}-weakened" for path in honest} == audited.keys() - honest
     for path in honest:
         twin = audited[f"{path}-weakened"]
-        assert twin == replace(audited[path], name=twin.name, weaken=twin.weaken)
-        assert 0 < twin.weaken < 1
+        assert twin == replace(audited[path], name=twin.name, noise_factor=twin.noise_factor)
+        assert 0 < twin.noise_factor < 1
     read = plan.claims_of(paper)
     for item in (*read["claims"], *read["software"]):
         if item.get("select", {}).get("table") == "audits" and "at_most" in item["test"]:
@@ -296,10 +297,10 @@ def test_a_history_names_the_mechanisms_of_all_repeats(tmp_path):
 def test_an_audit_without_a_twin_is_refused(tmp_path):
     root = Path(__file__).parents[2]
     paper = read_yaml(root / "papers/fedpower/experiments.yaml")
-    del paper["experiments"]["audit"]["runs"][0]["weaken"]
+    del paper["experiments"]["audit"]["runs"][0]["noise_factor"]
     (tmp_path / "papers/fedpower").mkdir(parents=True)
     (tmp_path / "papers/fedpower/experiments.yaml").write_text(yaml.safe_dump(paper))
-    with pytest.raises(ConfigError, match="weaken"):
+    with pytest.raises(ConfigError, match="noise_factor"):
         _ = load_plan({"papers": ["fedpower"]}, tmp_path, answers=lambda _: True).cells
 
 

@@ -17,16 +17,16 @@ import numpy as np
 from contract import private_oracles as private
 from fedcore import algorithms, testing
 from fedcore.testing import Case, Draws
-from fedcore.testing.cases import Found, positive_qr
+from fedcore.testing.cases import Solution, positive_qr
 from fedcore.testing.samples import labels_of
 
 
-def singular_vectors(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def singular_vectors(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """The leading right singular vectors of the stack, by NumPy's SVD."""
     return np.linalg.svd(np.vstack(clients))[2][: params.n_components].T, None
 
 
-def sketch(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def sketch(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """``(SᵀS)^α Sᵀ Φ`` for every draw of Φ, and the best-conditioned of them."""
     S = np.vstack(clients)
     given = None if params.start is None else S @ params.start
@@ -38,13 +38,13 @@ def sketch(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     return min((power @ V for V in sketches), key=np.linalg.cond), None
 
 
-def least_squares(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def least_squares(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """``Û = S V (VᵀV)† = S (V†)ᵀ``."""
     V, _ = sketch(clients, draws, params)
     return V, np.vstack(clients) @ np.linalg.pinv(V).T
 
 
-def gradient_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def gradient_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """``U ← Ũ − γ (Ũ Vᵀ − S) V`` with Ũ = U or Nesterov's point, then the prox if there is one."""
     V, _ = sketch(clients, draws, params)
     V = np.linalg.qr(V)[0] if params.orthonormalise else V
@@ -72,7 +72,7 @@ def prox(U: np.ndarray, weight: float, penalty: str) -> np.ndarray:
     return left @ np.diag(np.clip(sigma - weight, 0, None)) @ right_t
 
 
-def alternating_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def alternating_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Ward and Kolda: a step on U at the old V, then a step on V at the new U."""
     S, r = np.vstack(clients), params.n_components
     sigma = params.sigma_max or np.sqrt(sum(np.linalg.svd(s)[1][0] ** 2 for s in clients))
@@ -88,7 +88,7 @@ def alternating_descent(clients: list[np.ndarray], draws: Draws, params: Any) ->
     return V, U
 
 
-def simultaneous_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def simultaneous_descent(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Ye and Du: both gradients at the old point."""
     S, r = np.vstack(clients), params.n_components
     (n, d), high, low = S.shape, params.sigma_max, params.sigma_r
@@ -107,13 +107,13 @@ def first_basis(clients: list[np.ndarray], draws: Draws, params: Any) -> np.ndar
     return positive_qr(draws.server.uniform(-1, 1, size) if params.start is None else params.start)
 
 
-def subspace_iteration(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def subspace_iteration(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """``(SᵀS)^rounds Z``: the range needs no orthonormalisation in between."""
     S, Z = np.vstack(clients), first_basis(clients, draws, params)
     return np.linalg.qr(np.linalg.matrix_power(S.T @ S, params.rounds) @ Z)[0], None
 
 
-def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Li et al.'s loop over machines, each with its Gram matrix."""
     Z, grams = first_basis(clients, draws, params), [s.T @ s for s in clients]
     for k in range(params.rounds):
@@ -132,7 +132,7 @@ def local_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     return Z, None
 
 
-def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def private_power(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Algorithms 2 and 3 of Guo et al., t by t, with their A_i; every client computes."""
     m, n, T, r = len(clients), sum(map(len, clients)), params.iterations, params.n_components
     if params.clip:
@@ -182,14 +182,14 @@ def rotation(basis: np.ndarray, target: np.ndarray, alignment: str) -> np.ndarra
     return np.diag(signs if alignment == "sign" else np.ones(len(signs)))
 
 
-def averaged_projections(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def averaged_projections(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Leading eigenvectors of the mean of the clients' n × n projections."""
     tops = [np.linalg.svd(s)[2][: params.n_components].T for s in clients]
     mean = sum(V @ V.T for V in tops) / len(tops)
     return np.linalg.eigh(mean)[1][:, -params.n_components :], None
 
 
-def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Rayleigh–Ritz on a growing basis, then one power step; a restart when the basis is full.
 
     The next block comes from the SVD of the complement of AAᵀ V to the whole basis V.
@@ -207,7 +207,7 @@ def krylov_space(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
     return np.linalg.qr(Z)[0], None
 
 
-def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """``Y ← AAᵀ Y − β Y₋`` without normalisation; β given, or from all earlier pairs of blocks."""
     S, p = np.vstack(clients), params.n_components
     A, Y_old = S.T @ S, np.zeros((S.shape[1], params.n_components))
@@ -223,7 +223,7 @@ def heavy_ball(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
 
 def projection_splitting(
     clients: list[np.ndarray], draws: Draws, params: Any, qr: Any = positive_qr
-) -> Found:
+) -> Solution:
     """FAPS with all its n × n matrices written out."""
     Z, A = first_basis(clients, draws, params), [s.T @ s for s in clients]
     squares = {"spectral": lambda a: np.linalg.norm(a, 2), "frobenius": np.trace}
@@ -309,7 +309,7 @@ def rounds_of_regression(
         yield [(i, clients[i][used], labels[i][used]) for i in chosen]
 
 
-def shared_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def shared_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Algorithm 2 of Collins et al., client by client."""
     B, heads = first_representation(clients, draws, params)
     for participants in rounds_of_regression(clients, draws, params):
@@ -326,7 +326,7 @@ def shared_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> F
     return B, np.array(heads)
 
 
-def single_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def single_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Distributed gradient descent on one (B, w)."""
     B, _ = first_representation(clients, draws, params)
     random = params.start is None and params.init == "random"
@@ -339,7 +339,7 @@ def single_regression(clients: list[np.ndarray], draws: Draws, params: Any) -> F
     return B, None
 
 
-def local_regressions(clients: list[np.ndarray], draws: Draws, params: Any) -> Found:
+def local_regressions(clients: list[np.ndarray], draws: Draws, params: Any) -> Solution:
     """Right singular vectors of the clients' own solutions."""
     k, labels = params.n_components, labels_of(clients, params.n_components)
     found = [np.linalg.lstsq(s, y, rcond=None)[0] for s, y in zip(clients, labels, strict=True)]

@@ -23,7 +23,7 @@ from fedcore.algorithms import (
 from fedcore.parts.private_mean import private_mean
 from fedcore.testing.cases import positive_qr as same_sign
 
-Found = tuple[np.ndarray, None]
+Solution = tuple[np.ndarray, None]
 
 
 def clipped(clients: list[np.ndarray], params: Any) -> list[np.ndarray]:
@@ -45,7 +45,7 @@ def start_of(clients: list[np.ndarray], draws: Any, params: Any) -> np.ndarray:
     return same_sign(X)
 
 
-def gaussian_second_moment(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def gaussian_second_moment(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Eigenvectors of the sum of ``SᵀS + E``."""
     d, C = clients[0].shape[1], 0.0
     for S, rng in zip(clipped(clients, params), streams(draws, params), strict=True):
@@ -58,7 +58,7 @@ def gaussian_second_moment(clients: list[np.ndarray], draws: Any, params: Any) -
     return np.linalg.eigh(C)[1][:, -params.n_components :], None
 
 
-def filtered_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def filtered_power(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Algorithm 1, row by row and query by query."""
     clients, X = clipped(clients, params), start_of(clients, draws, params)
     noise = None
@@ -93,7 +93,7 @@ def filtered_sum(
     return total
 
 
-def guessed_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def guessed_power(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Algorithm 1 for T, 2T, 4T, … from one start; clients vote with Gumbel noise."""
     clients, start = clipped(clients, params), start_of(clients, draws, params)
     noise = None
@@ -116,7 +116,7 @@ def guessed_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
     return found[int(np.argmax(votes))], None
 
 
-def symmetrised_power(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def symmetrised_power(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """``Y = A X + noise``, ``X = AᵀY + noise``; or ``X = AᵀA X + noise`` for rows."""
     clients, X = clipped(clients, params), start_of(clients, draws, params)
     d = len(X)
@@ -138,7 +138,7 @@ def symmetrised_power(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
     return X, None
 
 
-def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Singular vectors with noise from gap and coherence, client by client; mean projection."""
     k, d, mean = params.n_components, clients[0].shape[1], 0.0
     root = math.sqrt(d) if params.protects == "row_by_entries" else 1.0
@@ -164,7 +164,7 @@ def perturbed_vectors(clients: list[np.ndarray], draws: Any, params: Any) -> Fou
     return np.linalg.eigh(mean)[1][:, -k:], None
 
 
-def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Oja's method, row after row, client after client."""
     W, clients = start_of(clients, draws, params), clipped(clients, params)
     for S, rng in zip(clients, streams(draws, params), strict=True):
@@ -184,7 +184,7 @@ def single_pass(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
     return W, None
 
 
-def minibatches(clients: list[np.ndarray], draws: Any, params: Any) -> Found:
+def minibatches(clients: list[np.ndarray], draws: Any, params: Any) -> Solution:
     """Oja's method on batches, with the algorithm's private mean, which has its own tests."""
     W, clients = start_of(clients, draws, params), clipped(clients, params)
     for S, rng in zip(clients, streams(draws, params), strict=True):

@@ -19,7 +19,7 @@ from fedcore.problems.tasks import SUBSPACE
 from fedcore.testing.answers import compare_with_oracle
 from fedcore.testing.asserting import ROUNDING, projection, require_close
 from fedcore.testing.samples import RANK, labels_of, starting_basis
-from fedcore.testing.subject import Found, Subject
+from fedcore.testing.subject import FinishedRun, Subject
 from refused import refused
 
 NAMES = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
@@ -32,7 +32,7 @@ every_algorithm = pytest.mark.parametrize("name", NAMES)
 labelled_settings = pytest.mark.parametrize(("name", "setting"), settings_of(LABELLED, case_of))
 
 
-def run(name: str, clients: Any, seed: int = 5, **options: Any) -> Found:
+def run(name: str, clients: Any, seed: int = 5, **options: Any) -> FinishedRun:
     """Run an algorithm by the function that library and workflow share."""
     return Subject(algorithms.get(name), case_of(name)).run(clients, seed, **options)
 

@@ -16,12 +16,12 @@ from contract.cases import case_of
 from contract.checks import settings_of
 from contract.test_algorithms import NAMES, run
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import SUBSPACE
+from fedcore.runs import execute
 from fedcore.testing.asserting import takes_a_start, with_start
 from fedcore.testing.samples import held_out, images, starting_basis
 from fedcore.testing.subject import NETWORK

@@ -18,7 +18,6 @@ import fedcore
 from contract.checks import checks_of, require, settings_of
 from contract.networks import CASES, PARAMS
 from fedcore import algorithms, metrics, testing
-from fedcore.api import execute
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
@@ -28,6 +27,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import CLASSIFIERS, SUBSPACE
 from fedcore.recorder import Recorder
+from fedcore.runs import execute
 from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
 from refused import refused

@@ -9,7 +9,6 @@ from scipy.linalg import orth, subspace_angles
 from contract.cases import case_of
 from contract.checks import settings_of
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.generators import generate
 from fedcore.history import History
@@ -17,6 +16,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import SUBSPACE
 from fedcore.reports.replay import replay
+from fedcore.runs import execute
 from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Subject
 from refused import refused

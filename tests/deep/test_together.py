@@ -104,7 +104,7 @@ def test_a_gradient_made_anew_for_each_client_descends_alone(together):
         return learner.descend(w, lambda v, b: learner.whole.gradient(v, b) + shift, batches)
 
     calls = [lambda i=i: descended(i) for i in range(3)]
-    for beside, alone in zip(lockstep.together(calls), map(descended, range(3)), strict=True):
+    for beside, alone in zip(lockstep.run_all(calls), map(descended, range(3)), strict=True):
         assert beside.tobytes() == alone.tobytes()
 
 

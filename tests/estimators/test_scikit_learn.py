@@ -232,7 +232,7 @@ def test_a_type_checker_refuses_misspelt_names_and_sees_real_types(tmp_path):
     assert "n_componnts" in lines[0] and "roundz" in lines[1] and '"scale"' in lines[2]
     notes = [line for line in lines if "Revealed type" in line]
     assert re.search(
-        r"def \(algorithm: (builtins\.)?str, clients: .* -> fedcore.calls.Result", notes[0]
+        r"def \(algorithm: (builtins\.)?str, clients: .* -> fedcore.runs.Result", notes[0]
     )
     assert notes[1].endswith('"fedcore.federation.ledger.Ledger"')
 

@@ -83,7 +83,7 @@ def test_a_nudged_stream_is_the_same_stream():
     assert nudged.arrays == 4
 
 
-@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("share_products", [False, True])
 @pytest.mark.parametrize(
     ("algorithm", "params"),
     [
@@ -94,7 +94,9 @@ def test_a_nudged_stream_is_the_same_stream():
         ("faps", {"inner": "residual"}),
     ],
 )
-def test_a_stable_method_moves_by_rounding(problem_file, tmp_path, algorithm, params, together):
+def test_a_stable_method_moves_by_rounding(
+    problem_file, tmp_path, algorithm, params, share_products
+):
     """One rounding turns range(Z₀) by at most ε ‖Z₀‖_F / σ_min(Z₀).
 
     Let C and S be the parts of Z₀ inside and outside of the dominant space, and T = S C⁻¹. A round
@@ -102,7 +104,7 @@ def test_a_stable_method_moves_by_rounding(problem_file, tmp_path, algorithm, pa
     most 1/cos² with cos = σ_min(C), and a round adds its own roundings of at most n ε. The other
     methods reach the dominant space faster.
     """
-    spec = cell(algorithm, params, together=together)
+    spec = cell(algorithm, params, share_products=share_products)
     history = run_cell(spec, problem_file, tmp_path / "cell.h5")
     top = storage.load(problem_file).right_vectors[:, :P]
     for repeat in range(2):

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.federation import lockstep
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 
 A = np.diag(np.arange(1.0, 7.0))
 B = np.eye(6)[::-1]
@@ -48,7 +48,7 @@ def test_alone_a_product_is_a_product():
 def test_products_of_all_runs_are_one_however_long_they_take_between(pause):
     a = Watched(A)
     calls = [functools.partial(powers, a, "A", 3, p, pause * p) for p in (1, 3, 2)]
-    found = lockstep.together(calls)
+    found = lockstep.run_all(calls)
     assert a.widths == [6, 6, 6]
     for p, Z in zip((1, 3, 2), found, strict=True):
         np.testing.assert_array_equal(
@@ -65,7 +65,7 @@ def test_runs_of_different_lengths_meet_again_at_the_next_matrix():
             powers(b, "B", 1, 1)
         return powers(a, "A", 1, 1)
 
-    lockstep.together([functools.partial(run, 1), functools.partial(run, 4)])
+    lockstep.run_all([functools.partial(run, 1), functools.partial(run, 4)])
     # A for both, three times for the slower one while the other waits for B, and B for both.
     assert a.widths == [2, 1, 1, 1, 2, 1, 1, 1, 2]
     assert b.widths == [2, 2]
@@ -78,11 +78,11 @@ def test_an_error_ends_all_runs_and_is_raised():
 
     before = threading.active_count()
     with pytest.raises(ValueError, match="as it should"):
-        lockstep.together([functools.partial(powers, Watched(A), "A", 9, 1), fails])
+        lockstep.run_all([functools.partial(powers, Watched(A), "A", 9, 1), fails])
     with pytest.raises(ValueError, match="matmul"):  # in a product that serves several
-        lockstep.together([functools.partial(lockstep.product, "A", A.__matmul__, B[:3])] * 2)
+        lockstep.run_all([functools.partial(lockstep.product, "A", A.__matmul__, B[:3])] * 2)
     assert threading.active_count() == before
-    assert lockstep.together([]) == []
+    assert lockstep.run_all([]) == []
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_an_algorithm_gives_side_by_side_what_it_gives_alone(name, params, gram)
 
     def side_by_side() -> list:
         clients = Clients(data, gram=sum(d.T @ d for d in data) if gram else None)
-        return lockstep.together([functools.partial(run, clients, seed) for seed in range(3)])
+        return lockstep.run_all([functools.partial(run, clients, seed) for seed in range(3)])
 
     alone = [run(Clients(data), seed) for seed in range(3)]
     found, again = side_by_side(), side_by_side()
@@ -139,5 +139,5 @@ def test_the_seconds_of_a_joint_product_are_shared_by_columns():
         return lockstep.cpu_seconds() - before
 
     calls = [functools.partial(run, alone, p) for alone, p in ((0.0, 1), (0.1, 3), (0.2, 4))]
-    found = lockstep.together(calls)
+    found = lockstep.run_all(calls)
     np.testing.assert_allclose(found, [0.05, 0.25, 0.4], atol=0.03)

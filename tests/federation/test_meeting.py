@@ -37,7 +37,7 @@ def test_what_fails_ends_all_runs_whoever_serves(runs):
 
     def call() -> None:
         with pytest.raises(ValueError, match="as it should"):
-            lockstep.together([functools.partial(asks, *wanted) for wanted in runs])
+            lockstep.run_all([functools.partial(asks, *wanted) for wanted in runs])
         found.append(threading.active_count())
 
     before, thread = threading.active_count(), threading.Thread(target=call, daemon=True)
@@ -49,5 +49,5 @@ def test_what_fails_ends_all_runs_whoever_serves(runs):
 def test_runs_ignore_what_numpy_ignores_around_them():
     with np.errstate(over="ignore"), warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = lockstep.together([lambda: np.float64(1e300) * np.float64(1e300)] * 2)
+        found = lockstep.run_all([lambda: np.float64(1e300) * np.float64(1e300)] * 2)
     assert found == [np.inf] * 2

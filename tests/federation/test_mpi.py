@@ -12,7 +12,6 @@ import pytest
 import scipy.sparse
 
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.errors import DataError, InputError, RefusedError
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines import mpi_link
@@ -26,6 +25,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.shares import share
+from fedcore.runs import execute
 from fedcore.testing.samples import labels_of, sparse_clients
 from federation.threads_link import engine_of, team_of
 from refused import refused
@@ -315,7 +315,7 @@ def test_rank_0_reads_its_own_clients_and_the_first_of_all(tmp_path, monkeypatch
         expected, _ = run("ssi", {"rounds": 3}, clients)
     with team_of(3) as team, everywhere(engine_of(team)):
         problem = storage.load(path)
-        team.found(path, [problem.clients])
+        team.announce_file(path, [problem.clients])
         assert problem.clients.largest == max(np.abs(x).max() for x in clients)
         found, _ = run("ssi", {"rounds": 3}, problem.clients)
         # Not to count what a test of the data reads: which clients the map has handed out.
@@ -331,7 +331,7 @@ def test_damaged_samples_of_another_rank_are_one_sentence(tmp_path, monkeypatch)
     with team_of(2) as team:
         problem = storage.load(path)
         with pytest.raises(DataError, match=r"large\.h5"):
-            team.found(path, [problem.clients])
+            team.announce_file(path, [problem.clients])
         assert not team.link.busy
 
 

@@ -12,13 +12,13 @@ import pytest
 
 from cells import cell
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.errors import DataError
 from fedcore.experiments.repeats import run_repeats
 from fedcore.files import hdf5
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 from refused import refused
 
 METHODS = [
@@ -162,7 +162,7 @@ LIMITED = """
 import resource, sys
 import numpy as np
 from fedcore import algorithms, metrics
-from fedcore.api import execute
+from fedcore.runs import execute
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.lazy import LazyMatrices

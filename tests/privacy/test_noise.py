@@ -165,7 +165,7 @@ def test_runs_side_by_side_draw_the_same(rows):
         return fedcore.run("noisy_power", clients, 2, seed=seed, rounds=3, simulate=True).components
 
     alone = [call(seed) for seed in range(3)]
-    beside = lockstep.together([functools.partial(call, seed) for seed in range(3)])
+    beside = lockstep.run_all([functools.partial(call, seed) for seed in range(3)])
     for one, other in zip(alone, beside, strict=True):
         np.testing.assert_allclose(other, one, rtol=0, atol=1e-12)  # wide products, one rounding
 

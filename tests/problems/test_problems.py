@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments import build, from_dataset
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
+from fedcore.runs import execute
 from refused import refused
 
 SPEC = {

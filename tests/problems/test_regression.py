@@ -9,7 +9,6 @@ import pytest
 
 import fedcore
 from fedcore import algorithms, metrics
-from fedcore.api import execute
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.generators import generate
@@ -18,6 +17,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import least_squares
+from fedcore.runs import execute
 from refused import refused
 
 DISTANCE = "representation_distance"

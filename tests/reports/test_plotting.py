@@ -213,7 +213,7 @@ def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
 def test_looks_are_stable_and_distinct():
     assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
     assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
-    saying = [name for name in algorithms.names() if curve_styles.told(name)]
+    saying = [name for name in algorithms.names() if curve_styles.declared_look(name)]
     assert len(saying) > 20
     found = [tuple(plotting.look(name).values()) for name in saying]
     assert all(one != other for one, other in combinations(found, 2))

@@ -47,7 +47,7 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 QUICK = PLAN.config["quick"]
-MEASURED = {} if QUICK else job_times.kept(CHECKOUT / "kept/run.json")
+MEASURED = {} if QUICK else job_times.read_kept(CHECKOUT / "kept/run.json")
 
 
 wildcard_constraints:

@@ -22,7 +22,7 @@ from fedcore.federation.site import changed, sites_of
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
     Answers,
-    Bound,
+    BoundRows,
     Centre,
     Charges,
     Do,
@@ -88,7 +88,7 @@ class InProcess:
             self._private = True
             for i in to:
                 self.sites[i].protect()
-        elif isinstance(order, Bound | Centre):
+        elif isinstance(order, BoundRows | Centre):
             self._change(order)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
@@ -124,7 +124,7 @@ class InProcess:
     def close(self) -> None:
         """Nothing to end."""
 
-    def _change(self, order: Bound | Centre) -> None:
+    def _change(self, order: BoundRows | Centre) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
         new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
         matrices = [samples for samples in new if samples is not None]
@@ -157,7 +157,7 @@ class InProcess:
         sites = self.sites
         beside = getattr(order.step, "side_by_side", False) and not self._plain
         if beside and 1 < len(positions) == len(set(positions)):
-            return lockstep.together([partial(sites[i].do, order) for i in positions])
+            return lockstep.run_all([partial(sites[i].do, order) for i in positions])
         if self._private or order.message:
             return [sites[i].do(order) for i in positions]
         step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost

@@ -1,7 +1,7 @@
 """All clients behind MPI: rank 0 runs the algorithm, and every rank holds consecutive clients.
 
 Rank 0 holds clients, too. Each rank reads its own clients from the problem file. Steps cross by
-name (`fedcore.steps`), and a run is equal to one in process with plain steps, bit
+name (`fedcore.client_steps`), and a run is equal to one in process with plain steps, bit
 for bit and at every number of ranks; with ``order="any"`` sums are MPI's own and equal to rounding.
 """
 
@@ -25,7 +25,7 @@ from fedcore.federation.messages import added
 from fedcore.federation.site import changed
 from fedcore.federation.transport import (
     Answers,
-    Bound,
+    BoundRows,
     Centre,
     Charges,
     Do,
@@ -53,7 +53,7 @@ class Mpi:
         self._team, self._data, self._apart = team, setup.clients, setup.apart
         self._run = next(team.runs)
         self._waiting: list[tuple[Order, list[int]]] = []  # go with the next exchange
-        self._changes: list[Bound | Centre] = []
+        self._changes: list[BoundRows | Centre] = []
         self._edges = team.begin(setup, self._run)
         weakref.finalize(self, team.over.append, self._run).atexit = False
 
@@ -83,7 +83,7 @@ class Mpi:
             self._waiting.append((order, positions))
             return
         self._exchange(order, positions, "tell")
-        if isinstance(order, Centre) or (isinstance(order, Bound) and order.clip):
+        if isinstance(order, Centre) or (isinstance(order, BoundRows) and order.clip):
             self._changes.append(order)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.client_steps.naming import find_step
+from fedcore.client_steps.values import decode, encode
 from fedcore.federation.engines.mpi_link import CHAIN, DATA, Link
 from fedcore.federation.engines.mpi_messages import (
     Answer,
@@ -37,11 +39,9 @@ from fedcore.federation.site import Site
 from fedcore.federation.transport import Order
 from fedcore.problems.clients import Clients
 from fedcore.problems.shares import share
-from fedcore.steps.naming import find_step
-from fedcore.steps.values import decode, encode
 
 
-class Run:
+class RankRun:
     """The clients' sides of one run at one rank.
 
     Attributes
@@ -79,7 +79,7 @@ class Rank:
 
     def __init__(self, link: Link, data: MutableMapping[int, Clients] | None = None) -> None:
         self._link = link
-        self._runs: dict[int, Run] = {}
+        self._runs: dict[int, RankRun] = {}
         self._data: MutableMapping[int, Clients] = {} if data is None else data
 
     def obey(self, message: Any) -> Answer:
@@ -107,7 +107,7 @@ class Rank:
 
     def _begin(self, message: Begin) -> Answer:
         clients = self._clients(message.data)
-        self._runs[message.run] = Run(message, clients, self._link.rank)
+        self._runs[message.run] = RankRun(message, clients, self._link.rank)
         return Answer()
 
     def _largest(self, message: Largest) -> Answer:
@@ -154,7 +154,7 @@ class Rank:
         form = None if run.own is None else (mine[0], np.shape(run.own), run.own.dtype.str)
         return answer._replace(value=form)
 
-    def _chain(self, run: Run, of: list[int], replies: list[Any], answer: Answer) -> Answer:
+    def _chain(self, run: RankRun, of: list[int], replies: list[Any], answer: Answer) -> Answer:
         """Add the own replies to the sum when it is the turn of each; the last rank answers it."""
         waiting, me, turns = iter(replies), self._link.rank, list(_turns(run, of))
         for turn, (rank, start, stop) in enumerate(turns):
@@ -187,7 +187,7 @@ def holder(edges: Sequence[int], position: int) -> int:
     return bisect_right(edges, position) - 1
 
 
-def _replies(run: Run, order: Order, of: Sequence[int]) -> tuple[list[Any], Failure | None]:
+def _replies(run: RankRun, order: Order, of: Sequence[int]) -> tuple[list[Any], Failure | None]:
     """Return the replies of the own clients among some, up to the first that fails."""
     replies: list[Any] = []
     for at, i in enumerate(of):
@@ -201,7 +201,7 @@ def _replies(run: Run, order: Order, of: Sequence[int]) -> tuple[list[Any], Fail
     return replies, None
 
 
-def _turns(run: Run, of: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+def _turns(run: RankRun, of: Sequence[int]) -> Iterator[tuple[int, int, int]]:
     """Yield rank, first and last place of each stretch of positions at the same rank."""
     start = 0
     for rank, group in itertools.groupby(of, partial(holder, run.edges)):

@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.client_steps.naming import find_step, name_step
+from fedcore.client_steps.values import decode, encode
 from fedcore.errors import InputError
 from fedcore.federation.engines.mpi_link import DATA, Link
 from fedcore.federation.engines.mpi_messages import (
@@ -26,8 +28,6 @@ from fedcore.federation.engines.mpi_messages import (
 from fedcore.federation.engines.ranks import Rank
 from fedcore.federation.transport import Setup
 from fedcore.problems.clients import Clients
-from fedcore.steps.naming import find_step, name_step
-from fedcore.steps.values import decode, encode
 from fedcore.words import counted
 
 
@@ -57,7 +57,7 @@ class Team:
         """What a history must say: nothing where it has the bytes of a run in one process."""
         return {} if self.order == "chain" else {"sums": {"order": "any", "ranks": self.link.size}}
 
-    def found(self, path: str, draws: Sequence[Clients]) -> None:
+    def announce_file(self, path: str, draws: Sequence[Clients]) -> None:
         """Say that these clients are the draws of a problem file, which all ranks can read.
 
         Their largest entry, for which one process would read all of them, is found by all ranks.

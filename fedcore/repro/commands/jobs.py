@@ -101,7 +101,7 @@ def papers(names: tuple[str, ...]) -> None:
     from fedcore.files.strict_yaml import read_yaml
     from fedcore.repro.config import papers as paper_files
 
-    own = paper_files.own()
+    own = paper_files.list_papers()
     entries = read_yaml(Path("config/config.yaml")).get("papers", own)
     for name in names:
         require_known(name, paper_files.chosen(entries, own), "PAPERS: unknown paper")

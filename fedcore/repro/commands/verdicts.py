@@ -80,7 +80,7 @@ def verdicts(
         fitting = [v for name, v in names.items() if shown in (name, v.id)]
         if not fitting:
             raise InputError(_no_item(shown, found))
-        emit(_listed(fitting), lambda: "\n\n".join(map(pages.shown, fitting)), as_json)
+        emit(_listed(fitting), lambda: "\n\n".join(map(pages.describe, fitting)), as_json)
         return
     rows = [("paper", "item", "printed", "measured", "verdict")]
     rows += [

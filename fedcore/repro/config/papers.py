@@ -108,7 +108,7 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
     return PaperFiles(folder, folder.as_posix(), folder / "figures.ipynb")
 
 
-def own(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
+def list_papers(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
     """Return the files of the checkout's papers by name; those without printed items come last."""
     names = sorted(file.parent.name for file in (checkout / FOLDER).glob("*/experiments.yaml"))
     found = {name: at(name, checkout) for name in names}

@@ -23,7 +23,7 @@ def measured(benchmark: str | os.PathLike[str]) -> tuple[float, float] | None:
         return None
 
 
-def kept(notes: Path) -> dict[str, tuple[float, float]]:
+def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
     """Return seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
 
     The last run in which a cell of an experiment has a time says it; without the file nothing is

@@ -25,7 +25,7 @@ OWN = __name__.split(".")[0]
 READERS = ["fedcore.experiments.fingerprint", "fedcore.experiments.sources", __name__]
 
 
-class KeptCode:
+class CodeCache:
     """Values by module or function, with the digest of what they depend on.
 
     Without a path, nothing is kept.
@@ -61,7 +61,7 @@ def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
 
     With `write`, the file is written when Python ends.
     """
-    kept = KeptCode(Path(path))
+    kept = CodeCache(Path(path))
     if write:
         atexit.register(kept.save)
     fingerprint.read_by(kept.get)

@@ -270,7 +270,7 @@ def load_plan(
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
     checked = check(config, "config", "the configuration")
-    own = paper_files.own(checkout)
+    own = paper_files.list_papers(checkout)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
     known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
@@ -412,8 +412,9 @@ def _described(
                 iterates=spec.get("iterates", config["iterates"]),
             ):  # fmt: skip
                 yield cell
-                if "weaken" in run:
-                    yield replace(cell, name=f"{cell.name}-{WEAKENED}", weaken=run["weaken"])
+                if "noise_factor" in run:
+                    twin = f"{cell.name}-{WEAKENED}"
+                    yield replace(cell, name=twin, noise_factor=run["noise_factor"])
 
 
 def _check_run(
@@ -423,10 +424,10 @@ def _check_run(
     if not run.get("problems", spec.get("problems")):
         raise ConfigError(f"{where}: runs.{i} has no problems")
     _check_names(run.get("params_of", {}), problems, f"{where}: params_of the unknown problem")
-    if ("weaken" in run) != (spec.get("audit") == "canary"):
+    if ("noise_factor" in run) != (spec.get("audit") == "canary"):
         raise ConfigError(
-            f"{where}, {run['algorithm']}: 'audit: canary' and 'weaken' go together: an audit "
-            "proves nothing unless it detects a cell with less noise"
+            f"{where}, {run['algorithm']}: 'audit: canary' and 'noise_factor' go together: an "
+            "audit proves nothing unless it detects a cell with less noise"
         )
 
 
@@ -469,7 +470,7 @@ def _cells_of_run(
                 stop=run.get("stop", spec.get("stop", {})),
                 audit=spec.get("audit"),
                 tune=run.get("tune"),
-                together=spec["together"],
+                share_products=spec["share_products"],
                 twin=_twin(run.get("twin", spec["twin"]), problem),
                 measured=spec.get("measured", {}),
                 tags=tags,

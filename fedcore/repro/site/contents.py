@@ -29,7 +29,7 @@ class PrintedTable:
 
 
 @dataclass(frozen=True)
-class Shown:
+class Exhibit:
     """A figure or a table of ours: its name, caption and file, and the experiments of a figure."""
 
     name: str

@@ -116,7 +116,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
     """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
-    here = curve_styles.told_apart([run["algorithm"] for run in runs])
+    here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
 

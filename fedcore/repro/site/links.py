@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fedcore.repro.site.contents import Shown
+    from fedcore.repro.site.contents import Exhibit
     from fedcore.repro.verdicts.verdicts import Verdict
 
 MOST = 3  # figures, or curves, of one item
@@ -25,10 +25,10 @@ PLACE = re.compile(
 
 
 @dataclass(frozen=True)
-class Found:
+class Evidence:
     """What shows an item: figures, and places on the page of curves with their experiments."""
 
-    figures: list[Shown] = field(default_factory=list)
+    figures: list[Exhibit] = field(default_factory=list)
     curves: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -47,13 +47,13 @@ def meet(printed: set[str], ours: set[str]) -> bool:
     return bool(printed & (ours | wholes[1]) or wholes[0] & ours)
 
 
-def named(figure: Shown) -> set[str]:
+def named(figure: Exhibit) -> set[str]:
     """Return the paper's figures and tables that a figure of ours shows, by name and caption."""
     head = figure.caption.partition(",")[0]
     return places(figure.name) | (places(head) if PLACE.match(head) else set())
 
 
-def drawn_by(figure: Shown, verdict: Verdict) -> bool:
+def drawn_by(figure: Exhibit, verdict: Verdict) -> bool:
     """Whether a figure of ours shows the paper's figure or table of an item."""
     return meet(_printed(verdict), named(figure))
 
@@ -80,7 +80,7 @@ def experiments(
     return [name for name in plan if name in chosen]
 
 
-def figures(verdict: Verdict, judging: Collection[str], drawn: list[Shown]) -> list[Shown]:
+def figures(verdict: Verdict, judging: Collection[str], drawn: list[Exhibit]) -> list[Exhibit]:
     """Return the figures of an item: of its place in the paper, or else of its experiments.
 
     The first are those that show its experiments.

@@ -16,14 +16,14 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import shown_experiments as origins
+from fedcore.reports import figure_experiments
 from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.plan.job_times import measured
 from fedcore.repro.site import links
 from fedcore.repro.site.cells import Judged, Tables
-from fedcore.repro.site.contents import Job, PrintedCell, PrintedTable, Shown
+from fedcore.repro.site.contents import Exhibit, Job, PrintedCell, PrintedTable
 from fedcore.repro.site.left_out import by_reason
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
@@ -69,7 +69,7 @@ class Paper:
         return "" if self.plan is None else str(self.plan["citation"])
 
     @property
-    def asked(self) -> str:
+    def command_options(self) -> str:
         """What a command adds to know the paper: nothing for one of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
@@ -121,15 +121,15 @@ class Paper:
             yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
 
     @cached_property
-    def figures(self) -> list[Shown]:
+    def figures(self) -> list[Exhibit]:
         """Figures of ours that have been drawn."""
-        drawn = self._shown("figures", ".png")
-        return [replace(one, experiments=origins.experiments(one.file)) for one in drawn]
+        drawn = self._exhibits("figures", ".png")
+        return [replace(one, experiments=figure_experiments.experiments(one.file)) for one in drawn]
 
     @property
-    def own_tables(self) -> list[Shown]:
+    def own_tables(self) -> list[Exhibit]:
         """Tables of ours, for people to read."""
-        return self._shown("tables", ".md")
+        return self._exhibits("tables", ".md")
 
     @property
     def notebook(self) -> Path | None:
@@ -191,11 +191,11 @@ class Paper:
         return list(dict.fromkeys((job.experiment, job.problem) for job in self.jobs))
 
     @cached_property
-    def shows(self) -> dict[str, links.Found]:
+    def shows(self) -> dict[str, links.Evidence]:
         """What shows each item, by the item's id."""
-        return {verdict.id: self._found(verdict) for verdict in self.verdicts}
+        return {verdict.id: self._evidence(verdict) for verdict in self.verdicts}
 
-    def items_of(self, figure: Shown) -> list[Verdict]:
+    def items_of(self, figure: Exhibit) -> list[Verdict]:
         """Return the printed items of which a figure is the first that shows them.
 
         A cell of a printed table is among them only where the figure draws this table.
@@ -203,13 +203,13 @@ class Paper:
         first = [one for one in self.printed_items if figure in self.shows[one.id].figures[:1]]
         return [one for one in first if one.kind != "cell" or links.drawn_by(figure, one)]
 
-    def _found(self, verdict: Verdict) -> links.Found:
+    def _evidence(self, verdict: Verdict) -> links.Evidence:
         item, judged = self.item(verdict), self.judged_by(verdict)
         rows, problems = (judged.experiments, judged.problems) if judged else ((), item["needs"])
         asked = item.get("select", {}).get("where", {}).get("experiment")
         plan = (self.plan or {}).get("experiments", {})
         judging = links.experiments(verdict, rows, asked, plan)
-        return links.Found(
+        return links.Evidence(
             links.figures(verdict, judging, self.figures),
             links.curves(judging, problems, self.curves),
         )
@@ -245,10 +245,10 @@ class Paper:
         names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
         return [self.claimed["departures"][name] for name in dict.fromkeys(names)]
 
-    def _shown(self, kind: str, ending: str) -> list[Shown]:
+    def _exhibits(self, kind: str, ending: str) -> list[Exhibit]:
         named = {} if self.plan is None else self.plan[kind]
         found = [
-            Shown(name, caption, self._results / kind / self.name / f"{name}{ending}")
+            Exhibit(name, caption, self._results / kind / self.name / f"{name}{ending}")
             for name, caption in named.items()
         ]
         there = [one for one in found if one.file.is_file()]

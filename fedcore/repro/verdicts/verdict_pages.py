@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -66,17 +66,10 @@ def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("[!.]*.tsv"))
 
 
-def kept_in(folder: Path) -> list[Path]:
+def kept_tables(folder: Path) -> list[Path]:
     """Return the tables that a checkout keeps, one beside the claims of each paper."""
     claims = sorted(folder.glob("*/claims.yaml"))
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
-
-
-def found(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
-    """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
-    return [
-        verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
-    ]
 
 
 def _none_in(folder: str | os.PathLike[str]) -> str:
@@ -172,7 +165,7 @@ def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
     """Read a table of verdicts, all tables of a folder, or those in the folders of papers."""
     where = Path(path)
-    files = files_in(where) or kept_in(where) if where.is_dir() else [where]
+    files = files_in(where) or kept_tables(where) if where.is_dir() else [where]
     if not any(file.is_file() for file in files):
         raise DataError(_none_in(path))
     return [verdict for file in files for verdict in read(file)]
@@ -215,7 +208,7 @@ def page(verdicts: Sequence[Verdict]) -> str:
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
 
 
-def shown(verdict: Verdict) -> str:
+def describe(verdict: Verdict) -> str:
     """Return everything about one verdict as text for a terminal."""
     v = verdict
     lines = {

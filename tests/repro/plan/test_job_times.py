@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fedcore.repro.plan.job_times import kept, measured
+from fedcore.repro.plan.job_times import measured, read_kept
 
 HEAD = "s\tcpu_time\tmax_rss\n"
 
@@ -29,10 +29,10 @@ def test_kept_times_are_of_the_last_run_that_has_an_experiment(tmp_path):
     older = {"times": {"e": time(1, 99.0, 9), "f": time(2, 8.0, 3)}}
     notes = {"p": {"times": {"e": time(4, 10.0, 7)}, "earlier": [older]}}
     (tmp_path / "run.json").write_text(json.dumps(notes))
-    assert kept(tmp_path / "run.json") == {"p/e": (2.5, 7.0), "p/f": (4.0, 3.0)}
-    assert kept(tmp_path / "none.json") == {}
+    assert read_kept(tmp_path / "run.json") == {"p/e": (2.5, 7.0), "p/f": (4.0, 3.0)}
+    assert read_kept(tmp_path / "none.json") == {}
     (tmp_path / "run.json").write_text("{")
-    assert kept(tmp_path / "run.json") == {}
+    assert read_kept(tmp_path / "run.json") == {}
 
 
 def test_cells_without_a_time_do_not_make_the_others_faster(tmp_path):
@@ -42,9 +42,9 @@ def test_cells_without_a_time_do_not_make_the_others_faster(tmp_path):
     older = {"times": {"gone": time(0, 8.0)}}
     last = {"times": {"some": time(1, 30.0), "gone": time(4, 0.0), "none": time(4, 0.0)}}
     (tmp_path / "run.json").write_text(json.dumps({"p": last | {"earlier": [older]}}))
-    assert kept(tmp_path / "run.json") == {"p/some": (10.0, 7.0), "p/gone": (2.0, 7.0)}
+    assert read_kept(tmp_path / "run.json") == {"p/some": (10.0, 7.0), "p/gone": (2.0, 7.0)}
 
 
 def test_the_kept_notes_of_this_repository_are_read():
     notes = Path(__file__).parents[3] / "kept/run.json"
-    assert {"factorization/fig1", "faps/table4"} <= kept(notes).keys()
+    assert {"factorization/fig1", "faps/table4"} <= read_kept(notes).keys()

@@ -20,12 +20,12 @@ from matplotlib.image import imread
 
 from fedcore.__main__ import main
 from fedcore.reports import figure_files, tables
-from fedcore.repro.config.papers import own
+from fedcore.repro.config.papers import list_papers
 from fedcore.repro.plan.plan import Plan, load_plan
 from fedcore.repro.site import left_out
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
-PAPERS = list(own())
+PAPERS = list(list_papers())
 QUICK = Path("results/quick").resolve()
 LINE = 0.6 * figure_files.DPI  # height of a figure of nothing, in pixels
 

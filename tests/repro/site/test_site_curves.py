@@ -9,7 +9,7 @@ import pytest
 
 from fedcore.history import History, save_seconds
 from fedcore.reports import tables
-from fedcore.reports.curve_styles import told_apart
+from fedcore.reports.curve_styles import distinct_looks
 from fedcore.repro.site.cells import Tables
 from fedcore.repro.site.curves import _axes
 from fedcore.repro.tables.results import Run
@@ -18,7 +18,7 @@ from fedcore.repro.tables.results import Run
 @pytest.mark.parametrize("algorithms", [["faps"] * 12, ["faps", "faps", "ssi", "wk2023"], ["ssi"]])
 def test_no_two_runs_of_a_plot_look_alike(algorithms):
     """The seventh variant once looked like the first, and methods of one colour like another."""
-    looks = told_apart(algorithms)
+    looks = distinct_looks(algorithms)
     assert len({(found["colour"], found["dash"]) for found in looks}) == len(algorithms)
 
 

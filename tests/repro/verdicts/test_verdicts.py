@@ -455,7 +455,7 @@ def test_every_published_number_shifted_by_half_turns_its_verdict(judge, test, v
         assert verdict(other) in ("deviates", "undecided")
 
 
-KEPT = verdict_pages.kept_in(Path(__file__).parents[3] / "papers")
+KEPT = verdict_pages.kept_tables(Path(__file__).parents[3] / "papers")
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)

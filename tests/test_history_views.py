@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore import history
 from fedcore.errors import InputError
 
 
@@ -45,12 +44,6 @@ def test_a_plot_draws_the_median_of_each_metric_and_is_saved_where_asked(uneven,
     for options, name in (({"against": "rounds"}, "'round'"), ({"metrics": ["ob"]}, "'ob'")):
         with pytest.raises(InputError, match=name):
             uneven.plot(**options)
-
-
-def test_a_file_is_read_as_the_public_class(uneven, tmp_path):
-    uneven.save(tmp_path / "h.h5")
-    read = fedcore.History.load(tmp_path / "h.h5")
-    assert type(read) is fedcore.History and isinstance(read, history.History)
 
 
 def test_a_result_becomes_a_history_of_one_repeat(clients):

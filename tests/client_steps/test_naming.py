@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fedcore.client_steps import fingerprints
+from fedcore.client_steps.naming import find_step, name_step
+from fedcore.client_steps.values import decode, encode
 from fedcore.errors import RefusedError
 from fedcore.privacy.mechanisms import post_processing
-from fedcore.steps import fingerprints
-from fedcore.steps.naming import find_step, name_step
-from fedcore.steps.values import decode, encode
 
 FACTOR = 2.0
 

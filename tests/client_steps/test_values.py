@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
+from fedcore.client_steps.values import decode, encode
 from fedcore.errors import RefusedError
 from fedcore.privacy.events import Gaussian
-from fedcore.steps.values import decode, encode
 
 
 def back(value: Any) -> Any:

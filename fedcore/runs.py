@@ -1,6 +1,6 @@
-"""`fedcore.run`: one run as a user asks for it, checked by name and with its progress.
+"""One run of an algorithm: `run` for users, `execute` for the library, the cells and the tests.
 
-It is here and not in `fedcore.api`, because every cell of the workflow depends on that module.
+`run` checks what a user gives, by name, and shows progress; `execute` takes what is checked.
 """
 
 from __future__ import annotations
@@ -18,28 +18,33 @@ import numpy as np
 from fedcore import algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
-from fedcore.api import Finish, StopRule, execute
 from fedcore.deep.prediction import Trained
-from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
+from fedcore.errors import Advice, ConvergenceWarning, InputError, held, nearest, warn
+from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.iterates import Iterate
 from fedcore.parts import residuals
-from fedcore.privacy.noise import simulated
+from fedcore.privacy.noise import Source, simulated
 from fedcore.problems.clients import (
     Clients,
     check_clients,
     check_labels,
     client_list,
     client_names,
+    require_size,
 )
 from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder
+from fedcore.recorder import NOT_RELEASED, Recorder, Watch
 from fedcore.seeds import root_of
-from fedcore.snapshots import stack
+from fedcore.snapshots import stack as stack_snapshots
+from fedcore.sparse import refuse
 from fedcore.validation import require_flag
 from fedcore.words import counted, named
+
+StopRule = Callable[[Mapping[str, float]], bool]
+Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
 
@@ -254,8 +259,118 @@ def run(
         output=output,
         released=recorder.released,
         trained=_trained(last["iterate"], settings, problem, output, columns),
-        iterates={name: values[0] for name, values in stack([recorder.snapshots])[0].items()},
+        iterates={
+            name: values[0] for name, values in stack_snapshots([recorder.snapshots])[0].items()
+        },
     )
+
+
+@held("the run")
+def execute(
+    algorithm: Algorithm,
+    problem: Problem,
+    settings: Any,
+    seed: int | np.random.SeedSequence,
+    measure: Sequence[metrics.Metric],
+    *,
+    iterates: str = "none",
+    client_iterates: bool = False,
+    stop: StopRule | None = None,
+    finish: Finish | None = None,
+    transcript: Transcript | None = None,
+    stack: bool = True,
+    noise: Source | None = None,
+    center: bool = False,
+    measured: Mapping[str, int] | None = None,
+    watch: Watch | None = None,
+    checkpoint: Any = None,
+) -> tuple[Recorder, dict[str, Any]]:
+    """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
+
+    The problem's clients must have passed `clients.check_clients`. After the algorithm,
+    ``finish(federation, output)`` may exchange messages with the clients: the ledger is charged for
+    them, the recorded rows do not change, and its result joins the output. A `transcript` gets
+    every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
+    `center` the clients subtract their common mean first, in a round of its own; the records refer
+    to the centred data, and the mean joins the output. `iterates`, `client_iterates`, `measured`,
+    `watch` and `checkpoint` are those of `Recorder`.
+
+    Returns
+    -------
+    recorder : Recorder
+        With the rows of the run and the federation's ledger.
+    output : dict
+        The results of the algorithm and of `finish`.
+
+    Raises
+    ------
+    InputError
+        When the rank is too large for the data, the data are zero or their squares overflow or
+        underflow, the starting basis does not fit, or labels are missing; when a private run has
+        `center` or `finish`; when the algorithm records or returns something else than
+        `fedcore.algorithms` asks for.
+    SizeError
+        When it needs more memory than there is.
+    """
+    private = algorithm.private(settings)
+    if problem.clients.sparse and not algorithm.sparse:
+        refuse(algorithm.name)
+    algorithm.task.check(settings, problem, private=private)
+    if private:
+        _require_noise(center, finish)
+    if center and not algorithm.task.centred:
+        raise InputError(f"{algorithm.name} takes samples as they are: leave out center=True")
+    if algorithm.labelled and problem.clients.labels is None:
+        raise InputError(
+            f"{algorithm.name} learns from labels and these data have none: give labels, one "
+            "vector per client, or choose another algorithm"
+        )
+    federation = Federation(
+        problem.clients, seed, transcript=transcript, check=False,
+        labelled=algorithm.labelled, stack=stack, noise=noise,
+    )  # fmt: skip
+    added = {}
+    if center:
+        added["mean"] = federation.center()
+        problem = Problem(
+            problem.name, federation.clients, problem.status, problem.note, problem.truth
+        )
+        if problem.clients.zero:
+            raise InputError(
+                "all samples are equal: nothing is left of them but their mean",
+                advice=[Advice("keep it", {"center": False})],
+            )
+        require_size(problem.clients, "the data less their mean")
+    recorder = Recorder(
+        problem, federation.ledger, measure,
+        iterates=iterates, client_iterates=client_iterates, stop=stop,
+        counts_released=algorithm.released, measured=measured, watch=watch,
+        algorithm=algorithm.name, checkpoint=checkpoint,
+    )  # fmt: skip
+    with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
+        output = algorithm.run(federation, settings, federation.rng, recorder)
+    if not recorder.rows:
+        raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
+    algorithm.task.require(output, algorithm.name, problem.n_features)
+    recorder.end(output)
+    if federation.ledger.privacy is not None:  # its parameters need not have said so
+        _require_noise(center, finish)
+    output = {**output, **added}
+    return recorder, output if finish is None else {**output, **finish(federation, output)}
+
+
+def _require_noise(center: bool, finish: Finish | None) -> None:
+    """Refuse a private run with an exchange without noise before or after it."""
+    if finish is not None:
+        raise InputError(
+            "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
+            "its guarantee: use fedcore.run, without finish"
+        )
+    if center:
+        raise InputError(
+            "the mean of the samples would be sent without noise, which voids the guarantee of "
+            "this algorithm: take center=False, and subtract a public mean"
+        )
 
 
 def _trained(
@@ -332,7 +447,7 @@ def _bar(
         algorithm, settings, Shape(len(clients), problem.n_samples, problem.n_features)
     )
     total = None if rounds is None else rounds + bool(center)
-    with bars.Rounds(algorithm.name, total, asked=True) as bar:
+    with bars.RoundsBar(algorithm.name, total, asked=True) as bar:
         yield bar.until
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any
 
+from fedcore.client_steps.fingerprints import fingerprint
+from fedcore.client_steps.values import Writer, installed
 from fedcore.errors import RefusedError
-from fedcore.steps.fingerprints import fingerprint
-from fedcore.steps.values import Writer, installed
 
 INSIDE = ".<locals>."
 
@@ -67,7 +67,7 @@ def _function(step: FunctionType, writer: Writer) -> dict[str, Any]:
 
 
 def find_step(kind: str, content: Any, value_of: Callable[[Any], Any]) -> Any:
-    """Return what `name_step` has described, for `fedcore.steps.values.decode`.
+    """Return what `name_step` has described, for `fedcore.client_steps.values.decode`.
 
     Raises
     ------

@@ -7,9 +7,9 @@ import pytest
 
 import fedcore
 from fedcore import algorithms
-from fedcore.api import execute
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
+from fedcore.runs import execute
 
 
 def test_a_result_holds_components_history_ledger_and_output(clients):
