@@ -35,7 +35,8 @@ def test_a_run_ends_with_its_site(first_run, site):
     root = first_run[0].root
     verdicts = verdict_pages.read(root / "results/tiny/verdicts/tiny.tsv")
     front = (site / "index.html").read_text(encoding="utf-8")
-    assert "A small paper" in front and "What came out" in front
+    assert "A small paper on &lt;b&gt;A&lt;/b&gt; &amp; B" in front and "What came out" in front
+    assert not [path for path in site.rglob("*.html") if "<b>A</b>" in path.read_text("utf-8")]
     for verdict in verdicts:
         text = (site / f"tiny/{verdict.id}.html").read_text(encoding="utf-8")
         assert verdict.verdict in text and "<h1>" in text

@@ -72,6 +72,13 @@ def kept_tables(folder: Path) -> list[Path]:
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
 
 
+def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
+    """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
+    return [
+        verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
+    ]
+
+
 def _none_in(folder: str | os.PathLike[str]) -> str:
     return (
         f"there are no verdicts in {folder}; run the workflow first, or name a paper of a run by "
