@@ -4,15 +4,14 @@ A method that amplifies rounding may end elsewhere on another CPU, with another 
 or with other runs beside it. Its count of rounds then depends on the machine as well as on the
 method. A cell with ``twin: rounding`` therefore runs every repeat a second time, and only real
 arrays that the server draws, or the given `start`, differ: each entry is the next floating-point
-number above or below. Data, limits and stopping rules are the same.
-
-An algorithm can have a twin if its start is given or drawn by the server.
+number above or below. Where the server has drawn none before it first broadcasts an array, this
+array differs: it is a start that was computed. Data, limits and stopping rules are the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any
@@ -97,7 +96,7 @@ class Pair:
 def perturbed(algorithm: Algorithm) -> Algorithm:
     """Return an algorithm whose start is changed by one rounding.
 
-    Its run raises ConfigError when no start was given and the server drew none.
+    Its run raises ConfigError when no start was given, drawn or broadcast.
     """
 
     def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
@@ -105,11 +104,19 @@ def perturbed(algorithm: Algorithm) -> Algorithm:
             params = dataclasses.replace(params, start=nudge(params.start))
             return algorithm.run(federation, params, rng, record)
         federation.rng = nudged = Nudged(rng)
+        send = federation.broadcast
+
+        def broadcast(message: Any, *, to: Sequence[int] | None = None) -> None:
+            if not nudged.arrays and isinstance(message, np.ndarray):
+                nudged.arrays, message = 1, nudge(message)
+            send(message, to=to)
+
+        federation.broadcast = broadcast  # type: ignore[method-assign]
         output = algorithm.run(federation, params, nudged, record)
         if not nudged.arrays:
             raise ConfigError(
-                f"twin: rounding changes the start, and {algorithm.name} has none that the server "
-                "draws: give it a 'start' or leave the twin out"
+                f"twin: rounding changes the start, and the server of {algorithm.name} neither "
+                "draws nor broadcasts one: give it a 'start' or leave the twin out"
             )
         return output
 

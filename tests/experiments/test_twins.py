@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,9 +162,22 @@ def test_a_given_start_is_changed_too(problem_file, tmp_path):
     assert history["twin_distance"][0, -1] > 0
 
 
-def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_path):
-    spec = cell("power_exact", stop={}, metrics=["objective"])
-    refused(lambda: run_cell(spec, problem_file, tmp_path / "cell.h5"), ConfigError, "power_exact")
+def test_a_start_that_the_clients_computed_is_changed_when_it_is_sent(problem_file, tmp_path):
+    """V = Σ SᵢᵀΦᵢ comes from the clients' draws, and the next product turns it by its rounding."""
+    spec = cell("power_exact", {"power": 1}, stop={}, repeats=1, metrics=["objective"])
+    plain = run_cell(replace(spec, twin="none", iterates="all"), problem_file, tmp_path / "1.h5")
+    both = run_cell(spec, problem_file, tmp_path / "2.h5")
+    data = np.vstack(storage.load(problem_file).clients)
+    start = plain.iterates["shared"][0, 0]
+    ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
+    expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
+    assert both["twin_distance"][0, -1] == pytest.approx(expected, abs=60 * EPS)
+    assert both["twin_distance"][0, -1] > 0
+
+
+def test_a_method_whose_server_sends_no_start_has_no_twin(problem_file, tmp_path):
+    spec = cell("one_shot", stop={}, metrics=["objective"])
+    refused(lambda: run_cell(spec, problem_file, tmp_path / "cell.h5"), ConfigError, "one_shot")
     assert not (tmp_path / "cell.h5").exists()
 
 
