@@ -253,15 +253,13 @@ def test_the_smallest_number_of_samples_from_which_on_a_trial_recovers(folder):
         assert row["unknowns"] == pytest.approx(2 + 2 * 18 / 100)
 
 
-def test_a_trial_that_one_rounding_tears_apart_may_end_either_way(folder):
-    """Trial 0 goes on as its twin does. Trial 1 and its twin lose each other at m = 3."""
+def test_the_need_of_twins_stands_beside_that_of_the_trials(folder):
     about = {"settings": [{"n_clients": 100, "samples": m} for m in (2, 3, 4) for _ in range(2)]}
     folder.problems["need_n"] = {"params": {"n_features": 20}}
-    ends = [[0.3, e] for e in (0.3, 0.3, 1e-5, 1e-5, 1e-5, 1e-5)]
-    apart = [[1e-16, 1e-7]] * 3 + [[0.9, np.nan]] + [[1e-16, 1e-7]] * 2
-    for twin in ({"representation_distance": ends}, None):
+    ends, others = [[[e] for e in (0.3, 0.3, 1e-5, last, 1e-5, 1e-5)] for last in (1e-5, 0.3)]
+    for twin in ({"representation_distance": others}, None):
         folder.made("need", "need_n", "fedrep", representation_distance=ends, about=about,
-                    twin_distance=apart, twin=twin)  # fmt: skip
+                    twin=twin)  # fmt: skip
         found = [(row["m"], row["twin_m"]) for row in report.need(folder.results())]
         assert found == ([(3, 3), (3, 4)] if twin else [(3, None), (3, None)])
 

@@ -32,14 +32,10 @@ def recovered(run: Run, of_twins: bool = False) -> list[bool]:
     """Return whether each trial of a run, or its twin, recovers the representation.
 
     A client whose samples hardly tell two heads apart may take a large head. The next step on B
-    then throws the run to a place that rounding chooses. Where a run and its twin were once further
-    apart than `RECOVERED`, a third run may end either way, so that the twin counts as the opposite.
+    then throws the run to a place that rounding chooses, from which it may recover or not.
     """
-    own = run.last(DISTANCE) <= RECOVERED
-    if not of_twins or run.history.twins is None:
-        return own.tolist()
-    torn = np.nanmax(run["twin_distance"], axis=1) > RECOVERED
-    return np.where(torn, ~own, run.history.twins.last(DISTANCE) <= RECOVERED).tolist()
+    twins = run.history.twins if of_twins else None
+    return ((twins or run).last(DISTANCE) <= RECOVERED).tolist()
 
 
 def beside_twins(

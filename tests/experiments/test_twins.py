@@ -128,6 +128,33 @@ def test_faps_as_printed_amplifies_the_same_rounding(problem_file, tmp_path):
     assert (np.nanmax(stable["twin_distance"], axis=1) < 1e-9).all()
 
 
+def test_of_ten_roundings_the_one_that_ends_furthest_is_kept(problem_file, tmp_path):
+    """FAPS from each of the ten changed starts, and SSI, which no rounding turns."""
+    runs = [
+        run_cell(cell(name, twin=twin), problem_file, tmp_path / "cell.h5")
+        for name in ("faps", "ssi") for twin in ("rounding", "ten_roundings")
+    ]  # fmt: skip
+    assert runs[0].twin["round"].tobytes() != runs[1].twin["round"].tobytes()
+    assert runs[2].twin["round"].tobytes() == runs[3].twin["round"].tobytes()
+    for repeat in range(2):
+        found = []
+        for pattern in range(10):
+            start = twins.nudge(first_start(repeat), pattern)
+            given = cell("faps", {"start": start.tolist()}, twin="none", repeats=1)
+            history = run_cell(given, problem_file, tmp_path / "cell.h5")
+            found.append(len(history["round"][0]))
+        made, first, kept = (
+            (column[repeat] >= 0).sum()
+            for column in (
+                runs[1]["iteration"],
+                runs[0].twin["iteration"],
+                runs[1].twin["iteration"],
+            )
+        )
+        assert first == found[0] and kept in found
+        assert abs(kept - made) == max(abs(np.array(found) - made))
+
+
 def test_a_twin_changes_nothing_of_its_run(problem_file, tmp_path):
     alone = run_cell(cell("faps", twin="none"), problem_file, tmp_path / "alone.h5")
     assert alone.twins is None and "twin" not in alone.about
