@@ -110,6 +110,10 @@ class InputError(FedcoreError, ValueError):
     """Arguments or client data are wrong: NaN, mismatched shapes, a rank that is too large."""
 
 
+class ReplyError(InputError):
+    """Client steps of a method reply what does not fit together, or is no reply."""
+
+
 class DataError(FedcoreError):
     """A data file is missing, truncated, or does not have the checksum of the registry."""
 

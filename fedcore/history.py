@@ -200,6 +200,23 @@ class History:
         """Number of repeats."""
         return len(self["iteration"])
 
+    @property
+    def copies(self) -> list[int]:
+        """Repeats that equal an earlier one in all columns and final arrays.
+
+        They are none where nothing final is kept, or where it is not finite: equal columns of few
+        records may be chance, or be missing.
+        """
+        seen: set[tuple[bytes, ...]] = set()
+        copies = []
+        for repeat in range(self.repeats if self.final else 0):
+            final = [array[repeat] for array in self.final.values()]
+            key = tuple(x.tobytes() for x in (*final, *(c[repeat] for c in self.columns.values())))
+            if key in seen and all(np.isfinite(array).all() for array in final):
+                copies.append(repeat)
+            seen.add(key)
+        return copies
+
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
 

@@ -8,9 +8,13 @@ import sys
 
 import pytest
 
-from fedcore.algorithms import ssi
-from fedcore.errors import InputError
+from fedcore import algorithms
+from fedcore.algorithms import one_shot, ssi
+from fedcore.errors import InputError, ReplyError
 from fedcore.testing import CheckFailed, check_algorithm
+from fedcore.testing.algorithm import CHECKS
+from fedcore.testing.cases import case_of
+from fedcore.testing.subject import Subject
 from refused import refused
 
 SUM = "U = federation.sum(gram_product)"
@@ -87,6 +91,24 @@ def test_a_fault_is_found_and_named(fault, written):
         check_algorithm(written(source.replace(old, new)))
     assert said in str(failed.value)
     assert "KeyError" not in str(failed.value)
+
+
+PAD = "return np.pad(V, ((0, 0), (0, params.n_components - V.shape[1])))"
+GATHER = "np.hstack(federation.gather(top_subspace))"
+
+
+@pytest.mark.parametrize(
+    ("asked", "fault"), [(GATHER, AssertionError), ("federation.sum(top_subspace)", ReplyError)]
+)
+def test_clients_with_fewer_rows_than_components_are_tried(asked, fault, written):
+    """Without padding the clients of the other checks, which have enough rows, show nothing."""
+    source = inspect.getsource(one_shot).replace(PAD, "return V").replace(GATHER, asked)
+    algorithm = algorithms.of("own_method", written(source))
+    subject = Subject(algorithm, case_of(algorithm))
+    CHECKS["charges_what_it_says"](subject)
+    with pytest.raises(fault):
+        CHECKS["charges_short_clients"](subject)
+    CHECKS["charges_short_clients"](Subject(algorithms.get("one_shot"), subject.case))
 
 
 # A fault that ends every run, and the sentence that says so.

@@ -144,12 +144,13 @@ class _Repeats:
         if self._cell.share_products:
             ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
             runs = lockstep.run_all([partial(way, repeat) for way in ways for repeat in repeats])
-            return runs[: len(repeats)], runs[len(repeats) :]
+            pairs = zip(runs, runs[len(repeats) :], strict=False)
+            return runs[: len(repeats)], [self._furthest(i, *pair) for i, pair in enumerate(pairs)]
         runs, others = [], []
         for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on
             runs.append(self._repeat(repeat))
             if self._pairs:
-                others.append(self._twin(repeat))
+                others.append(self._furthest(repeat, runs[-1], self._twin(repeat)))
         return runs, others
 
     def history(self, runs: Sequence[Run], others: Sequence[Run]) -> History:
@@ -218,14 +219,20 @@ class _Repeats:
             final[self._guests.NAME] = self._guests.accuracies(output, cell.repeat_seed(repeat))
         return recorder, final
 
-    def _twin(self, repeat: int) -> Run:
+    def _twin(self, repeat: int, pattern: int = 0) -> Run:
         """Run the twin of a repeat, whose start differs by one rounding."""
         return trial(
             self._cell, self._draws, self._params, repeat, self._measure,
-            algorithm=twins.perturbed(self._algorithm),
+            algorithm=twins.perturbed(self._algorithm, pattern),
             measured=self._cell.measured, stop=self._stop(),
-            watch=partial(self._pairs[repeat].see, True),
+            watch=None if pattern else partial(self._pairs[repeat].see, True),
         )  # fmt: skip
+
+    def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
+        """Return the twin of which the run's number of records differs most, see `twins`."""
+        most = twins.KINDS[self._cell.twin] if self._pairs[repeat].torn else 1
+        every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
+        return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
 
     def _stop(self) -> Callable[[Mapping[str, float]], bool] | None:
         """Return a stop rule for one run, which also shows its rows to `seen`."""

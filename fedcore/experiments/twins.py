@@ -4,15 +4,18 @@ A method that amplifies rounding may end elsewhere on another CPU, with another 
 or with other runs beside it. Its count of rounds then depends on the machine as well as on the
 method. A cell with ``twin: rounding`` therefore runs every repeat a second time, and only real
 arrays that the server draws, or the given `start`, differ: each entry is the next floating-point
-number above or below. Data, limits and stopping rules are the same.
+number above or below. Where the server has drawn none before it first broadcasts an array, this
+array differs: it is a start that was computed. Data, limits and stopping rules are the same.
 
-An algorithm can have a twin if its start is given or drawn by the server.
+One rounding may happen to end as the run did. With ``twin: ten_roundings``, a repeat that its first
+twin has left by more than `TORN` gets nine others, and keeps the one whose number of records
+differs most.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partialmethod
 from typing import Any
@@ -25,24 +28,25 @@ from fedcore.federation.federation import Federation
 from fedcore.iterates import Iterate
 from fedcore.linalg import orth, sin_theta
 
-KINDS = ("none", "rounding")
+KINDS = {"none": 0, "rounding": 1, "ten_roundings": 10}  # and the number of roundings tried
+TORN = 1e-8  # distance from which on another rounding may end elsewhere
 DISTANCE = "twin_distance"
 COLUMN = (
     "sine of an angle",
     "the largest principal angle to the subspace of the same run from a start changed by one "
-    "rounding in every entry; NaN once either has ended",
+    "rounding in every entry, the first that was tried; NaN once either has ended",
 )
 
 
-def nudge(matrix: np.ndarray) -> np.ndarray:
-    """Return `matrix` with each entry moved to the next number up or down, in a fixed pattern."""
+def nudge(matrix: np.ndarray, pattern: int = 0) -> np.ndarray:
+    """Return `matrix` with each entry moved to the next number, up or down by a fixed pattern."""
     matrix = np.asarray(matrix)
-    signs = np.random.default_rng(0).choice([-np.inf, np.inf], matrix.shape)
+    signs = np.random.default_rng(pattern).choice([-np.inf, np.inf], matrix.shape)
     return np.nextafter(matrix, signs.astype(matrix.dtype))
 
 
 class Nudged(np.random.Generator):
-    """The stream of `rng`; each entry of an array of real numbers is changed by one rounding.
+    """The stream of `rng`; each entry of an array of real numbers is changed, see `nudge`.
 
     Attributes
     ----------
@@ -50,16 +54,16 @@ class Nudged(np.random.Generator):
         Number of changed arrays.
     """
 
-    def __init__(self, rng: np.random.Generator) -> None:
+    def __init__(self, rng: np.random.Generator, pattern: int = 0) -> None:
         super().__init__(rng.bit_generator)
-        self.arrays = 0
+        self.arrays, self._pattern = 0, pattern
 
     def _changed(self, draw: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         drawn = draw(self, *args, **kwargs)
         if not isinstance(drawn, np.ndarray):
             return drawn
         self.arrays += 1
-        return nudge(drawn)
+        return nudge(drawn, self._pattern)
 
     random = partialmethod(_changed, np.random.Generator.random)
     uniform = partialmethod(_changed, np.random.Generator.uniform)
@@ -89,27 +93,40 @@ class TwinDistance:
             same = basis.shape == other.shape and np.isfinite([basis, other]).all()
             self.distances[record] = sin_theta(basis, other) if same else np.nan
 
+    @property
+    def torn(self) -> bool:
+        """Whether the two were once further apart than `TORN`."""
+        return any(distance > TORN for distance in self.distances.values())
+
     def column(self, records: int) -> list[float]:
         """Return the distances at the first `records` records; NaN where one run has ended."""
         return [self.distances.get(record, np.nan) for record in range(records)]
 
 
-def perturbed(algorithm: Algorithm) -> Algorithm:
-    """Return an algorithm whose start is changed by one rounding.
+def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
+    """Return an algorithm whose start is changed by one rounding, see `nudge`.
 
-    Its run raises ConfigError when no start was given and the server drew none.
+    Its run raises ConfigError when no start was given, drawn or broadcast.
     """
 
     def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:
         if params.start is not None:
-            params = dataclasses.replace(params, start=nudge(params.start))
+            params = dataclasses.replace(params, start=nudge(params.start, pattern))
             return algorithm.run(federation, params, rng, record)
-        federation.rng = nudged = Nudged(rng)
+        federation.rng = nudged = Nudged(rng, pattern)
+        send = federation.broadcast
+
+        def broadcast(message: Any, *, to: Sequence[int] | None = None) -> None:
+            if not nudged.arrays and isinstance(message, np.ndarray):
+                nudged.arrays, message = 1, nudge(message, pattern)
+            send(message, to=to)
+
+        federation.broadcast = broadcast  # type: ignore[method-assign]
         output = algorithm.run(federation, params, nudged, record)
         if not nudged.arrays:
             raise ConfigError(
-                f"twin: rounding changes the start, and {algorithm.name} has none that the server "
-                "draws: give it a 'start' or leave the twin out"
+                f"twin: rounding changes the start, and the server of {algorithm.name} neither "
+                "draws nor broadcasts one: give it a 'start' or leave the twin out"
             )
         return output
 

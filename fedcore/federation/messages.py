@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import InputError, ReplyError
 from fedcore.rowspace import Block
-from fedcore.words import counted
 
 
 def narrow(message: Any) -> Any:
@@ -65,22 +64,19 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
     Raises
     ------
     InputError
-        When no client takes part, or replies differ in shape (NumPy would broadcast many of them
-        without an error), or a reply is no array of real numbers or has masked entries.
+        When no client takes part.
+    ReplyError
+        When replies differ in shape (NumPy would broadcast many of them without an error), or a
+        reply is no array of real numbers or has masked entries.
     """
     if not positions:
         raise InputError("a sum or mean needs at least one client; none takes part")
     if isinstance(replies, np.ndarray):  # from a stacked step
-        if len(replies) != len(positions):
-            raise InputError(
-                f"a stacked step replied with {counted(len(replies), 'row')} for "
-                f"{counted(len(positions), 'client')}"
-            )
         return _addend(replies, positions[0]).sum(axis=0)
     first, *others = (_addend(reply, i) for i, reply in zip(positions, replies, strict=True))
     for i, other in zip(positions[1:], others, strict=True):
         if other.shape != first.shape:
-            raise InputError(
+            raise ReplyError(
                 f"client {positions[0]} replied with shape {first.shape} and client {i} with "
                 f"{other.shape}: replies to sum and mean have one shape"
             )
@@ -92,7 +88,7 @@ def _addend(reply: Any, client: int) -> np.ndarray:
     if type(reply) is np.ndarray and reply.dtype.kind == "f":  # most replies, one per client
         return reply
     if np.ma.is_masked(reply):
-        raise InputError(
+        raise ReplyError(
             f"client {client} replied with masked entries: fill them with .filled(value), because "
             "a sum would take what lies under the mask"
         )
@@ -102,7 +98,7 @@ def _addend(reply: Any, client: int) -> np.ndarray:
         array = np.asarray(None)
     if array.dtype.kind not in "biuf":
         what = f"{array.dtype} numbers" if array.dtype.kind == "c" else f"a {type(reply).__name__}"
-        raise InputError(
+        raise ReplyError(
             f"client {client} replied with {what}: sum and mean take one array of real numbers "
             "from each client; gather takes anything"
         )

@@ -5,22 +5,26 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import itertools
 from typing import Any
 
 import numpy as np
 
+from fedcore.errors import InputError, ReplyError
+from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients
 from fedcore.testing.asserting import (
     ROUNDING,
     check,
     noted,
+    only_subspace,
     require,
     require_close,
     settings_and_starts,
     with_start,
 )
 from fedcore.testing.captures import steps_seen, watched
-from fedcore.testing.samples import RANK
+from fedcore.testing.samples import RANK, short_clients
 from fedcore.testing.subject import FinishedRun, Subject, shape_of
 from fedcore.words import counted
 
@@ -69,11 +73,7 @@ def charges_what_it_says(subject: Subject) -> None:
     for setting, start in settings_and_starts(subject):
         with noted(setting, start="given" if start is not None else "drawn"):
             found = subject.run(clients, measure=[], **setting, **with_start(start))
-            cost = subject.algorithm.communication(found.settings, shape_of(clients))
-            require(
-                found.ledger.cost() == cost,
-                f"the ledger has {found.ledger.cost()}, communication() says {cost}",
-            )
+            cost = _require_cost(subject, found, clients)
             require(
                 (found.ledger.privacy is not None) == subject.algorithm.private(found.settings),
                 "epsilon and protect() go together",
@@ -85,6 +85,29 @@ def charges_what_it_says(subject: Subject) -> None:
             single = subject.run(halves, measure=[], **setting, **with_start(start))
             require(single.ledger.cost() == cost, "single precision changes what is sent")
             _require_width(single.ledger, 4)
+
+
+@check
+def charges_short_clients(subject: Subject) -> None:
+    """Clients with fewer rows than components send what `communication` says, or are refused."""
+    only_subspace(subject)
+    for rows, (setting, start) in itertools.product(short_clients(), settings_and_starts(subject)):
+        with noted(setting, clients=len(rows)):
+            clients = subject.clients_of(rows)
+            try:
+                found = subject.run(clients, measure=[], **setting, **with_start(start))
+            except ReplyError:
+                raise
+            except InputError:
+                continue
+            _require_cost(subject, found, clients)
+
+
+def _require_cost(subject: Subject, found: FinishedRun, clients: Clients) -> Cost:
+    cost = subject.algorithm.communication(found.settings, shape_of(clients))
+    told = found.ledger.cost()
+    require(told == cost, f"the ledger has {told}, communication() says {cost}")
+    return cost
 
 
 def _require_width(ledger: Any, width: int) -> None:

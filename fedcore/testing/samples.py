@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,6 +33,12 @@ def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
 def uneven_clients() -> list[np.ndarray]:
     """Uneven clients, full rank with a gap after the third singular value."""
     return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
+
+
+def short_clients() -> Iterator[list[np.ndarray]]:
+    """Yield the same rows at clients of which one, or each of equally many, has fewer than RANK."""
+    for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
+        yield cut(np.vstack(uneven_clients()), sizes)
 
 
 def sparse_clients() -> list[scipy.sparse.csr_array]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from fedrep_linear.speeds import (
     trajectory,
 )
 from fedrep_linear.theory import (
-    RECOVERED,
     SMALL,
+    beside_twins,
     head_operations,
     head_steps,
     heterogeneity,
@@ -38,6 +39,7 @@ from fedrep_linear.theory import (
     need_kappa,
     need_rank,
     newcomers,
+    recovered,
     share,
     smallest,
 )
@@ -217,32 +219,38 @@ def samples(results: Results) -> Rows:
         for n, d, m, recovers in _trials(results, run):
             found.setdefault((n, d, m), []).append(recovers)
         for (n, d, m), trials in found.items():
-            recovered, count = sum(trials), len(trials)
-            rows.append(
-                run.row(n=n, d=d, m=m, recovered=recovered, trials=count, share=recovered / count)
-            )
+            good, count = sum(trials), len(trials)
+            rows.append(run.row(n=n, d=d, m=m, recovered=good, trials=count, share=good / count))
     return rows
 
 
-def _trials(results: Results, run: Run) -> Iterator[tuple[int, int, int, bool]]:
-    """Yield n, d and m of every trial of a run, and whether it recovered the representation."""
+def _trials(
+    results: Results, run: Run, of_twins: bool = False
+) -> Iterator[tuple[int, int, int, bool]]:
+    """Yield n, d and m of every trial of a run, or its twin, and whether it is `recovered`."""
     fixed = results.plan["problems"][run.problem]["params"]
-    for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
+    for setting, end in zip(run.data["settings"], recovered(run, of_twins), strict=False):
         every = fixed | setting
-        yield every["n_clients"], every["n_features"], every["samples"], bool(end <= RECOVERED)
+        yield every["n_clients"], every["n_features"], every["samples"], end
 
 
 def need(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, beside what (11) asks for, a row per trial.
 
     ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1, see `share`; m is
-    missing if the largest m that was tried is not enough.
+    missing if the largest m that was tried is not enough. ``twin_…`` are the same columns of the
+    twins, see `recovered`.
     """
+    made = partial(_need, results)
+    return beside_twins(results, "need", made, "m", "ratio", "to_alone")
+
+
+def _need(results: Results, of_twins: bool) -> Rows:
     rows = []
     for run in results.runs("need"):
         found: dict[tuple[int, int, int], list[tuple[int, bool]]] = {}
         seen: Counter[tuple[int, int, int]] = Counter()
-        for n, d, m, recovers in _trials(results, run):
+        for n, d, m, recovers in _trials(results, run, of_twins):
             found.setdefault((n, d, seen[n, d, m]), []).append((m, recovers))
             seen[n, d, m] += 1
         for (n, d, repeat), tried in found.items():

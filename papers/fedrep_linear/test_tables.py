@@ -22,14 +22,16 @@ class Made(Folder):
     """Results that hold made-up histories."""
 
     def made(self, experiment, problem, variant, *, sigma=(1.0, 1.0), about=None, n=None,
-             params=None, **columns):  # fmt: skip
+             params=None, twin=None, **columns):  # fmt: skip
         arrays = {name: np.array(values, dtype=float) for name, values in columns.items()}
         trials, records = next(iter(arrays.values())).shape
         iteration = np.tile(np.arange(records), (trials, 1))
         whole = {"iteration": iteration, "round": iteration + 10.0} | arrays
         whole = {"diverged": np.zeros((trials, records))} | whole
         named = {"n_clients": 10, "n_samples": 50} | (about or {})
-        history = History(whole, about={"problem": named})
+        twins = {"iteration": iteration} if twin else {}
+        twins |= {name: np.array(values, dtype=float) for name, values in (twin or {}).items()}
+        history = History(whole, about={"problem": named}, twin=twins)
         history.reference["head_singular_values"] = np.tile(sigma, (trials, 1))
         self.problems.setdefault(problem, {})
         tags = {"reading": "text", "n": n} if n else {}
@@ -249,6 +251,17 @@ def test_the_smallest_number_of_samples_from_which_on_a_trial_recovers(folder):
         assert row["ratio"] == pytest.approx(row["m"] / asked)
         assert row["to_alone"] == row["m"] / 20
         assert row["unknowns"] == pytest.approx(2 + 2 * 18 / 100)
+
+
+def test_the_need_of_twins_stands_beside_that_of_the_trials(folder):
+    about = {"settings": [{"n_clients": 100, "samples": m} for m in (2, 3, 4) for _ in range(2)]}
+    folder.problems["need_n"] = {"params": {"n_features": 20}}
+    ends, others = [[[e] for e in (0.3, 0.3, 1e-5, last, 1e-5, 1e-5)] for last in (1e-5, 0.3)]
+    for twin in ({"representation_distance": others}, None):
+        folder.made("need", "need_n", "fedrep", representation_distance=ends, about=about,
+                    twin=twin)  # fmt: skip
+        found = [(row["m"], row["twin_m"]) for row in report.need(folder.results())]
+        assert found == ([(3, 3), (3, 4)] if twin else [(3, None), (3, None)])
 
 
 def test_a_trial_that_no_number_of_samples_recovers_has_none(folder):

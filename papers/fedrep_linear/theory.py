@@ -5,8 +5,10 @@ See `fedrep_linear.tables`.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from fedcore.problems.regression import least_squares
 from fedcore.repro.tables.operations import SERVER, Count
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, first
+from fedcore.repro.tables.summaries import TWIN
 from fedrep_linear.speeds import DISTANCE
 
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
@@ -23,6 +26,27 @@ SOLVED = 1e-10  # share of the first excess of the loss at which a head counts a
 # Sizes m, k and d for which operations of a head are counted; the first is the smallest.
 HEADS = [(4, 2, 4), *((8 * k, k, 8 * k) for k in (2, 4, 8, 16, 32)), (32, 32, 32), (512, 2, 8),
          (512, 16, 32), (64, 4, 256), (64, 4, 1024)]  # fmt: skip
+
+
+def recovered(run: Run, of_twins: bool = False) -> list[bool]:
+    """Return whether each trial of a run, or its twin, recovers the representation.
+
+    A client whose samples hardly tell two heads apart may take a large head. The next step on B
+    then throws the run to a place that rounding chooses, from which it may recover or not.
+    """
+    twins = run.history.twins if of_twins else None
+    return ((twins or run).last(DISTANCE) <= RECOVERED).tolist()
+
+
+def beside_twins(
+    results: Results, experiment: str, made: Callable[[bool], Rows], *columns: str
+) -> Rows:
+    """Return the rows ``made(False)`` of an experiment, with `columns` of those of its twins."""
+    own, twins = made(False), [dict.fromkeys(columns)]
+    if all(run.history.twins for run in results.runs(experiment)):
+        twins = made(True)
+    pairs = zip(own, itertools.cycle(twins), strict=False)
+    return [row | {f"{TWIN}{name}": twin[name] for name in columns} for row, twin in pairs]
 
 
 def smallest(tried: list[tuple[int, bool]]) -> float:
@@ -78,11 +102,22 @@ def growths(
     asked : callable
         Returns the size of a run, and the samples that are asked for, up to a constant.
     """
+    made = partial(_growths, results, experiment, name, asked)
+    return beside_twins(results, experiment, made, "m", "growth", "share")
+
+
+def _growths(
+    results: Results,
+    experiment: str,
+    name: str,
+    asked: Callable[[Run], tuple[float, float]],
+    of_twins: bool,
+) -> Rows:
     found: list[tuple[Run, float, float, list[float], int]] = []
     for run in results.runs(experiment):
         tried: dict[int, list[bool]] = {}
-        for setting, end in zip(run.data["settings"], run.last(DISTANCE), strict=False):
-            tried.setdefault(setting["samples"], []).append(bool(end <= RECOVERED))
+        for setting, end in zip(run.data["settings"], recovered(run, of_twins), strict=False):
+            tried.setdefault(setting["samples"], []).append(end)
         trials = zip(*tried.values(), strict=True)
         needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
         found.append((run, *asked(run), needs, max(tried)))

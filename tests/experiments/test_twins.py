@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,6 +130,33 @@ def test_faps_as_printed_amplifies_the_same_rounding(problem_file, tmp_path):
     assert (np.nanmax(stable["twin_distance"], axis=1) < 1e-9).all()
 
 
+def test_of_ten_roundings_the_one_that_ends_furthest_is_kept(problem_file, tmp_path):
+    """FAPS from each of the ten changed starts, and SSI, which no rounding turns."""
+    runs = [
+        run_cell(cell(name, twin=twin), problem_file, tmp_path / "cell.h5")
+        for name in ("faps", "ssi") for twin in ("rounding", "ten_roundings")
+    ]  # fmt: skip
+    assert runs[0].twin["round"].tobytes() != runs[1].twin["round"].tobytes()
+    assert runs[2].twin["round"].tobytes() == runs[3].twin["round"].tobytes()
+    for repeat in range(2):
+        found = []
+        for pattern in range(10):
+            start = twins.nudge(first_start(repeat), pattern)
+            given = cell("faps", {"start": start.tolist()}, twin="none", repeats=1)
+            history = run_cell(given, problem_file, tmp_path / "cell.h5")
+            found.append(len(history["round"][0]))
+        made, first, kept = (
+            (column[repeat] >= 0).sum()
+            for column in (
+                runs[1]["iteration"],
+                runs[0].twin["iteration"],
+                runs[1].twin["iteration"],
+            )
+        )
+        assert first == found[0] and kept in found
+        assert abs(kept - made) == max(abs(np.array(found) - made))
+
+
 def test_a_twin_changes_nothing_of_its_run(problem_file, tmp_path):
     alone = run_cell(cell("faps", twin="none"), problem_file, tmp_path / "alone.h5")
     assert alone.twins is None and "twin" not in alone.about
@@ -163,9 +191,22 @@ def test_a_given_start_is_changed_too(problem_file, tmp_path):
     assert history["twin_distance"][0, -1] > 0
 
 
-def test_a_method_without_a_start_of_the_servers_has_no_twin(problem_file, tmp_path):
-    spec = cell("power_exact", stop={}, metrics=["objective"])
-    refused(lambda: run_cell(spec, problem_file, tmp_path / "cell.h5"), ConfigError, "power_exact")
+def test_a_start_that_the_clients_computed_is_changed_when_it_is_sent(problem_file, tmp_path):
+    """V = Σ SᵢᵀΦᵢ comes from the clients' draws, and the next product turns it by its rounding."""
+    spec = cell("power_exact", {"power": 1}, stop={}, repeats=1, metrics=["objective"])
+    plain = run_cell(replace(spec, twin="none", iterates="all"), problem_file, tmp_path / "1.h5")
+    both = run_cell(spec, problem_file, tmp_path / "2.h5")
+    data = np.vstack(storage.load(problem_file).clients)
+    start = plain.iterates["shared"][0, 0]
+    ends = [data.T @ (data @ s) for s in (start, twins.nudge(start))]
+    expected = sin_theta(*(np.linalg.qr(end)[0] for end in ends))
+    assert both["twin_distance"][0, -1] == pytest.approx(expected, abs=60 * EPS)
+    assert both["twin_distance"][0, -1] > 0
+
+
+def test_a_method_whose_server_sends_no_start_has_no_twin(problem_file, tmp_path):
+    spec = cell("one_shot", stop={}, metrics=["objective"])
+    refused(lambda: run_cell(spec, problem_file, tmp_path / "cell.h5"), ConfigError, "one_shot")
     assert not (tmp_path / "cell.h5").exists()
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from hypothesis import example, given, settings
 
-from fedcore.errors import InputError
+from fedcore.errors import InputError, ReplyError
 from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
@@ -171,13 +171,11 @@ WRONG_REPLIES = [
 def test_replies_that_do_not_fit_are_refused_and_not_broadcast(how, wrong, names):
     ask = getattr(Federation(blocks(1, 2, 3)), how)
     reply = lambda data, state, message: wrong if len(data) == 2 else np.ones((3, 2))  # noqa: E731
-    refused(lambda: ask(reply), InputError, "client 1", *names)
+    refused(lambda: ask(reply), ReplyError, "client 1", *names)
 
 
 def test_what_a_federation_does_not_take():
     federation = Federation([np.ones((2, 3))] * 3)
-    few = stacked(lambda data, state, message: np.ones((1, 1)))
-    refused(lambda: federation.sum(few), InputError, "1 row", "3 clients")
     refused(lambda: federation.sum(rows, of=[]), InputError, "none takes part")
     federation = Federation([np.ones((2, 3))] * 3)
     federation.protect(delta=1e-6, neighbours="replace_one")
@@ -433,6 +431,19 @@ def test_clients_may_be_given_as_an_array_as_a_draw_returns_them(stack):
     np.testing.assert_allclose(federation.client_state("total", of=chosen), expected)
     assert federation.mean(add_up, of=chosen) == pytest.approx(2 * sum(expected) / 2)
     assert federation.ledger.cost() == Cost(2, 4, 2)
+
+
+@pytest.mark.parametrize("private", [False, True])
+@pytest.mark.parametrize("how", ["sum", "mean", "gather", "observe"])
+@pytest.mark.parametrize("reply", [np.ones((1, 1)), np.ones((6, 2)), np.float64(1.0), None])
+def test_a_stacked_step_replies_with_a_row_for_each_client(reply, how, private):
+    federation = Federation(alike())
+    if private:
+        federation.protect(delta=1e-6, neighbours="replace_one")
+    wrong = stacked(lambda data, state, message: reply)
+    refused(lambda: getattr(federation, how)(wrong), ReplyError, "stacked step", "5 clients")
+    assert federation.ledger.cost() == Cost(0, 0, 0)
+    federation.local(wrong)  # its replies are dropped
 
 
 def test_stacked_replies_are_charged_one_by_one():

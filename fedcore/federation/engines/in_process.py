@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.errors import ReplyError
 from fedcore.federation import lockstep
 from fedcore.federation.execution import Step
 from fedcore.federation.ledger import payload
@@ -36,6 +37,7 @@ from fedcore.federation.transport import (
 from fedcore.privacy.mechanisms import Account
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.rowspace import Frame, frame_of
+from fedcore.words import counted
 
 
 class InProcess:
@@ -173,6 +175,12 @@ class InProcess:
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
         state = StackedState(self._states, self._arrays, rows)
         replies = order.step(data, state, opened(self.sites[positions[0]].message))
+        shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
+        if order.purpose != "none" and shape[:1] != (len(positions),):
+            raise ReplyError(
+                f"a stacked step replied with {shape} for {counted(len(positions), 'client')}: "
+                "reply with one array, which has a row for each of them"
+            )
         if before and order.purpose == "upload":
             for i, reply in zip(positions, replies, strict=True):
                 self.sites[i].judge(order.step, reply, before[i])

@@ -211,6 +211,9 @@ class Results:
 
         Raises
         ------
+        ConfigError
+            When one repeat is a copy of another, as of a method that draws nothing, and the paper
+            is judged: tests take repeats for independent runs.
         DataError
             When it is not what the plan asks for, as of a job that a killed run has left behind.
         HistoryError
@@ -222,6 +225,12 @@ class Results:
             planned = self.cells.get(f"{self.plan['paper']}/{cell}")
             if planned and (why := settings.outdated(planned, history)):
                 raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
+            if self.plan.get("judged") and (copies := history.copies):
+                raise ConfigError(
+                    f"{self.plan['paper']}/{cell}: repeat {copies[0]} is a copy of an earlier one, "
+                    "and verdicts take repeats for independent runs: lower its `repeats`, or give "
+                    "its problem `draws`"
+                )
             self._read[cell] = history
         return self._read[cell]
 

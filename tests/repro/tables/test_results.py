@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -146,6 +147,32 @@ def test_a_plan_that_is_not_there_or_none_is_a_data_error(results, tmp_path, con
 def test_a_history_that_is_not_there_is_named(results, tmp_path):
     next(tmp_path.rglob("easy-p-4.h5")).unlink()
     refused(lambda: results.table(end=last("distance")), HistoryError, "easy-p-4.h5")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "judged", "taken"),
+    [("one_shot", True, False), ("one_shot", False, True), ("ssi", True, True)],
+)
+def test_repeats_that_are_copies_are_no_independent_runs(tmp_path, algorithm, judged, taken):
+    """`one_shot` draws nothing; from two starts, `ssi` does not end at the same basis."""
+    folder = Folder(tmp_path, "made_up", {"n_components": 2}, ["objective"])
+    data = np.random.default_rng(0).standard_normal((3, 20, 6))
+    folder.add_problem("drawn_once", list(data))
+    folder.add("first", algorithm, "drawn_once")
+    results = folder.results()
+    results.plan["judged"] = judged
+    if taken:
+        assert len(results.table("first", end=last("objective"))) == 2
+    else:
+        call = partial(results.table, "first", end=last("objective"))
+        refused(call, ConfigError, "first/one_shot/drawn_once-default", "draws")
+
+
+def test_repeats_without_a_finite_end_are_no_copies():
+    columns = {"iteration": np.zeros((3, 1))}
+    ends = [np.ones((3, 4)), np.full((3, 4), np.nan), np.eye(3)]
+    found = [History(columns, {"V": end}).copies for end in ends]
+    assert found == [[1, 2], [], []] and History(columns).copies == []
 
 
 def test_a_table_is_shown_as_its_report_says_and_damage_is_noticed(results, monkeypatch):
