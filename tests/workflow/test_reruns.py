@@ -48,12 +48,6 @@ def test_an_executed_notebook_shows_its_figures(first_run):
     assert files
 
 
-def test_second_run_has_nothing_to_do(done):
-    again = done.snakemake()
-    assert again.status == 0
-    assert "Nothing to be done (all requested files are present and up to date)." in again.text
-
-
 PAPER, REGISTRY = "papers/tiny/experiments.yaml", "config/datasets.yaml"
 LITTLE = {cell for cell in CELLS if "little" in cell}
 SITE = {"notebook_tiny", "report"}
