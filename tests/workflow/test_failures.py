@@ -120,11 +120,6 @@ def test_what_is_gone_is_made_again_by_its_job_and_shown(done, name, rule):
     assert set(done.planned().values()) == {rule, "report"}
 
 
-def test_one_file_of_a_fresh_checkout(fresh):
-    fresh.run("data/clients/tiny/tiny/easy.h5")
-    assert not (fresh.root / "results/tiny/verdicts.tsv").exists()
-
-
 def test_data_that_are_gone_take_no_results_with_them(first_run, done):
     """`little` cannot be fetched again: its results stay, and a change of the problem fails."""
     shutil.rmtree(done.root / "data/raw/little")

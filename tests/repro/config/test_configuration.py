@@ -73,22 +73,6 @@ def paper():
     return settings
 
 
-def short():
-    """The same with short forms, which have been written out before overrides are laid over it."""
-    settings = paper()
-    settings["problems"]["sizes"] = {
-        "generator": "low_rank",
-        "params": {"n_clients": 3, "samples": 8, "n_features": 6, "rank": 2},
-        "defaults": {"n_components": 2},
-        "each": {"small": {"params": {"noise": 0.5}}, "large": {"label": "large"}},
-    }
-    settings["experiments"]["third"] |= {
-        "problems": ["over", "small", "large"],
-        "runs": [{"algorithm": "ssi", "repeats": 1}],
-    }
-    return settings
-
-
 CONFIG = {
     "papers": ["tiny"],
     "seed": 1,
@@ -252,9 +236,6 @@ def test_claims(mutate):
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
 def test_paper(load, mutate):
     assert survivors(sample(mutate(paper()), 200, seed=1), load) == []
-    news = [case for case in mutate(short()) if case[0][1:2] in [("sizes",), ("third",)]]
-    news = [case for case in news if case[0] != ("problems", "sizes")]  # the group has any name
-    assert survivors(sample(news, 60, seed=3), load) == []
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
@@ -360,6 +341,9 @@ WRONG_PLACES = [  # in the tiny paper, what stands there, and what the message n
     (("problems", "faces", "dataset"), "celebs", "'celeba'"),
     (("experiments", "first", "repeats"), 2.0, "experiments.first.repeats"),
     ((*OTHER, "each"), {"other": {"each": {}}}, "problems.other.each"),
+    ((*OTHER, "each"), {"other": {"params": {"noise": "five"}}}, "noise"),
+    ((*OTHER, "each"), {"other": {"labl": "x"}}, "'label'"),
+    (("experiments", "third", "runs", 0, "repeat"), 1, "'repeats'"),
     ((*OTHER, "each"), {"other": {"each": {"x": {}}}}, "problems.other: 'each'"),
     ((*OTHER, "tags"), {"status": "official"}, "'status'"),
     ((*SECOND, "runs", 0, "params"), {"rond": 2}, "'rond'"),
