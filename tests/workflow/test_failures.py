@@ -52,7 +52,7 @@ def test_a_run_after_a_failed_job_fails_until_it_is_mended(first_run, done, rule
             assert set(re.findall(r"Error in rule (\w+):", run.text)) == {rule}
             assert "Nothing to be done" not in run.text
         mend()
-    run = done.run()
+    done.run()
     assert done.payload() == first_run[0].payload()
 
 
@@ -169,7 +169,7 @@ def test_a_paper_of_which_nothing_can_run_has_verdicts_alone(fresh):
 def test_two_papers_of_which_one_fails(done):
     """The name has a capital and digits. The other paper is made to its end."""
     add_paper(done, "Smith2024")
-    run = done.run()
+    done.run()
     assert combined(done) == ["Smith2024", "tiny"]
     mend = insert_bug(done, "tables_tiny")
     done.append("papers/Smith2024/tables.py", "\nEDITED = True\n")
@@ -177,10 +177,10 @@ def test_two_papers_of_which_one_fails(done):
     assert run.status == 1 and "Error in rule tables_tiny:" in run.text
     assert (done.root / "results/tiny/verdicts/Smith2024.tsv").is_file()
     mend()
-    run = done.run()
+    done.run()
     assert combined(done) == ["Smith2024", "tiny"]
     assert "Nothing to be done" in done.snakemake("-n").text
 
     done.edit("tiny.yaml", "[tiny, Smith2024]", "[tiny]")
-    run = done.run()
+    done.run()
     assert combined(done) == ["tiny"]

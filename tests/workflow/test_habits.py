@@ -73,9 +73,9 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     (raw / "config").mkdir()
     shutil.copyfile(checkout.root / "tiny.yaml", raw / "config/config.yaml")
     (raw / "workflow").mkdir()
-    snakefile = checkout.root / "workflow/Snakefile"
-    (raw / "workflow/Snakefile").write_text(MODULE.format(snakefile=snakefile))
-    snakemake(checkout, raw)
+    mine, theirs = (folder / "workflow/Snakefile" for folder in (raw, checkout.root))
+    mine.write_text(MODULE.format(snakefile=theirs))
+    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw)
     same(checkout, raw, *checkout.payload())
 
 

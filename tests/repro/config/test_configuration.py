@@ -442,21 +442,15 @@ def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):
 FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
 
 
+NAMED = {
+    "problems": OTHER, "experiments": ("experiments", "first"), "tables": ("tables", "ends"),
+    "figures": ("figures", "ends"), "variants": (*SECOND, "runs", 0, "variants", "plain"),
+}  # fmt: skip
+
+
 def called(group, name):
-    """Return the paper with a part of another name."""
-    settings = paper()
-    if group == "variants":
-        runs = settings["experiments"]["second"]["runs"]
-        (run,) = [run for run in runs if "variants" in run]
-        run["variants"][name] = run["variants"].pop("plain")
-        return settings
-    if group in ("tables", "figures"):
-        settings[group] = settings[group] | {name: "What it shows"}
-        return settings
-    settings[group][name] = copy.deepcopy(
-        settings[group][{"problems": "other"}.get(group, "first")]
-    )
-    return settings
+    """Return the paper with a part that is there again, by another name."""
+    return changed(paper(), NAMED[group], lambda c, k: c.__setitem__(name, copy.deepcopy(c[k])))
 
 
 @pytest.mark.parametrize("name", (*FILES, "проба", 'a"b', "end\n"))
