@@ -1,6 +1,6 @@
 """Figures: what is drawn is the data, what is bent is told, and equal input gives equal bytes."""
 
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -168,6 +168,24 @@ def test_a_short_logarithmic_axis_has_plain_numbers(ax, which, ends, shown):
     assert {value: found.get(value) for value in shown} == shown
     if ends[1] < 1e4:
         assert len(found) <= 9
+
+
+def test_rounds_begin_at_zero_and_are_whole_numbers(ax):
+    ax.plot([0, 1, 10, 2000], [1, 1, 1, 1])
+    plotting.rounds_axis(ax)
+    texts = [label.get_text() for _, label in sorted(labels(ax, "x").items())]
+    assert texts == ["0", "1", "10", "100", "1,000"] and ax.get_xlabel() == "communication round"
+
+
+def test_bytes_from_zero_keep_the_ticks_of_their_scale():
+    for ax, _ in plotting.panels(None, [0], size=(3.5, 3.0)):
+        plotting.curve(ax, [0, 160, 480, 11800], [1.0, 0.5, 0.2, 0.1], label="a")
+        plotting.from_zero(ax, 160.0)
+        plotting.bytes_axis(ax)
+    found = [label for _, label in sorted(labels(ax, "x").items())]
+    assert [label.get_text() for label in found] == ["0 B", "100 B", "1 kB", "10 kB"]
+    boxes = [label.get_window_extent() for label in found]
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
