@@ -249,7 +249,9 @@ READING = {"departures": ["code"], "select": {"column": "d"}}
         ({"readings": [READING | {"test": {"at_most": {"limit": 1}}}]}, "'because'"),
         ({"counterfactual": {"what": "x"}}, "alone.counterfactual"),
         ({"counterfactual": {"select": {"column": "d"}}}, "'what'"),
+        ({"each": [5]}, "5"),
         ({"each": [{"n": 1}, {"n": 2}]}, "alone"),
+        ({"items": 5}, "5"),
     ],
 )
 def test_items_that_cannot_be_read(changes, name):
