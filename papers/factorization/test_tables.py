@@ -11,7 +11,7 @@ from factorization import tables as report
 from factorization import theory
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan
-from fedcore.repro.tables.rows import chosen, first
+from fedcore.repro.tables.rows import chosen
 from folder import Folder
 
 RANK = 3
@@ -79,15 +79,6 @@ def test_the_bound_of_theorem_2(sigma, r, d, alpha, p, version, expected):
 def test_the_bound_of_theorem_3(sigma, r, alpha, p, version, expected):
     found = theory.excess_bound(np.array(sigma, dtype=float), r, alpha, p, version)
     assert found == pytest.approx(expected, rel=1e-13, abs=0)  # rounding
-
-
-def test_the_first_record_at_most_a_limit():
-    values = np.array(
-        [[5.0, 3.0, 4.0, 2.0], [9.0, 8.0, 7.0, 6.0], [1.0, 9.0, np.nan, np.nan], [np.nan] * 4]
-    )
-    assert list(map(first, values <= 3.0)) == [1, None, 0, None]
-    assert list(map(first, values <= 6.0)) == [0, 3, 0, None]
-    assert list(map(first, values <= 0.0)) == [None] * 4
 
 
 def test_the_floors_leave_out_r_and_r_plus_one_values(folder):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
 
@@ -51,19 +49,6 @@ def test_the_weights_are_numbers_of_draws_and_fit_what_was_sent(rows):
     once = column(found, "each_once")
     assert once.max(axis=1) == pytest.approx(MACHINES / senders)
     assert (once[:, 0] > 0).all()
-
-
-def test_all_draws_together_are_the_aggregate_of_all_and_those_counted_once_are_not():
-    """Every one of the 4³ draws, equally likely, by the formulas alone."""
-    Y = own_features.generate(np.random.default_rng(2), n_clients=MACHINES, samples=1, own=2)
-    every = [np.bincount(drawn, minlength=MACHINES) for drawn in product(range(MACHINES), repeat=3)]
-    assert np.mean([w @ np.vstack(Y) / DRAWN for w in every], axis=0) == pytest.approx(
-        np.mean(Y, axis=0)[0]
-    )
-    sent = np.array([w > 0 for w in every])
-    sent[:, 0] = True
-    share = np.mean(MACHINES * sent / sent.sum(axis=1, keepdims=True), axis=0)
-    assert share[0] > 1.4 and share[1:].max() < 0.9
 
 
 def test_weights_are_read_from_orthonormalised_sums():

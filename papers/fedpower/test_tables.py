@@ -162,15 +162,6 @@ def test_the_noise_table_predicts_what_is_measured(folder, unit_clients):
         assert 0.4 < row["measured"] / row["predicted"] < 1.3
 
 
-def test_the_norm_of_averaged_noise_is_the_stated_one():
-    """(√d + √r) ν/√m bounds the mean norm of a Gaussian d×r matrix, and is near it."""
-    rng = np.random.default_rng(0)
-    d, r, m, nu = 200, 3, 7, 0.3
-    norms = [np.linalg.norm(nu * rng.standard_normal((m, d, r)).mean(axis=0), 2) for _ in range(50)]
-    stated = nu * (np.sqrt(d) + np.sqrt(r)) / np.sqrt(m)
-    assert 0.9 * stated < np.mean(norms) <= stated
-
-
 def test_calibrations_split_into_their_factors():
     rows = report.calibrations()
     assert max(row["share_paper"] for row in rows) <= 1

@@ -80,11 +80,6 @@ def test_the_matrix_does_not_depend_on_the_division(sizes, n, seed):
     np.testing.assert_allclose(np.vstack(uneven), whole[0], rtol=0, atol=1e-12 * condition**2)
 
 
-def test_samples_are_split_evenly():
-    clients, _ = drawn(n_features=3, n_clients=4, n_samples=14)
-    assert [len(client) for client in clients] == [4, 4, 3, 3]
-
-
 def test_large_clients_are_multiplied_in_parts():
     clients, reference = drawn(n_features=5, sizes=[2 * spectrum.ROWS + 3, spectrum.ROWS])
     assert off_identity(left_vectors(clients, reference)) < 1e-13

@@ -154,15 +154,3 @@ def test_single_precision_ends_where_its_rounding_does(name, matrix_with):
     assert found.output["converged"] and found.ledger.rounds < 200
     # ε = 1.2e-7 of a gap of (0.49² - 0.34²) = 0.12, and a few roundings more.
     assert angle(found.components.T.astype(float), S) < 3e-5
-
-
-@pytest.mark.parametrize("rank", [2, 4, 5, 6, 8])
-def test_block_krylov_is_exact_once_its_blocks_are_the_whole_space(rank, clients):
-    S = np.vstack(clients)
-    rounds = -(-9 // rank)
-    found = fedcore.run("block_krylov", clients, rank, rounds=rounds)
-    # Rounding of products, relative to the smallest gap of σ² at these ranks, 0.01 of 25.
-    assert angle(found.components.T, S) < 1e-12
-    assert found.ledger.scalars_down == rounds * 4 * 9 * rank
-    longer = fedcore.run("block_krylov", clients, rank, rounds=rounds + 5, tol=0)
-    assert angle(longer.components.T, S) < 1e-12

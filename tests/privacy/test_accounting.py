@@ -141,11 +141,6 @@ def test_pure_events_never_cost_more_than_their_sum():
     assert 0.99 <= epsilon(events, 1e-12) <= 1.0
 
 
-def test_a_bounded_event_keeps_its_own_delta():
-    assert epsilon({Bounded(0.2, 1e-6): 1}, 1e-5) <= 0.2 + 1e-9
-    assert epsilon({Bounded(0.2, 1e-4): 1}, 1e-5) == math.inf
-
-
 def test_laplace_is_at_most_its_pure_loss():
     found = epsilon({Laplace(4.0): 1}, 1e-6)
     assert 0.249 <= found <= 0.25 + 1e-9

@@ -56,13 +56,7 @@ def attack(sent: np.ndarray, source: np.random.SeedSequence) -> np.ndarray:
 
 
 def test_the_noise_cannot_be_drawn_again_from_the_seed(rows):
-    """The old way drew it from ``state.rng``; it is the same attack on both."""
     exact, root = (rows.T @ rows)[UPPER], np.random.SeedSequence(0)
-    old = Federation([rows], seed=0)
-    drawn = old.observe(lambda data, state, message: state.rng.standard_normal(len(exact)))[0]
-    np.testing.assert_allclose(
-        attack(exact + scale(0.1) * drawn, child(root, CLIENT, 0)), exact, rtol=0, atol=1e-12
-    )
     sent = release(rows)
     for kind in range(4):
         for key in ((kind,), (kind, 0)):

@@ -19,7 +19,9 @@ from fedcore.estimators import FederatedPCA
 from fedcore.problems import labelled
 from fedcore.problems.clients import Clients
 
-pandas = pytest.importorskip("pandas")
+pandas, polars, pyarrow, xarray = map(
+    pytest.importorskip, ("pandas", "polars", "pyarrow", "xarray")
+)
 
 NAMES = ["age", "bmi", "glucose", "pulse"]
 D, N = len(NAMES), 24
@@ -33,58 +35,32 @@ Y = X @ [1.0, -2.0, 0.5, 3.0]
 SITES = np.repeat(["a", "b", "c"], 8)
 
 
-def vectors():
-    """Containers of one value per label: with labels, which may be permuted, and without."""
-    found = {
-        "dict": (True, lambda labels, values: dict(zip(labels, values, strict=True))),
-        "Series": (True, lambda labels, values: pandas.Series(list(values), index=labels)),
-        "categorical": (
-            True, lambda labels, values: pandas.Series(
-                pandas.Categorical(list(values)), index=labels
-            ).astype(np.asarray(values).dtype),
-        ),
-        "list": (False, lambda labels, values: list(values)),
-        "tuple": (False, lambda labels, values: tuple(values)),
-        "array": (False, lambda labels, values: np.asarray(values)),
-        "default index": (False, lambda labels, values: pandas.Series(list(values))),
-        "Index": (False, lambda labels, values: pandas.Index(list(values))),
-        "masked": (False, lambda labels, values: np.ma.array(values)),
-        "deque": (False, lambda labels, values: collections.deque(values)),
-    }  # fmt: skip
-    try:
-        import polars
-        import pyarrow
-
-        found |= {
-            "polars": (False, lambda labels, values: polars.Series(list(values))),
-            "Arrow": (False, lambda labels, values: pyarrow.array(list(values))),
-            "chunked": (False, lambda labels, values: pyarrow.chunked_array([list(values)])),
-        }
-    except ImportError:
-        pass
-    return found
-
-
-VECTORS = vectors()
-
-
-def tables():
-    """Containers of a (rows, labels) table, the labels as columns."""
-    found = {"pandas": lambda labels, values: pandas.DataFrame(values, columns=labels)}
-    try:
-        import polars
-        import pyarrow
-
-        found["polars"] = lambda labels, values: polars.DataFrame(values, schema=labels)
-        found["Arrow"] = lambda labels, values: pyarrow.table(
-            dict(zip(labels, values.T, strict=True))
-        )
-    except ImportError:
-        pass
-    return found
-
-
-TABLES = tables()
+# Containers of one value per label: with labels, which may be permuted, and without.
+VECTORS = {
+    "dict": (True, lambda labels, values: dict(zip(labels, values, strict=True))),
+    "Series": (True, lambda labels, values: pandas.Series(list(values), index=labels)),
+    "categorical": (
+        True, lambda labels, values: pandas.Series(
+            pandas.Categorical(list(values)), index=labels
+        ).astype(np.asarray(values).dtype),
+    ),
+    "list": (False, lambda labels, values: list(values)),
+    "tuple": (False, lambda labels, values: tuple(values)),
+    "array": (False, lambda labels, values: np.asarray(values)),
+    "default index": (False, lambda labels, values: pandas.Series(list(values))),
+    "Index": (False, lambda labels, values: pandas.Index(list(values))),
+    "masked": (False, lambda labels, values: np.ma.array(values)),
+    "deque": (False, lambda labels, values: collections.deque(values)),
+    "polars": (False, lambda labels, values: polars.Series(list(values))),
+    "Arrow": (False, lambda labels, values: pyarrow.array(list(values))),
+    "chunked": (False, lambda labels, values: pyarrow.chunked_array([list(values)])),
+}  # fmt: skip
+# Containers of a (rows, labels) table, the labels as columns.
+TABLES = {
+    "pandas": lambda labels, values: pandas.DataFrame(values, columns=labels),
+    "polars": lambda labels, values: polars.DataFrame(values, schema=labels),
+    "Arrow": lambda labels, values: pyarrow.table(dict(zip(labels, values.T, strict=True))),
+}
 
 
 def private(clients=CLIENTS, **asked):
@@ -295,11 +271,6 @@ def other_forms():
     yield np.array(["2020-01-01", "NaT"] * 12, dtype="datetime64[D]")
     yield ["a", " "] * 12
     yield pandas.MultiIndex.from_tuples([("a", None), ("b", "c")] * 12).get_level_values(1)
-    try:
-        import polars
-        import pyarrow
-    except ImportError:
-        return
     yield polars.Series(["a", None] * 12)
     yield polars.Series([1, None] * 12)
     yield pyarrow.array(["a", None] * 12)
@@ -332,10 +303,6 @@ def strange():
         pandas.Series(["x"] * 4, index=NAMES), pandas.date_range("2020", periods=4),
         {}.values(), memoryview(b"abcd"), Raising(),
     )  # fmt: skip
-    try:
-        import xarray
-    except ImportError:
-        return
     yield xarray.DataArray(LOW, coords={"feature": NAMES}, dims="feature")
     yield xarray.Dataset({"a": ("x", LOW)})
 

@@ -93,23 +93,6 @@ def test_labels_are_those_of_the_model_with_noise_of_the_given_deviation():
     assert noisy.clients.stack.std() == pytest.approx(1, rel=0.02)
 
 
-def test_the_notebooks_scaling_of_features_is_a_matter_of_units():
-    """X / √m with loss ½‖·‖² and noise s is X with loss ½‖·‖²/m and noise s √m, labels times √m."""
-    problem = draw(samples=6, noise=0.001 * np.sqrt(6), heads="orthonormal")
-    _, output = run("fedrep_linear", problem, rounds=3, step=0.5, orthonormalise=False,
-                         start=np.eye(8)[:, :2])  # fmt: skip
-    B = np.eye(8)[:, :2]
-    scaled = [(X / np.sqrt(6), y / np.sqrt(6))
-              for X, y in zip(problem.clients, problem.clients.labels, strict=True)]  # fmt: skip
-    for _ in range(3):  # the notebook's step on the sum, for a mean of 40 clients
-        gradients = []
-        for X, y in scaled:
-            w = np.linalg.lstsq(X @ B, y, rcond=None)[0]
-            gradients.append(np.outer(X.T @ (X @ B @ w - y), w))
-        B = B - (0.5 / 40) * sum(gradients)
-    np.testing.assert_allclose(output["V"], B, rtol=0, atol=1e-12)
-
-
 def test_draws_of_a_problem_differ_and_come_back_from_the_file(tmp_path):
     spec = {
         "generator": "shared_heads",
@@ -132,21 +115,6 @@ def test_draws_of_a_problem_differ_and_come_back_from_the_file(tmp_path):
     # What is loaded has the checksum that its data have.
     again = Problem("x", Clients(loaded[0].clients.stack, labels=loaded[0].clients.labels))
     assert again.checksum == made[0].checksum
-
-
-def test_labels_of_uneven_clients_come_back_from_the_file(tmp_path, clients):
-    labels = [np.arange(len(c), dtype=float) for c in clients]
-    from fedcore.problems.regression import Truth
-
-    nothing = np.zeros((0, 0))
-    truth = Truth(np.eye(9)[:, :2], np.ones((4, 2)), np.array(0.0), np.zeros((4, 0, 9)),
-                  np.zeros((4, 0)), nothing, np.zeros((0, 0, 9)), nothing)  # fmt: skip
-    problem = Problem("uneven", Clients(clients, labels=labels), truth=truth)
-    storage.save(problem, tmp_path / "uneven.h5")
-    loaded = storage.load(tmp_path / "uneven.h5")
-    for ours, theirs in zip(loaded.clients.labels, labels, strict=True):
-        np.testing.assert_array_equal(ours, theirs)
-    assert problem.checksum != Problem("uneven", clients).checksum
 
 
 # --- metrics ------------------------------------------------------------------------------------
@@ -299,23 +267,6 @@ def test_fedreps_rate_is_at_least_that_of_theorem_1():
     bound = factor ** (np.arange(41) / 2) * distance[0]
     assert (distance <= bound).all()
     assert distance[-1] < 0.1 * bound[-1]  # so that the bound could have been missed
-
-
-def test_more_head_steps_come_to_the_exact_head():
-    problem = draw(n_clients=20, samples=12, noise=0.1)
-    exact = run("fedrep_linear", problem, rounds=5)[1]["V"]
-    gaps = [
-        np.abs(run("fedrep_linear", problem, rounds=5, head_steps=steps)[1]["V"] - exact).max()
-        for steps in (1, 10, 100, 1000)
-    ]
-    assert gaps == sorted(gaps, reverse=True) and gaps[-1] < 1e-9
-
-
-def test_heads_of_clients_that_took_no_part_stay():
-    problem = draw(noise=0.1)
-    one = run("fedrep_linear", problem, rounds=1, participation=0.25, init="pgd")[1]["heads"]
-    none = run("fedrep_linear", problem, rounds=0, init="pgd")[1]["heads"]
-    assert (np.any(one != none, axis=1)).sum() == 10
 
 
 def test_local_only_knows_all_when_samples_determine_its_coefficients():

@@ -141,13 +141,13 @@ even = {"by": "even", "clients": 20}
 spec = {
     "dataset": {"dataset": "mnist", "partition": even, "scale": "unit", "centre": True},
     "generator": {
-        "generator": "white",  # 320 MB
-        "params": {"n_features": 200, "n_samples": 200_000, "n_clients": 20},
+        "generator": "white",  # 160 MB
+        "params": {"n_features": 200, "n_samples": 100_000, "n_clients": 20},
     },
 }[sys.argv[2]]
 from_dataset.ENTRIES = 2**20
 own = int(next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1])
-resource.setrlimit(resource.RLIMIT_DATA, ((own << 10) + (160 << 20),) * 2)
+resource.setrlimit(resource.RLIMIT_DATA, ((own << 10) + (120 << 20),) * 2)
 options = {"raw": "", "seed": 0, "surrogate": True}
 build.make(sys.argv[1], "p", spec, **options)
 try:
@@ -168,7 +168,7 @@ def test_a_problem_larger_than_a_limit_on_memory_is_written(kind, tmp_path):
     assert done.stdout == "too large\n"  # in memory
     problem = storage.load(tmp_path / "p.h5")
     S = np.vstack(problem.clients)
-    assert S.nbytes > 160 << 20
+    assert S.nbytes > 120 << 20
     np.testing.assert_allclose(
         problem.singular_values, np.linalg.svd(S, compute_uv=False), rtol=1e-11
     )

@@ -96,13 +96,6 @@ def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, file, na
     assert not list(tmp_path.iterdir())
 
 
-def test_a_failed_write_leaves_the_old_table(tmp_path):
-    tables.write([{"a": 1}], tmp_path / "t.tsv")
-    with pytest.raises(InputError):
-        tables.write([{"a": object()}], tmp_path / "t.tsv")
-    assert tables.read(tmp_path / "t.tsv") == [{"a": 1}]
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
     [

@@ -17,6 +17,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -61,15 +62,18 @@ class Checkout:
         done = self.python(*call, stderr=subprocess.STDOUT)  # in the order of a terminal
         return Finished(done.returncode, done.stdout)
 
+    def run(self, *args: str, **options: Any) -> Finished:
+        """Run Snakemake, which must end without an error."""
+        done = self.snakemake(*args, **options)
+        assert done.status == 0, done.text
+        return done
+
     def planned(self, *args: str) -> dict[str, str]:
         """The jobs of a dry run: rule by first output, as a path below the folder of results."""
-        dry = self.snakemake("-n", *args)
-        assert dry.status == 0, dry.text
-        jobs = {
-            m["output"].removeprefix("results/tiny/"): m["rule"] for m in JOB.finditer(dry.text)
-        }
-        listed = re.findall(r"^(?:local)?rule (?!all:)\w+:$", dry.text, re.MULTILINE)
-        assert len(jobs) == len(listed), dry.text  # every job has been understood
+        text = self.run("-n", *args).text
+        jobs = {m["output"].removeprefix("results/tiny/"): m["rule"] for m in JOB.finditer(text)}
+        listed = re.findall(r"^(?:local)?rule (?!all:)\w+:$", text, re.MULTILINE)
+        assert len(jobs) == len(listed), text  # every job has been understood
         return jobs
 
     def cells(self, *args: str) -> set[str]:

@@ -73,17 +73,12 @@ def arena(pristine, tmp_path_factory):
     return checkout, checkout.snakemake()
 
 
-def test_it_runs_every_method_on_every_problem(arena):
+def test_its_tables_agree_with_numpy(arena):
     checkout, run = arena
     assert run.status == 0, run.text
-    rows = tables.read(checkout.root / "results/tiny/tables/arena/results.tsv")
-    assert {row["method"] for row in rows} >= {"ssi", "joined"}
-    assert {row["problem"] for row in rows} == {"little_even", "little_label", "drawn"}
-
-
-def test_its_tables_agree_with_numpy(arena):
-    root = arena[0].root
+    root = checkout.root
     rows = tables.read(root / "results/tiny/tables/arena/results.tsv")
+    assert len(rows) == 3 * 6 * 2  # problems, methods and repeats
     for row in rows:
         assert 0 <= row["error"] <= 1 + 1e-12
         assert row["explained"] + row["reconstruction"] == pytest.approx(1.0)
@@ -104,18 +99,6 @@ def test_its_tables_agree_with_numpy(arena):
         assert row["error"] == pytest.approx(np.sqrt(1 - cosines.min() ** 2), rel=1e-6)
         share = np.linalg.norm(stacked @ basis) ** 2 / np.linalg.norm(stacked) ** 2
         assert row["explained"] == pytest.approx(share, rel=1e-10)
-    ranks = tables.read(root / "results/tiny/tables/arena/ranks.tsv")
-    levels = {
-        row["privacy"]: {r["method"] for r in rows if r["privacy"] == row["privacy"]}
-        for row in rows
-    }
-    assert sorted(map(len, levels.values())) == [2, 4]
-    for row in ranks:
-        column = f"error_{row['budget']}"
-        alike = [r for r in rows if all(r[k] == row[k] for k in ("problem", "privacy", "repeat"))]
-        mine = next(r for r in alike if r["method"] == row["method"])
-        better = [r for r in alike if r[column] < mine[column] * 0.99]
-        assert row["rank"] >= 1 + len(better) and row["of"] <= len(alike)
 
 
 def test_its_pages_show_it_and_no_link_is_dead(arena):

@@ -154,7 +154,3 @@ def test_what_a_notebook_cites_is_an_item_or_a_check(plans, paper):
     items = {item["id"] for item in every_item(plans, paper)}
     if items:  # a paper whose claims are not written yet cites nothing that could be wrong
         assert set(cited) <= items
-
-
-def test_every_claims_file_is_of_a_paper():
-    assert {path.parent.name for path in ROOT.glob("papers/*/claims.yaml")} <= set(PAPERS)

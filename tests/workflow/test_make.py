@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from workflow.conftest import BREAKS
-from workflow.test_disks import ROOT_ONLY, mount
 
 ENVIRONMENT = Path(sys.prefix)
 PAPER = "papers/tiny/experiments.yaml"
@@ -50,21 +49,6 @@ def test_an_unknown_paper(pristine, target):
     assert "quick/report" not in text
 
 
-def test_an_unknown_paper_in_the_configuration(fresh):
-    fresh.edit("tiny.yaml", "[tiny]", "[tinny]")
-    stopped(fresh, "'tinny'", "'tiny'", snakemake=DRY)
-
-
-@pytest.mark.parametrize("target", ["quickstart", "reproduce", "arena"])
-def test_an_unknown_key_of_a_paper(fresh, target):
-    if target == "arena":
-        fresh.edit("papers/arena/experiments.yaml", "judged:", "jugded:")
-        stopped(fresh, "'jugded'", "'judged'", words=(target,), snakemake="-n")
-        return
-    fresh.edit(PAPER, "repeats: 3", "repeat: 3")
-    stopped(fresh, PAPER, "'repeat'", "'repeats'", words=(target,), snakemake=DRY)
-
-
 @pytest.mark.parametrize("target", ["quickstart", "reproduce"])
 def test_the_lock_of_a_killed_run(done, target):
     """As `kill -9` leaves it: the names of the files that were being written and read."""
@@ -75,29 +59,6 @@ def test_the_lock_of_a_killed_run(done, target):
     stopped(done, "--unlock", words=(target,))
     assert make(done, target, snakemake=f"{TINY} --unlock")[0] == 0
     status, text = make(done, target)
-    assert status == 0, text
-
-
-def test_a_missing_input(fresh):
-    notebook = fresh.root / "notebooks/tiny.ipynb"
-    kept = notebook.rename(fresh.root / "kept.ipynb")
-    stopped(fresh, "notebooks/tiny.ipynb", snakemake=DRY)
-    kept.rename(notebook)
-    assert make(fresh, "reproduce", snakemake=DRY)[0] == 0
-
-
-@ROOT_ONLY
-@pytest.mark.parametrize("place", [".", "results", ".snakemake"])
-def test_a_folder_that_cannot_be_written(done, place):
-    (done.root / "results/tiny/verdicts.tsv").unlink()
-    folder = done.root / place
-    mount("--bind", folder, folder)
-    try:
-        mount("-o", "remount,ro,bind", folder)
-        stopped(done, "results/tiny" if place == "results" else ".snakemake")
-    finally:
-        subprocess.run(["umount", "--lazy", str(folder)], check=True)
-    status, text = make(done, "reproduce")
     assert status == 0, text
 
 

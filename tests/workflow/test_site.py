@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 import re
 import shutil
 import subprocess
@@ -158,19 +157,11 @@ const add = (tag, words) => {
 """
 WAYS = {
     "fetch": "fetch(out, {mode: 'no-cors'}).catch(() => 0)",
-    "request": "const r = new XMLHttpRequest(); r.open('POST', out); r.send('x')",
-    "beacon": "navigator.sendBeacon(out, 'x')",
-    "stream": "new EventSource(out)",
-    "socket": "new WebSocket(out.replace('http', 'ws'))",
     "script": "import(out).catch(() => 0)",
     "image": "new Image().src = out",
-    "style": "document.body.style.backgroundImage = `url(${out})`",
     "frame": "add('iframe', {src: out})",
     "form": "add('iframe', {name: 'f'}); add('form', {action: out, target: 'f'}).submit()",
-    "video": "add('video', {src: out})",
-    "object": "add('object', {data: out})",
     "sheet": "add('link', {rel: 'stylesheet', href: out})",
-    "prefetch": "add('link', {rel: 'prefetch', href: out})",
 }
 
 
@@ -263,41 +254,11 @@ def test_a_browser_shows_every_page(site, width):
     assert any(seen["left"] for seen in found.values())
 
 
-def reports():
-    """The report of a run in this checkout, or those that a variable names."""
-    named = os.environ.get("FEDCORE_REPORTS", "").split(os.pathsep)
-    found = [Path(name) for name in named if name]
-    found = found or [ROOT / name for name in ("results/report", "results/quick/report")]
-    return [path for path in found if (path / "index.html").is_file()]
-
-
-@in_a_browser
-@pytest.mark.parametrize("width", [360, 1200])
-def test_a_browser_shows_every_page_of_a_real_report(width, tmp_path):
-    """The reports of this checkout's runs, or of the folders in FEDCORE_REPORTS."""
-    if not (found := reports()):
-        pytest.skip("there is no report in results/: `make quickstart` writes one")
-    for number, report in enumerate(found):
-        folder = Path(shutil.copytree(report, tmp_path / str(number)))  # a page of ours joins it
-        assert dead_links(folder) == []
-        pages = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.html"))
-        for page, seen in visited(folder, pages, width).items():
-            assert seen["errors"] == [], f"{report}: {page}"
-            assert seen["wide"] <= width, f"{report}: {page} is {seen['wide']} pixels wide"
-            assert seen["points"] not in (1, 2), f"{report}: {page} opens without a curve"
-            assert not seen["ranked"] or seen["ranked"]["right"] <= width, f"{report}: {page}"
-
-
 def test_the_formulas_of_all_notebooks_can_be_drawn():
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         for part in notebooks.parts(path):
             for source in re.findall(r"<code>(.*?)</code>", part.text):
                 assert "\\" not in source and "^" not in source, f"{path.name}: {source}"
-
-
-def test_a_dead_link_is_noticed(tmp_path):
-    (tmp_path / "a.html").write_text('<p id="x"><a href="b.html">b</a><a href="#y">y</a></p>')
-    assert dead_links(tmp_path) == ["a.html: #y", "a.html: b.html"]
 
 
 def test_a_claim_shows_the_cells_it_is_judged_by_and_one_without_says_so(first_run, site):

@@ -186,13 +186,3 @@ def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
     again = tiny(fresh, *SQUEUE)  # both let go of the lock
     assert again.returncode == 0, again.stdout
     assert History.load(fresh.root / CELL).repeats == 3
-
-
-def test_a_users_error_is_told(node, fresh):
-    fresh.edit(
-        "papers/tiny/experiments.yaml",
-        "rank: 3}\n    defaults: {n_components: 2}",
-        "rank: 3}\n    defaults: {n_components: 99}",
-    )
-    failed = tiny(fresh, *SQUEUE, "--retries", "0")
-    assert failed.returncode == 1 and "n_components" in failed.stdout

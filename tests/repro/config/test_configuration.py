@@ -73,22 +73,6 @@ def paper():
     return settings
 
 
-def short():
-    """The same with short forms, which have been written out before overrides are laid over it."""
-    settings = paper()
-    settings["problems"]["sizes"] = {
-        "generator": "low_rank",
-        "params": {"n_clients": 3, "samples": 8, "n_features": 6, "rank": 2},
-        "defaults": {"n_components": 2},
-        "each": {"small": {"params": {"noise": 0.5}}, "large": {"label": "large"}},
-    }
-    settings["experiments"]["third"] |= {
-        "problems": ["over", "small", "large"],
-        "runs": [{"algorithm": "ssi", "repeats": 1}],
-    }
-    return settings
-
-
 CONFIG = {
     "papers": ["tiny"],
     "seed": 1,
@@ -252,9 +236,6 @@ def test_claims(mutate):
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
 def test_paper(load, mutate):
     assert survivors(sample(mutate(paper()), 200, seed=1), load) == []
-    news = [case for case in mutate(short()) if case[0][1:2] in [("sizes",), ("third",)]]
-    news = [case for case in news if case[0] != ("problems", "sizes")]  # the group has any name
-    assert survivors(sample(news, 60, seed=3), load) == []
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
@@ -290,23 +271,6 @@ def test_registry(tmp_path, mutate):
 # ------------------------------------------------------ reading YAML
 
 
-LINES = TINY.read_text().splitlines()
-KEYED = [
-    number
-    for number, line in enumerate(LINES, start=1)
-    if ": " in line and not line.rstrip().endswith(":") and not line.strip().startswith(("#", "-"))
-]
-
-
-@pytest.mark.parametrize("number", KEYED)
-def test_a_key_said_twice(tmp_path, number):
-    """Every line of the tiny paper that is a key and a value, written twice."""
-    path = tmp_path / "p.yaml"
-    path.write_text("\n".join([*LINES[:number], *LINES[number - 1 :]]))
-    key = LINES[number - 1].split(":")[0].strip()
-    refused(lambda: read_yaml(path), ConfigError, f"{path}, line {number + 1}", f"'{key}'")
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [
@@ -318,8 +282,10 @@ def test_a_key_said_twice(tmp_path, number):
         ("<<: {a: 1}\n<<: {b: 1}", 2),
     ],
 )
-def test_a_key_said_twice_in_any_spelling(text, line):
-    refused(lambda: parse_yaml(text, "text"), ConfigError, f"text, line {line}")
+def test_a_key_said_twice_in_any_spelling(tmp_path, text, line):
+    path = tmp_path / "p.yaml"
+    path.write_text(text)
+    refused(lambda: read_yaml(path), ConfigError, f"{path}, line {line}")
 
 
 @pytest.mark.parametrize(
@@ -369,8 +335,15 @@ WRONG_PLACES = [  # in the tiny paper, what stands there, and what the message n
     (("experiments", "third", "stop", "ktt"), {"at_most": 1}, "experiment third: stop"),
     (("experiments", "first", "runs", 0, "params_of"), {"esay": {}}, "'esay'"),
     (("experiments", "first", "problems"), [], "experiment first: runs.0"),
+    (("experiments", "first", "runs", 1, "algorithm"), "wk2032", "'wk2023'"),
+    (("experiments", "first", "metrics"), ["objectiv"], "'objective'"),
+    ((*OTHER, "label"), "other of {n_clents}", "n_clients"),
+    (("problems", "faces", "dataset"), "celebs", "'celeba'"),
     (("experiments", "first", "repeats"), 2.0, "experiments.first.repeats"),
     ((*OTHER, "each"), {"other": {"each": {}}}, "problems.other.each"),
+    ((*OTHER, "each"), {"other": {"params": {"noise": "five"}}}, "noise"),
+    ((*OTHER, "each"), {"other": {"labl": "x"}}, "'label'"),
+    (("experiments", "third", "runs", 0, "repeat"), 1, "'repeats'"),
     ((*OTHER, "each"), {"other": {"each": {"x": {}}}}, "problems.other: 'each'"),
     ((*OTHER, "tags"), {"status": "official"}, "'status'"),
     ((*SECOND, "runs", 0, "params"), {"rond": 2}, "'rond'"),
@@ -379,6 +352,8 @@ GRID = {"runs": [{"algorithm": "ssi", "variants": [{"a": {}}]}]}
 WRONG_CONFIG = [  # beside the tiny paper
     ({"leave_out": {"tyni": ["easy"]}}, "'tyni'"),
     ({"leave_out": {"tiny": ["esay"]}}, "'easy'"),
+    ({"pahts": {}}, "'paths'"),
+    ({"papers": ["tinny"]}, "'tiny'"),
     ({"leave_out": {"tiny": ["second/power_gd/momentun"]}}, "second/power_gd/other-momentum"),
     ({"leave_out": {"tiny": ["nothing/alike"]}}, "'nothing/alike'"),
     *(
@@ -467,21 +442,15 @@ def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):
 FILES = ("../x", "/x", "a/b", "a;b", "a b", "", ".x", "$(x)", "{x}", "a'b")
 
 
+NAMED = {
+    "problems": OTHER, "experiments": ("experiments", "first"), "tables": ("tables", "ends"),
+    "figures": ("figures", "ends"), "variants": (*SECOND, "runs", 0, "variants", "plain"),
+}  # fmt: skip
+
+
 def called(group, name):
-    """Return the paper with a part of another name."""
-    settings = paper()
-    if group == "variants":
-        runs = settings["experiments"]["second"]["runs"]
-        (run,) = [run for run in runs if "variants" in run]
-        run["variants"][name] = run["variants"].pop("plain")
-        return settings
-    if group in ("tables", "figures"):
-        settings[group] = settings[group] | {name: "What it shows"}
-        return settings
-    settings[group][name] = copy.deepcopy(
-        settings[group][{"problems": "other"}.get(group, "first")]
-    )
-    return settings
+    """Return the paper with a part that is there again, by another name."""
+    return changed(paper(), NAMED[group], lambda c, k: c.__setitem__(name, copy.deepcopy(c[k])))
 
 
 @pytest.mark.parametrize("name", (*FILES, "проба", 'a"b', "end\n"))

@@ -53,6 +53,10 @@ def planned(config):
     return load_plan(config, Path.cwd())
 
 
+# Rules of the workflow, words of Python and what is no module.
+NO_NAMES = ("smith-2024", "2024smith", "class", "verdicts", "report", "run_local")
+
+
 def write(folder, **changes):
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "experiments.yaml").write_text(yaml.safe_dump(HOSPITAL | changes), encoding="utf-8")
@@ -114,6 +118,7 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
         ("../elsewhere/list", "mapping"),
         ("hospital.yaml", "hospital.yaml"),
         ("hopsital", "'hopsital'"),
+        *((name, f"'{name}'") for name in NO_NAMES),
     ],
 )
 def test_what_is_no_paper_is_refused(checkout, entry, name):

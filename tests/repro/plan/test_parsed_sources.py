@@ -40,17 +40,6 @@ def read(copied: Path, *kept: Path) -> list:
     return json.loads(done.stdout)
 
 
-@pytest.mark.parametrize(
-    "path", ["algorithms/ssi.py", "metrics/__init__.py", "repro/plan/parsed_sources.py"]
-)
-def test_what_has_changed_is_read_again(copied, tmp_path, path):
-    kept = tmp_path / "notes" / "code.json"
-    assert read(copied, kept) == read(copied, kept) == read(copied)
-    with open(copied / "fedcore" / path, "a") as file:
-        file.write("\nADDED = 1\n")
-    assert read(copied, kept) == read(copied)
-
-
 def test_a_damaged_file_is_made_again_and_one_that_cannot_be_written_is_passed(copied, tmp_path):
     kept = tmp_path / "code.json"
     plain = read(copied, kept)

@@ -8,11 +8,8 @@ and all experiments but one, which takes a quarter of an hour.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import papermill
 import pytest
@@ -26,7 +23,6 @@ from fedcore.repro.site import left_out
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
 PAPERS = list(list_papers())
-QUICK = Path("results/quick").resolve()
 LINE = 0.6 * figure_files.DPI  # height of a figure of nothing, in pixels
 
 
@@ -84,25 +80,6 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
         # What needs no run, such as a formula, has a table in any case.
         found = verdict_pages.read(folder / "verdicts" / f"{paper}.tsv")
         assert {"not run"} <= {verdict.verdict for verdict in found}
-
-
-def cases() -> Iterator[Any]:
-    """Yield papers, each with names to leave out; only where results were asked for."""
-    for paper in PAPERS if "FEDCORE_TEST_QUICK" in os.environ else ():
-        settings = planned(paper).papers[paper]
-        experiments = list(settings["experiments"])
-        for name in (*experiments, *settings["problems"]):
-            yield pytest.param(paper, [name], id=f"{paper}-without-{name}")
-        for kept in experiments:
-            others = [name for name in experiments if name != kept]
-            yield pytest.param(paper, others, id=f"{paper}-{kept}-alone")
-
-
-@pytest.mark.parametrize(("paper", "left_out"), list(cases()))
-def test_a_paper_is_made_without_any_part_of_it(paper, left_out, make, tmp_path):
-    for part in ("histories", "seconds"):
-        (tmp_path / part).symlink_to(QUICK / part)
-    make(paper, planned(paper, *left_out))
 
 
 # Items that compare two experiments, and the one with the other side; its own rows are there.

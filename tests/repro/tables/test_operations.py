@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partialmethod
+
 import numpy as np
 import pytest
 
@@ -39,17 +42,10 @@ class Number:
         Number.made += 1
         return Number(operation(self.value, getattr(other, "value", other)))
 
-    def __add__(self, other):
-        return self._by(other, lambda x, y: x + y)
 
-    def __sub__(self, other):
-        return self._by(other, lambda x, y: x - y)
-
-    def __mul__(self, other):
-        return self._by(other, lambda x, y: x * y)
-
-    def __truediv__(self, other):
-        return self._by(other, lambda x, y: x / y)
+for name in ("add", "sub", "mul", "truediv"):
+    counted = partialmethod(Number._by, operation=getattr(operator, name))
+    setattr(Number, f"__{name}__", counted)
 
 
 def numbers(matrix):
@@ -219,31 +215,27 @@ def test_the_table_divides_what_was_counted_by_what_is_printed(monkeypatch):
     rows = table_s1.operations(None)
     assert len(rows) == len(table_s1.PRINTED) == 10
 
-    def found(method, side, part, column="ratio"):
-        (row,) = chosen(rows, method=method, side=side, part=part)
-        return row[column]
-
-    near = pytest.approx
     server = 6 * DR + 4 * QR, 9 * DR + QR
-    assert found("local_power", SERVER, "all") == near(server[0] / server[1])
-    assert found("local_power", SERVER, "all", "multiply_adds") == near(
-        (6 * DR + 2 * QR) / (9 * DR + QR / 2)
-    )
-    assert found("local_power", SERVER, "all", "at_the_clients") == near(
-        (6 * DR + QR) / (9 * DR + QR)
-    )
     one = 4 * NDR + 3 * QR  # a product and its orthonormalisation, at all clients
-    assert found("local_power", CLIENTS, "all") == near((36 * NDR + 18 * QR) / (6 * one))
-    assert found("local_power", CLIENTS, "exchange") == near((12 * NDR + 6 * QR) / (3 * one))
-    assert found("local_power", CLIENTS, "all", "at_the_clients") == near(9 / 6)
-    assert found("local_power", CLIENTS, "exchange", "at_the_clients") == near(1.0)
-    assert found("power_iteration", CLIENTS, "all") == near(10 / 4)
-    assert found("power_iteration", CLIENTS, "exchange") == near(1.0)
-    assert found("ours", SERVER, "all") == near(2 / 3)
-    assert found("ours", CLIENTS, "exchange") == near(2.0)
-    assert found("ours", CLIENTS, "exchange", "multiply_adds") == near(1.0)
-    assert found("ours", CLIENTS, "exchange-4ndr") == near(1.0)
-    assert found("ours", CLIENTS, "step") == near(1 + (9 + 4) * 12 / (4 * NDR))
+    expected = {
+        ("local_power", SERVER, "all", "ratio"): server[0] / server[1],
+        ("local_power", SERVER, "all", "multiply_adds"): (6 * DR + 2 * QR) / (9 * DR + QR / 2),
+        ("local_power", SERVER, "all", "at_the_clients"): (6 * DR + QR) / (9 * DR + QR),
+        ("local_power", CLIENTS, "all", "ratio"): (36 * NDR + 18 * QR) / (6 * one),
+        ("local_power", CLIENTS, "exchange", "ratio"): (12 * NDR + 6 * QR) / (3 * one),
+        ("local_power", CLIENTS, "all", "at_the_clients"): 9 / 6,
+        ("local_power", CLIENTS, "exchange", "at_the_clients"): 1.0,
+        ("power_iteration", CLIENTS, "all", "ratio"): 10 / 4,
+        ("power_iteration", CLIENTS, "exchange", "ratio"): 1.0,
+        ("ours", SERVER, "all", "ratio"): 2 / 3,
+        ("ours", CLIENTS, "exchange", "ratio"): 2.0,
+        ("ours", CLIENTS, "exchange", "multiply_adds"): 1.0,
+        ("ours", CLIENTS, "exchange-4ndr", "ratio"): 1.0,
+        ("ours", CLIENTS, "step", "ratio"): 1 + (9 + 4) * 12 / (4 * NDR),
+    }
+    for (method, side, part, column), value in expected.items():
+        (row,) = chosen(rows, method=method, side=side, part=part)
+        assert row[column] == pytest.approx(value), (method, side, part, column)
 
 
 # --- heads of FedRep ----------------------------------------------------------------------------
