@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics
+from fedcore import algorithms
 from fedcore.errors import Advice, InputError, held
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.noise import Source
 from fedcore.problems.clients import require_size
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Watch
+from fedcore.recorder import Recorder, Recording
 from fedcore.sparse import refuse
 
-StopRule = Callable[[Mapping[str, float]], bool]
+Begin = Callable[[Federation], Mapping[str, Any]]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 
@@ -27,29 +27,21 @@ def execute(
     problem: Problem,
     settings: Any,
     seed: int | np.random.SeedSequence,
-    measure: Sequence[metrics.Metric],
+    recording: Recording = Recording(),  # noqa: B008 (it is frozen)
     *,
-    iterates: str = "none",
-    client_iterates: bool = False,
-    stop: StopRule | None = None,
+    begin: Sequence[Begin] = (),
     finish: Finish | None = None,
     transcript: Transcript | None = None,
-    stack: bool = True,
     noise: Source | None = None,
-    center: bool = False,
-    measured: Mapping[str, int] | None = None,
-    watch: Watch | None = None,
-    checkpoint: Any = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
-    The problem's clients must have passed `clients.check_clients`. After the algorithm,
-    ``finish(federation, output)`` may exchange messages with the clients: the ledger is charged for
-    them, the recorded rows do not change, and its result joins the output. A `transcript` gets
-    every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
-    `center` the clients subtract their common mean first, in a round of its own; the records refer
-    to the centred data, and the mean joins the output. `iterates`, `client_iterates`, `measured`,
-    `watch` and `checkpoint` are those of `Recorder`.
+    The problem's clients must have passed `clients.check_clients`. Before the algorithm,
+    each ``begin(federation)`` may exchange messages with the clients and change their samples, as
+    `subtract_mean` does; the records refer to the changed samples. After the algorithm,
+    ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
+    ledger is charged for all of them, and what they return joins the output. A `transcript` gets
+    every upload. `noise` is that of `Federation`.
 
     Returns
     -------
@@ -63,7 +55,7 @@ def execute(
     InputError
         When the rank is too large for the data, the data are zero or their squares overflow or
         underflow, the starting basis does not fit, or labels are missing; when a private run has
-        `center` or `finish`; when the algorithm records or returns something else than
+        `begin` or `finish`; when the algorithm records or returns something else than
         `fedcore.algorithms` asks for.
     SizeError
         When it needs more memory than there is.
@@ -73,8 +65,8 @@ def execute(
         refuse(algorithm.name)
     algorithm.task.check(settings, problem, private=private)
     if private:
-        _require_noise(center, finish)
-    if center and not algorithm.task.centred:
+        _require_noise(begin, finish)
+    if begin and not algorithm.task.centred:
         raise InputError(f"{algorithm.name} takes samples as they are: leave out center=True")
     if algorithm.labelled and problem.clients.labels is None:
         raise InputError(
@@ -82,26 +74,19 @@ def execute(
             "vector per client, or choose another algorithm"
         )
     federation = Federation(
-        problem.clients, seed, transcript=transcript, check=False,
-        labelled=algorithm.labelled, stack=stack, noise=noise,
+        problem.clients, seed, transcript=transcript, check=False, labelled=algorithm.labelled,
+        noise=noise,
     )  # fmt: skip
-    added = {}
-    if center:
-        added["mean"] = federation.center()
+    added: dict[str, Any] = {}
+    for exchange in begin:
+        added |= exchange(federation)
+    if begin:
         problem = Problem(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
-        if problem.clients.zero:
-            raise InputError(
-                "all samples are equal: nothing is left of them but their mean",
-                advice=[Advice("keep it", {"center": False})],
-            )
-        require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
-        problem, federation.ledger, measure,
-        iterates=iterates, client_iterates=client_iterates, stop=stop,
-        counts_released=algorithm.released, measured=measured, watch=watch,
-        algorithm=algorithm.name, checkpoint=checkpoint,
+        problem, federation.ledger, recording,
+        counts_released=algorithm.released, algorithm=algorithm.name,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)
@@ -110,19 +95,39 @@ def execute(
     algorithm.task.require(output, algorithm.name, problem.n_features)
     recorder.end(output)
     if federation.ledger.privacy is not None:  # its parameters need not have said so
-        _require_noise(center, finish)
+        _require_noise(begin, finish)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 
-def _require_noise(center: bool, finish: Finish | None) -> None:
+def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
+    """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
+
+    Raises
+    ------
+    InputError
+        When too little is left of the samples.
+    """
+    if federation.shape.n_samples == 1:
+        raise InputError("n_samples = 1: one sample has no variance about its mean")
+    mean = federation.center()
+    if not federation.clients.largest:
+        raise InputError(
+            "all samples are equal: nothing is left of them but their mean",
+            advice=[Advice("keep it", {"center": False})],
+        )
+    require_size(federation.clients, "the data less their mean")
+    return {"mean": mean}
+
+
+def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
     """Refuse a private run with an exchange without noise before or after it."""
     if finish is not None:
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
             "its guarantee: use fedcore.run, without finish"
         )
-    if center:
+    if begin:
         raise InputError(
             "the mean of the samples would be sent without noise, which voids the guarantee of "
             "this algorithm: take center=False, and subtract a public mean"

@@ -5,11 +5,11 @@ It is here and not in `fedcore.api`, because every cell of the workflow depends 
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 from fedcore import algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
-from fedcore.api import Finish, StopRule, execute
+from fedcore.api import Begin, Finish, execute, subtract_mean
 from fedcore.deep.prediction import Trained
 from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
@@ -35,7 +35,7 @@ from fedcore.problems.clients import (
 )
 from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder
+from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack
 from fedcore.validation import require_flag
@@ -134,6 +134,7 @@ def run(
     measure: Sequence[str] | None = None,
     iterates: str = "log",
     stop: StopRule | None = None,
+    begin: Begin | None = None,
     finish: Finish | None = None,
     transcript: Transcript | None = None,
     simulate: bool = False,
@@ -172,8 +173,9 @@ def run(
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.recorder.Stop`. In a private run it may read released columns only.
-    finish : callable, optional
-        ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
+    begin, finish : callable, optional
+        ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
+        the clients, after that of `center`, and a last one; see `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
@@ -224,7 +226,7 @@ def run(
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
     wanted = [metrics.get(name) for name in np.ravel(names)]
-    for option, value in (("stop", stop), ("finish", finish)):
+    for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
         if value is not None and not callable(value):
             raise InputError(f"{option} must be a function, got {value!r}")
     apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
@@ -234,13 +236,16 @@ def run(
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    bar = _bar(chosen, settings, problem, center=center, asked=progress)
-    with bar as until, named(client_names(given)):
-        recorder, output = execute(
-            chosen, problem, settings, seed, wanted,
-            iterates=iterates, stop=until(stop), finish=finish,
-            transcript=transcript, noise=noise, center=center,
+    first = [subtract_mean] * center + ([] if begin is None else [begin])
+    with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
+        recording = Recording(
+            wanted, iterates, stop=stop if bar is None else bar.until(stop),
             watch=lambda record, iterate: last.update(iterate=iterate),
+        )  # fmt: skip
+        recorder, output = execute(
+            chosen, problem, settings, seed, recording,
+            begin=first if bar is None or not first else [*first, bar.begun],
+            finish=finish, transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
@@ -319,21 +324,15 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         )
 
 
-@contextlib.contextmanager
 def _bar(
-    algorithm: Algorithm, settings: Any, problem: Problem, *, center: bool, asked: bool | int
-) -> Iterator[Callable[[StopRule | None], StopRule | None]]:
-    """Show a bar over a complete run's rounds, if asked; yield what makes a stop rule move it."""
+    algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
+) -> AbstractContextManager[bars.Rounds | None]:
+    """Return a bar over a complete run's rounds, if asked."""
     if not bars.wanted(asked, "progress"):
-        yield lambda stop: stop
-        return
-    clients = problem.clients
-    rounds = bars.complete_rounds(
-        algorithm, settings, Shape(len(clients), problem.n_samples, problem.n_features)
-    )
-    total = None if rounds is None else rounds + bool(center)
-    with bars.Rounds(algorithm.name, total, asked=True) as bar:
-        yield bar.until
+        return nullcontext()
+    shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+    rounds = bars.complete_rounds(algorithm, settings, shape)
+    return bars.Rounds(algorithm.name, rounds, asked=True)
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:

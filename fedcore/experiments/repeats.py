@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms, metrics, snapshots
-from fedcore.api import execute
+from fedcore.api import execute, subtract_mean
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
@@ -29,11 +29,12 @@ from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.problem_numbers import resolve
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
+from fedcore.federation.transcript import Transcript
 from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Stop
+from fedcore.recorder import Recorder, Recording, Stop
 
 
 def run_cell(
@@ -201,13 +202,8 @@ class _Repeats:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
         cell, transcript = self._cell, self._audit.watch() if self._audit else None
         recorder, output = trial(
-            cell, self._draws, self._params, repeat, self._measure,
-            iterates=cell.iterates if self._room > 0 else "none",
-            client_iterates=not repeat and cell.client_iterates,
-            measured=cell.measured, stop=self._stop(),
+            cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
             transcript=transcript,
-            watch=partial(self._pairs[repeat].see, False) if self._pairs else None,
-            checkpoint=self._checkpoints[repeat] if self._checkpoints else None,
         )  # fmt: skip
         if cell.audit and self._audit:
             own = self._draws[repeat % len(self._draws)]
@@ -221,16 +217,22 @@ class _Repeats:
     def _twin(self, repeat: int) -> Run:
         """Run the twin of a repeat, whose start differs by one rounding."""
         return trial(
-            self._cell, self._draws, self._params, repeat, self._measure,
+            self._cell, self._draws, self._params, repeat, self._recording(repeat, twin=True),
             algorithm=twins.perturbed(self._algorithm),
-            measured=self._cell.measured, stop=self._stop(),
-            watch=partial(self._pairs[repeat].see, True),
         )  # fmt: skip
 
-    def _stop(self) -> Callable[[Mapping[str, float]], bool] | None:
-        """Return a stop rule for one run, which also shows its rows to `seen`."""
-        rule = Stop(self._cell.stop) if self._cell.stop else None
-        return rule if self._seen is None else partial(_after, self._seen, rule)
+    def _recording(self, repeat: int, *, twin: bool) -> Recording:
+        """Return what is recorded of a repeat or its twin; `seen` sees the rows of both."""
+        cell, rule = self._cell, Stop(self._cell.stop) if self._cell.stop else None
+        return Recording(
+            self._measure,
+            iterates="none" if twin or self._room <= 0 else cell.iterates,
+            client_iterates=cell.client_iterates and not twin and not repeat,
+            stop=rule if self._seen is None else partial(_after, self._seen, rule),
+            measured=cell.measured,
+            watch=partial(self._pairs[repeat].see, twin) if self._pairs else None,
+            checkpoint=self._checkpoints[repeat] if self._checkpoints and not twin else None,
+        )
 
     def _provenance(self) -> dict[str, Any]:
         """Return what the history says of the cell, its problem, its seeds and the versions."""
@@ -308,10 +310,10 @@ def trial(
     draws: Sequence[Problem],
     params: Mapping[str, Any],
     repeat: int,
-    measure: Sequence[metrics.Metric],
+    recording: Recording,
     *,
     algorithm: algorithms.Algorithm | None = None,
-    **options: Any,
+    transcript: Transcript | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run one repeat with `params`, on draw `repeat` modulo the number of draws.
 
@@ -324,8 +326,9 @@ def trial(
     if cell.weaken:
         noise = Weakened(simulated(seed, cell.short, params), cell.weaken)
     return execute(
-        algorithm, problem, settings, seed, measure, noise=noise, center=cell.center, **options
-    )
+        algorithm, problem, settings, seed, recording,
+        begin=[subtract_mean] * cell.center, transcript=transcript, noise=noise,
+    )  # fmt: skip
 
 
 def audit_module(name: str) -> ModuleType:

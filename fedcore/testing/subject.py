@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,23 +14,20 @@ import numpy as np
 
 from fedcore import metrics
 from fedcore.algorithms import Algorithm
-from fedcore.api import execute
+from fedcore.api import execute, subtract_mean
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.sparse import SparseRows
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
 
-# How `execute` can run an algorithm; all other options are parameters.
-WAYS = tuple(
-    name
-    for name, known in inspect.signature(execute).parameters.items()
-    if known.kind is inspect.Parameter.KEYWORD_ONLY
-)
+# How `execute` can run an algorithm, and what it can record; all other options are parameters.
+RECORDED = {field.name for field in fields(Recording)}
+WAYS = inspect.signature(execute).parameters.keys()
 NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 2}
 
 
@@ -148,18 +145,22 @@ class Subject:
     ) -> Found:
         """Run the algorithm by the function that library and workflow share.
 
-        Options that `fedcore.api.execute` takes are for it; the others are parameters.
+        Options that `fedcore.api.execute` or `Recording` takes are for it, and so is ``center``;
+        the others are parameters.
         """
         data = self.clients if clients is None else clients
         data = data if isinstance(data, Clients) else self.clients_of(data)
         names = self.algorithm.task.printed if measure is None else measure
         measured = [metrics.get(name) for name in names]
-        ways = {name: options.pop(name) for name in WAYS if name in options}
-        ways = {"noise": np.random.SeedSequence(seed)} | ways
+        recorded: dict[str, Any] = {name: options.pop(name) for name in RECORDED & options.keys()}
+        given = {name: options.pop(name) for name in WAYS & options.keys()}
+        first = [subtract_mean] * options.pop("center", False)
+        ways: dict[str, Any] = {"noise": np.random.SeedSequence(seed), "begin": first} | given
         settings = self.settings(data, options)
         recorder, output = execute(
-            self.algorithm, self.problem(data), settings, seed, measured, **ways
-        )
+            self.algorithm, self.problem(data), settings, seed, Recording(measured, **recorded),
+            **ways,
+        )  # fmt: skip
         history = History.from_runs(
             [recorder], [output], metrics=measured, counts=self.algorithm.columns
         )

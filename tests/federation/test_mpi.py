@@ -89,7 +89,7 @@ def run(name, params, clients, **options):
         {"n_components": 2, **params} if chosen.takes("n_components") else params
     )
     seed = np.random.SeedSequence(5, spawn_key=(1, 2))
-    recorder, output = execute(chosen, Problem("p", clients), settings, seed, [], **options)
+    recorder, output = execute(chosen, Problem("p", clients), settings, seed, **options)
     return recorder, output
 
 
