@@ -182,7 +182,7 @@ def test_a_measure_that_fails_or_gives_no_number_is_named(problem, value):
 
 def test_names_that_are_not_there(problem, history):
     refused(lambda: history["objektive"], InputError, "'objektive'", "'objective'")
-    keep = partial(Recorder, problem, Ledger(), [], iterates="lag")
+    keep = partial(Recorder, problem, Ledger(), Recording(iterates="lag"))
     refused(keep, InputError, "iterates = 'lag'")
     for words in ((None, "1", ""), ("odd", None, ""), ("odd", "1", 3)):
         with pytest.raises(InputError):

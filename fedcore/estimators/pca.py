@@ -86,7 +86,7 @@ class FederatedPCA(Transformer):
         of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
         mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
     verbose : bool or int, default=False
-        Whether to show a bar that counts the algorithm's rounds, on standard error.
+        Whether to show a bar that counts rounds, on standard error.
     **others
         Entries of `params` in their old form. Type checkers refuse them, and with them misspelt
         names.

@@ -12,6 +12,7 @@ import numpy as np
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.problems.clients import Clients
+from fedcore.recorder import StopRule
 from fedcore.testing.asserting import (
     ROUNDING,
     check,
@@ -34,12 +35,12 @@ def ends_when_told(subject: Subject) -> None:
         whole = subject.run(iterates="all", **setting)
         for last in (0, 1, 3):
             with noted(setting, stopped_at=last):
-                cut = subject.run(
-                    iterates="all",
-                    stop=lambda row, last=last: row["iteration"] >= last,
-                    **setting,
-                )
+                cut = subject.run(iterates="all", stop=_reached(last), **setting)
                 _compare_cut(subject, whole, cut, last)
+
+
+def _reached(last: int) -> StopRule:
+    return lambda row: row["iteration"] >= last
 
 
 def _compare_cut(subject: Subject, whole: Found, cut: Found, last: int) -> None:

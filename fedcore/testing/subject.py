@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,14 +19,11 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
-from fedcore.recorder import Recorder, Recording
+from fedcore.recorder import Recorder, Recording, StopRule
 from fedcore.sparse import SparseRows
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
 
-# How `execute` can run an algorithm, and what it can record; all other options are parameters.
-RECORDED = {field.name for field in fields(Recording)}
-WAYS = inspect.signature(execute).parameters.keys()
 NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 2}
 
 
@@ -141,25 +137,22 @@ class Subject:
         clients: Sequence[np.ndarray] | None = None,
         seed: int = 5,
         measure: Sequence[str] | None = None,
-        **options: Any,
+        *,
+        iterates: str = "none",
+        stop: StopRule | None = None,
+        center: bool = False,
+        **params: Any,
     ) -> Found:
-        """Run the algorithm by the function that library and workflow share.
-
-        Options that `fedcore.api.execute` or `Recording` takes are for it, and so is ``center``;
-        the others are parameters.
-        """
+        """Run the algorithm by the function that library and workflow share."""
         data = self.clients if clients is None else clients
         data = data if isinstance(data, Clients) else self.clients_of(data)
         names = self.algorithm.task.printed if measure is None else measure
         measured = [metrics.get(name) for name in names]
-        recorded: dict[str, Any] = {name: options.pop(name) for name in RECORDED & options.keys()}
-        given = {name: options.pop(name) for name in WAYS & options.keys()}
-        first = [subtract_mean] * options.pop("center", False)
-        ways: dict[str, Any] = {"noise": np.random.SeedSequence(seed), "begin": first} | given
-        settings = self.settings(data, options)
+        settings = self.settings(data, params)
         recorder, output = execute(
-            self.algorithm, self.problem(data), settings, seed, Recording(measured, **recorded),
-            **ways,
+            self.algorithm, self.problem(data), settings, seed,
+            Recording(measured, iterates, stop=stop),
+            begin=[subtract_mean] * center, noise=np.random.SeedSequence(seed),
         )  # fmt: skip
         history = History.from_runs(
             [recorder], [output], metrics=measured, counts=self.algorithm.columns
