@@ -24,6 +24,7 @@ from fedcore import algorithms, metrics, snapshots
 from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 
 MOST = 1.1 * snapshots.LIMIT  # with columns, final arrays and the answer
@@ -37,8 +38,8 @@ def made(n_features: int, rounds: int, repeats: int) -> History:
     settings = algorithm.params({"n_components": 20, "rounds": rounds})
     measured = [metrics.get("subspace_distance")]
     runs = [
-        execute(algorithm, problem, settings, repeat, measured, iterates="log",
-                client_iterates=repeat == 0)
+        execute(algorithm, problem, settings, repeat,
+                Recording(measured, "log", client_iterates=repeat == 0))
         for repeat in range(repeats)
     ]  # fmt: skip
     recorders, outputs = zip(*runs, strict=True)

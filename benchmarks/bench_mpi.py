@@ -38,6 +38,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
@@ -81,7 +82,7 @@ def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
         return False
 
     settings = chosen.params({"n_components": kind.components, "rounds": last})
-    _, output = execute(chosen, problem, settings, 0, [], stop=seen)
+    _, output = execute(chosen, problem, settings, 0, Recording(stop=seen))
     return {
         "wall": median(np.diff(times)[UNCOUNTED:-1]),
         "cpu": max(used[1] - used[0]) / kind.rounds,

@@ -113,7 +113,7 @@ def ours(data: Clients, name: str, **more: int) -> Callable[[], np.ndarray]:
     settings = algorithm.params({"model": MODEL, "rounds": 1, "participation": 1.0, **more})
 
     def run() -> np.ndarray:
-        _, output = execute(algorithm, problem, settings, SEED, [])
+        _, output = execute(algorithm, problem, settings, SEED)
         return np.asarray(output["body" if name == "fedrep" else "parameters"])
 
     return run

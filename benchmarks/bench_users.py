@@ -59,7 +59,7 @@ STAGES = {  # functions whose time is shown, none inside of another
     "centring": [("federation.py", "center")],
     "Gram": [("exact_fit.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
     "rounds": [("block_krylov.py", "run")],
-    "last round": [("extra_rounds.py", "last_round")],
+    "last round": [("last_round.py", "last_round")],
 }
 
 

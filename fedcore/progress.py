@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from fedcore.algorithms import Algorithm
+from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.validation import FLAG, whole
 
@@ -51,6 +52,12 @@ class RoundsBar:
         """Take notice of a recorded row."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         self._bar.update(self._before + row["round"] - self._bar.n)
+
+    def begun(self, federation: Federation) -> dict[str, Any]:
+        """Count rounds before those of the closed form; for ``begin=`` of `runs.execute`."""
+        if self._bar.total:
+            self._bar.total += federation.ledger.rounds
+        return {}
 
     def until(
         self, rule: Callable[[Mapping[str, float]], bool] | None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ COLUMNS = {
 }
 NOT_RELEASED = "not released"
 Watch = Callable[[int, Iterate], None]
+StopRule = Callable[[Mapping[str, float]], bool]
 SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
 
 
@@ -72,15 +73,12 @@ class _Readable(dict[str, float]):
         return self[name] if name in self or name in self._hidden else default
 
 
-class Recorder:
-    """Records the iterates of an algorithm, which calls it with every new one.
+@dataclass(frozen=True)
+class Recording:
+    """What is recorded of a run, and when the run ends.
 
-    Parameters
+    Attributes
     ----------
-    problem : Problem
-        Data and reference for the metrics.
-    ledger : Ledger
-        The federation's.
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
         Of which iterates to keep what the server holds; see `fedcore.snapshots`.
@@ -90,18 +88,40 @@ class Recorder:
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
-    counts_released : collection of str
-        The algorithm's own columns that a private run releases.
-    measured : mapping, optional
+    measured : mapping
         ``every`` and ``last``: metrics are computed at multiples of the one number of iterations,
         and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
         By default they are computed at every iterate.
     watch : callable, optional
         ``watch(record, iterate)`` is called with every iterate, and its number from 0.
-    algorithm : str
-        Name of the algorithm, for messages.
     checkpoint : Checkpoint, optional
         Where a run that is killed goes on; see `fedcore.experiments.checkpoint`.
+    """
+
+    metrics: Sequence[Metric] = ()
+    iterates: str = "none"
+    client_iterates: bool = False
+    stop: StopRule | None = None
+    measured: Mapping[str, int] = field(default_factory=dict)
+    watch: Watch | None = None
+    checkpoint: Any = None
+
+
+class Recorder:
+    """Records the iterates of an algorithm, which calls it with every new one.
+
+    Parameters
+    ----------
+    problem : Problem
+        Data and reference for the metrics.
+    ledger : Ledger
+        The federation's.
+    recording : Recording, optional
+        By default rows have no metrics.
+    counts_released : collection of str
+        The algorithm's own columns that a private run releases.
+    algorithm : str
+        Name of the algorithm, for messages.
 
     Attributes
     ----------
@@ -117,25 +137,19 @@ class Recorder:
         self,
         problem: Problem,
         ledger: Ledger,
-        metrics: Sequence[Metric],
+        recording: Recording = Recording(),
         *,
-        iterates: str = "none",
-        client_iterates: bool = False,
-        stop: Callable[[Mapping[str, float]], bool] | None = None,
         counts_released: Collection[str] = (),
-        measured: Mapping[str, int] | None = None,
-        watch: Watch | None = None,
         algorithm: str = "the algorithm",
-        checkpoint: Any = None,
     ) -> None:
-        self.problem, self.ledger, self._metrics = problem, ledger, metrics
-        self.snapshots, self._stop, self._errors = Snapshots(iterates), stop, np.geterr()
-        self._client_iterates = client_iterates
-        self._measured, self._most = measured or {"every": 1, "last": 0}, 0
-        self._watch, self._algorithm, self._checkpoint = watch, algorithm, checkpoint
+        self.problem, self.ledger, self._asked = problem, ledger, recording
+        self.snapshots, self._errors = Snapshots(recording.iterates), np.geterr()
+        self._algorithm, self._most = algorithm, 0
         self._released = released_columns(counts_released)
         self.rows: list[dict[str, float]] = []
-        self.by_client: dict[str, list[np.ndarray]] = {m.name: [] for m in metrics if m.each}
+        self.by_client: dict[str, list[np.ndarray]] = {
+            m.name: [] for m in recording.metrics if m.each
+        }
         self.ended = False
         self.seconds: list[float] = []
         self._spent, self._since = 0.0, lockstep.cpu_seconds()
@@ -176,17 +190,17 @@ class Recorder:
         They are 0 and `held`, unless there is a checkpoint; federation and records are then as it
         has them.
         """
-        if self._checkpoint is None:
+        if self._asked.checkpoint is None:
             return 0, held
-        done, held = self._checkpoint.resume(self, federation, held)
+        done, held = self._asked.checkpoint.resume(self, federation, held)
         if done:
             self.snapshots.resume(len(self.rows) - 1, int(self.rows[-1]["iteration"]), held)
         return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
         """Offer a checkpoint of the run after its last record; `held` is what the server holds."""
-        if self._checkpoint is not None:
-            self._checkpoint.keep(self, federation, held)
+        if self._asked.checkpoint is not None:
+            self._asked.checkpoint.keep(self, federation, held)
 
     def progress(self) -> dict[str, Any]:
         """Return the records for a checkpoint, without the values of the single clients."""
@@ -200,34 +214,35 @@ class Recorder:
 
     def _record(self, iteration: int, counts: Mapping[str, int], iterate: Iterate) -> None:
         """Add a row for an iterate, and say whether it ends the run."""
-        if self._watch is not None:
-            self._watch(len(self.rows), iterate)
+        asked = self._asked
+        if asked.watch is not None:
+            asked.watch(len(self.rows), iterate)
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **counts}
         diverged = not iterate.finite
         row["diverged"] = int(diverged)
         due = self._due(iteration) and not diverged
-        for metric in self._metrics:
+        for metric in asked.metrics:
             row[metric.name] = metric.value(iterate, self.problem) if due else np.nan
             if metric.each is not None:
                 nothing = np.full(len(self.problem.clients), np.nan)
                 values = metric.each(iterate, self.problem) if due else nothing
                 self.by_client[metric.name].append(values)
         if self.ledger.privacy is None and due:
-            diverged = any(m.fails(row[m.name]) for m in self._metrics)
+            diverged = any(m.fails(row[m.name]) for m in asked.metrics)
             row["diverged"] = int(diverged)
         self.rows.append(row)
         privacy = self.ledger.privacy
-        clients = self._client_iterates and (privacy is None or privacy.simulated)
+        clients = asked.client_iterates and (privacy is None or privacy.simulated)
         self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged)
-        if self._stop is not None and not diverged:
+        if asked.stop is not None and not diverged:
             with np.errstate(**self._errors):  # the caller's function, in the caller's state
-                self.ended = bool(self._stop(readable))
+                self.ended = bool(asked.stop(readable))
 
     def _due(self, iteration: int) -> bool:
         """Return whether the metrics are computed at this iteration."""
-        every, last = self._measured["every"], self._measured["last"]
+        every, last = self._asked.measured.get("every", 1), self._asked.measured.get("last", 0)
         return iteration % every == 0 or iteration > self._most - last
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:

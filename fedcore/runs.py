@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,14 +36,14 @@ from fedcore.problems.clients import (
 )
 from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder, Watch
+from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack as stack_snapshots
 from fedcore.sparse import refuse
 from fedcore.validation import require_flag
 from fedcore.words import counted, named
 
-StopRule = Callable[[Mapping[str, float]], bool]
+Begin = Callable[[Federation], Mapping[str, Any]]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
@@ -139,6 +139,7 @@ def run(
     measure: Sequence[str] | None = None,
     iterates: str = "log",
     stop: StopRule | None = None,
+    begin: Begin | None = None,
     finish: Finish | None = None,
     transcript: Transcript | None = None,
     simulate: bool = False,
@@ -177,8 +178,9 @@ def run(
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.recorder.Stop`. In a private run it may read released columns only.
-    finish : callable, optional
-        ``(federation, output) -> mapping``, a last exchange with the clients; see `execute`.
+    begin, finish : callable, optional
+        ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
+        the clients, after that of `center`, and a last one; see `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
@@ -229,7 +231,7 @@ def run(
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
     wanted = [metrics.get(name) for name in np.ravel(names)]
-    for option, value in (("stop", stop), ("finish", finish)):
+    for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
         if value is not None and not callable(value):
             raise InputError(f"{option} must be a function, got {value!r}")
     apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
@@ -239,13 +241,16 @@ def run(
     require_flag(simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    bar = _bar(chosen, settings, problem, center=center, asked=progress)
-    with bar as until, named(client_names(given)):
-        recorder, output = execute(
-            chosen, problem, settings, seed, wanted,
-            iterates=iterates, stop=until(stop), finish=finish,
-            transcript=transcript, noise=noise, center=center,
+    first = [subtract_mean] * center + ([] if begin is None else [begin])
+    with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
+        recording = Recording(
+            wanted, iterates, stop=stop if bar is None else bar.until(stop),
             watch=lambda record, iterate: last.update(iterate=iterate),
+        )  # fmt: skip
+        recorder, output = execute(
+            chosen, problem, settings, seed, recording,
+            begin=first if bar is None or not first else [*first, bar.begun],
+            finish=finish, transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
@@ -271,29 +276,21 @@ def execute(
     problem: Problem,
     settings: Any,
     seed: int | np.random.SeedSequence,
-    measure: Sequence[metrics.Metric],
+    recording: Recording = Recording(),  # noqa: B008 (it is frozen)
     *,
-    iterates: str = "none",
-    client_iterates: bool = False,
-    stop: StopRule | None = None,
+    begin: Sequence[Begin] = (),
     finish: Finish | None = None,
     transcript: Transcript | None = None,
-    stack: bool = True,
     noise: Source | None = None,
-    center: bool = False,
-    measured: Mapping[str, int] | None = None,
-    watch: Watch | None = None,
-    checkpoint: Any = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
-    The problem's clients must have passed `clients.check_clients`. After the algorithm,
-    ``finish(federation, output)`` may exchange messages with the clients: the ledger is charged for
-    them, the recorded rows do not change, and its result joins the output. A `transcript` gets
-    every upload, those of `finish` included. `stack` and `noise` are those of `Federation`. With
-    `center` the clients subtract their common mean first, in a round of its own; the records refer
-    to the centred data, and the mean joins the output. `iterates`, `client_iterates`, `measured`,
-    `watch` and `checkpoint` are those of `Recorder`.
+    The problem's clients must have passed `clients.check_clients`. Before the algorithm,
+    each ``begin(federation)`` may exchange messages with the clients and change their samples, as
+    `subtract_mean` does; the records refer to the changed samples. After the algorithm,
+    ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
+    ledger is charged for all of them, and what they return joins the output. A `transcript` gets
+    every upload. `noise` is that of `Federation`.
 
     Returns
     -------
@@ -307,7 +304,7 @@ def execute(
     InputError
         When the rank is too large for the data, the data are zero or their squares overflow or
         underflow, the starting basis does not fit, or labels are missing; when a private run has
-        `center` or `finish`; when the algorithm records or returns something else than
+        `begin` or `finish`; when the algorithm records or returns something else than
         `fedcore.algorithms` asks for.
     SizeError
         When it needs more memory than there is.
@@ -317,8 +314,8 @@ def execute(
         refuse(algorithm.name)
     algorithm.task.check(settings, problem, private=private)
     if private:
-        _require_noise(center, finish)
-    if center and not algorithm.task.centred:
+        _require_noise(begin, finish)
+    if begin and not algorithm.task.centred:
         raise InputError(f"{algorithm.name} takes samples as they are: leave out center=True")
     if algorithm.labelled and problem.clients.labels is None:
         raise InputError(
@@ -326,26 +323,19 @@ def execute(
             "vector per client, or choose another algorithm"
         )
     federation = Federation(
-        problem.clients, seed, transcript=transcript, check=False,
-        labelled=algorithm.labelled, stack=stack, noise=noise,
+        problem.clients, seed, transcript=transcript, check=False, labelled=algorithm.labelled,
+        noise=noise,
     )  # fmt: skip
-    added = {}
-    if center:
-        added["mean"] = federation.center()
+    added: dict[str, Any] = {}
+    for exchange in begin:
+        added |= exchange(federation)
+    if begin:
         problem = Problem(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
-        if problem.clients.zero:
-            raise InputError(
-                "all samples are equal: nothing is left of them but their mean",
-                advice=[Advice("keep it", {"center": False})],
-            )
-        require_size(problem.clients, "the data less their mean")
     recorder = Recorder(
-        problem, federation.ledger, measure,
-        iterates=iterates, client_iterates=client_iterates, stop=stop,
-        counts_released=algorithm.released, measured=measured, watch=watch,
-        algorithm=algorithm.name, checkpoint=checkpoint,
+        problem, federation.ledger, recording,
+        counts_released=algorithm.released, algorithm=algorithm.name,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)
@@ -354,19 +344,39 @@ def execute(
     algorithm.task.require(output, algorithm.name, problem.n_features)
     recorder.end(output)
     if federation.ledger.privacy is not None:  # its parameters need not have said so
-        _require_noise(center, finish)
+        _require_noise(begin, finish)
     output = {**output, **added}
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 
-def _require_noise(center: bool, finish: Finish | None) -> None:
+def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
+    """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
+
+    Raises
+    ------
+    InputError
+        When too little is left of the samples.
+    """
+    if federation.shape.n_samples == 1:
+        raise InputError("n_samples = 1: one sample has no variance about its mean")
+    mean = federation.center()
+    if not federation.clients.largest:
+        raise InputError(
+            "all samples are equal: nothing is left of them but their mean",
+            advice=[Advice("keep it", {"center": False})],
+        )
+    require_size(federation.clients, "the data less their mean")
+    return {"mean": mean}
+
+
+def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
     """Refuse a private run with an exchange without noise before or after it."""
     if finish is not None:
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
             "its guarantee: use fedcore.run, without finish"
         )
-    if center:
+    if begin:
         raise InputError(
             "the mean of the samples would be sent without noise, which voids the guarantee of "
             "this algorithm: take center=False, and subtract a public mean"
@@ -434,21 +444,15 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         )
 
 
-@contextlib.contextmanager
 def _bar(
-    algorithm: Algorithm, settings: Any, problem: Problem, *, center: bool, asked: bool | int
-) -> Iterator[Callable[[StopRule | None], StopRule | None]]:
-    """Show a bar over a complete run's rounds, if asked; yield what makes a stop rule move it."""
+    algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
+) -> AbstractContextManager[bars.RoundsBar | None]:
+    """Return a bar over a complete run's rounds, if asked."""
     if not bars.wanted(asked, "progress"):
-        yield lambda stop: stop
-        return
-    clients = problem.clients
-    rounds = bars.complete_rounds(
-        algorithm, settings, Shape(len(clients), problem.n_samples, problem.n_features)
-    )
-    total = None if rounds is None else rounds + bool(center)
-    with bars.RoundsBar(algorithm.name, total, asked=True) as bar:
-        yield bar.until
+        return nullcontext()
+    shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
+    rounds = bars.complete_rounds(algorithm, settings, shape)
+    return bars.RoundsBar(algorithm.name, rounds, asked=True)
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:

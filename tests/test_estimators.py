@@ -118,11 +118,32 @@ def test_the_mean_of_single_precision_data_is_summed_in_double(spread):
     assert pca.ledger_.bytes_up - 4 * pca.ledger_.scalars_up == 4 * 2 * (3 + 2)  # doubles
 
 
+def scaled(federation):
+    return {"scale": federation.scale(np.zeros(8))}
+
+
+def test_a_first_exchange_a_run_and_the_last_one_are_of_one_federation(clients):
+    seen, S = Transcript(sums_only=True), np.vstack(clients)
+    found = fedcore.run("ssi", clients, 2, rounds=2, tol=0, center=True, begin=scaled,
+                        transcript=seen)  # fmt: skip
+    np.testing.assert_allclose(found.output["scale"], S.std(axis=0), rtol=1e-12)
+    assert [exchange.round for exchange in seen.exchanges] == [1, 2, 3, 4]
+    assert found.ledger.rounds == 4 and found.history["round"].tolist() == [2, 3, 4]
+    options = {"algorithm": "ssi", "params": {"rounds": 2, "tol": 0, "transcript": seen}}
+    with pytest.warns(fedcore.ConvergenceWarning):
+        pca = FederatedPCA(2, scale=True, **options).fit(clients)
+    assert [exchange.round for exchange in seen.exchanges[4:]] == [1, 2, 3, 4, 5]
+    assert pca.ledger_.rounds == 5 and pca.history_["round"].tolist() == [2, 3, 4]
+
+
 def test_a_private_algorithm_is_not_centred_bare(clients):
     seen = Transcript()
     with pytest.raises(InputError):
         fedcore.run("analyze_gauss", clients, 2, center=True, clip=True, transcript=seen)
     assert not seen.exchanges  # nothing has crossed yet
+    with pytest.raises(InputError):
+        fedcore.run("analyze_gauss", clients, 2, begin=scaled, clip=True, transcript=seen)
+    assert not seen.exchanges
     with pytest.raises(InputError):
         FederatedPCA(2, algorithm="analyze_gauss", clip=True, transcript=seen).fit(clients)
     assert not seen.exchanges

@@ -17,7 +17,7 @@ from fedcore.files.history_schema import VERSION as SCHEMA
 from fedcore.history import History
 from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.runs import execute
 from refused import refused
 
@@ -30,10 +30,10 @@ def runs(problem, lengths, iterates="last"):
     settings = algorithm.params({"n_components": 3, "local_steps": 20})
     return [
         execute(
-            algorithm, problem, settings, seed, MEASURES, iterates=iterates,
-            stop=lambda row, length=length: row["iteration"] >= length,
+            algorithm, problem, settings, seed,
+            Recording(MEASURES, iterates, stop=lambda row, most=most: row["iteration"] >= most),
         )
-        for seed, length in enumerate(lengths)
+        for seed, most in enumerate(lengths)
     ]  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_short_repeats_are_padded_and_last_finds_their_end(history, problem):
 
 
 def test_a_kept_iterate_does_not_change_when_the_algorithm_overwrites_it(problem):
-    recorder = Recorder(problem, Ledger(), [metrics.get("objective")], iterates="all")
+    recorder = Recorder(problem, Ledger(), Recording([metrics.get("objective")], "all"))
     basis = np.eye(9)[:, :3].copy()
     recorder(0, basis=basis)
     basis[:] = np.eye(9)[:, 3:6]
@@ -160,7 +160,7 @@ def test_a_measure_that_is_not_finite_marks_the_run_and_ends_it(problem, value, 
         return value
 
     metric = metrics.Metric("odd", "1", "as it comes", function, finite)
-    recorder = Recorder(problem, Ledger(), [metric])
+    recorder = Recorder(problem, Ledger(), Recording([metric]))
     assert recorder(0, basis=np.eye(9, 3)) == bool(marked)
     assert recorder.rows[0]["diverged"] == marked
 
@@ -175,13 +175,14 @@ def test_a_measure_that_fails_or_gives_no_number_is_named(problem, value):
             raise value
         return value
 
-    recorder = Recorder(problem, Ledger(), [Metric("odd", "1", "as it comes", function)])
+    odd = Metric("odd", "1", "as it comes", function)
+    recorder = Recorder(problem, Ledger(), Recording([odd]))
     refused(lambda: recorder(0, basis=np.eye(9, 3)), InputError, "'odd'")
 
 
 def test_names_that_are_not_there(problem, history):
     refused(lambda: history["objektive"], InputError, "'objektive'", "'objective'")
-    keep = partial(Recorder, problem, Ledger(), [], iterates="lag")
+    keep = partial(Recorder, problem, Ledger(), Recording(iterates="lag"))
     refused(keep, InputError, "iterates = 'lag'")
     for words in ((None, "1", ""), ("odd", None, ""), ("odd", "1", 3)):
         with pytest.raises(InputError):
@@ -193,14 +194,14 @@ def test_a_measure_does_not_end_a_private_run(problem):
     ledger = Ledger()
     ledger.privacy = Privacy(1, 1e-5, "replace_one")
     metric = metrics.Metric("odd", "1", "as it comes", lambda iterate, problem: np.nan)
-    recorder = Recorder(problem, ledger, [metric])
+    recorder = Recorder(problem, ledger, Recording([metric]))
     assert not recorder(0, basis=np.eye(9, 3))
     assert recorder.rows[0]["diverged"] == 0
 
 
 def test_expensive_measures_are_computed_now_and_then_and_at_the_end(problem):
     one = Metric("one", "1", "", lambda iterate, problem: 1.0)
-    recorder = Recorder(problem, Ledger(), [one], measured={"every": 4, "last": 2})
+    recorder = Recorder(problem, Ledger(), Recording([one], measured={"every": 4, "last": 2}))
     recorder(0, basis=np.eye(9))
     for k in recorder.rounds(11):
         recorder(k, basis=np.eye(9))
@@ -224,7 +225,8 @@ def test_recording_does_not_count_as_time_of_the_run(problem):
         busy(0.3)
         return 0.0
 
-    recorder = Recorder(problem, Ledger(), [replace(metrics.get("objective"), function=slow)])
+    measured = replace(metrics.get("objective"), function=slow)
+    recorder = Recorder(problem, Ledger(), Recording([measured]))
     for k in range(3):
         busy(0.1)
         recorder(k, basis=np.eye(9)[:, :1])

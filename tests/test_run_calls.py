@@ -38,6 +38,9 @@ def test_the_bar_ends_at_the_rounds_of_the_closed_form(clients, capsys):
     assert "ssi: 100%" in capsys.readouterr().err
     fedcore.run("ssi", clients, 2, rounds=4, tol=0, center=True, progress=True)
     assert "5/5" in capsys.readouterr().err  # with that of the mean
+    params = {"rounds": 4, "tol": 0}
+    fedcore.FederatedPCA(2, algorithm="ssi", params=params, scale=True, verbose=True).fit(clients)
+    assert "6/6" in capsys.readouterr().err  # and that of the scales
     sparse = [scipy.sparse.csr_array(client) for client in clients]
     fedcore.run("ssi", sparse, 2, rounds=4, tol=0, progress=True)
     assert "4/4" in capsys.readouterr().err

@@ -70,7 +70,7 @@ def test_finish_joins_the_output_and_is_charged(clients):
     def mean(federation, output):
         return {"total": federation.sum(lambda data, state, message: data.sum(axis=0))}
 
-    recorder, output = execute(algorithm, Problem("p", clients), settings, 0, [], finish=mean)
+    recorder, output = execute(algorithm, Problem("p", clients), settings, 0, finish=mean)
     assert {"V", "U", "total"} <= set(output)
     # Sums in another order: rounding of entries of size one.
     np.testing.assert_allclose(output["total"], np.vstack(clients).sum(axis=0), atol=1e-13)
@@ -134,6 +134,6 @@ def test_what_comes_out_not_finite_is_marked_as_diverged(clients, redeclared, ke
     problem = Problem("p", clients)
     algorithm = algorithms.get("power_exact")
     settings = algorithm.params({"n_components": 3})
-    recorder, _ = execute(algorithm, problem, settings, 0, [])
+    recorder, _ = execute(algorithm, problem, settings, 0)
     assert recorder.columns()["diverged"][-1] == 1
     assert not recorder.columns()["diverged"][:-1].any()

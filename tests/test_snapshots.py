@@ -14,6 +14,7 @@ from fedcore.history import History
 from fedcore.iterates import Iterate
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from fedcore.snapshots import Snapshots, stack
 
@@ -99,7 +100,7 @@ def test_what_the_clients_hold_is_what_makes_the_shared_iterate(name, held, clie
     problem = Problem("uneven", Clients(clients))
     settings = get(name).params(params)
     recorder, output = execute(
-        get(name), problem, settings, 3, [], iterates="all", client_iterates=True
+        get(name), problem, settings, 3, Recording(iterates="all", client_iterates=True)
     )
     history = History.from_runs([recorder], [output])
     own = history.client_iterates
@@ -125,7 +126,8 @@ def test_every_iterate_of_a_private_run_carries_a_mark(clients, tmp_path, name, 
     )
     settings = get(name).params({"n_components": 2, "epsilon": 5.0, **params})
     recorder, output = execute(
-        get(name), Problem("uneven", rows), settings, 3, [], iterates="all", client_iterates=True,
+        get(name), Problem("uneven", rows), settings, 3,
+        Recording(iterates="all", client_iterates=True),
         noise=np.random.SeedSequence(1) if simulated else None,
     )  # fmt: skip
     History.from_runs([recorder], [output], counts=get(name).columns).save(tmp_path / "a.h5")

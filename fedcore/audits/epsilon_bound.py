@@ -196,7 +196,7 @@ def audit(
             stream = np.random.SeedSequence(seed, spawn_key=(world, i))
             noise = stream if noise_factor is None else Weakened(stream, noise_factor)
             recorder, _ = execute(
-                chosen, problem, settings, stream, (), transcript=transcript, noise=noise
+                chosen, problem, settings, stream, transcript=transcript, noise=noise
             )
             scores[world].append(column(problem, transcript, recorder)[-1])
             privacy = _privacy(recorder)

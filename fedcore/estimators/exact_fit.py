@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
-from fedcore.estimators.extra_rounds import Axes, last_round, prepare
-from fedcore.estimators.settings import Found, Request, continued
+from fedcore.estimators.last_round import Axes, last_round
+from fedcore.estimators.settings import Found, Request
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
-from fedcore.federation.transcript import Transcript
 from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
-from fedcore.runs import run
+from fedcore.runs import run, subtract_mean
 
 ROUNDS = 8  # that a run takes at least as a rule
 OVERSAMPLES = 1  # columns that show the test the next singular value
@@ -42,23 +40,27 @@ def fit(asked: Request, matrices: Any) -> Found:
     n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
     r = asked.rank(n_samples, n_features)
     options = dict(asked.options)
-    told = options.pop("transcript", None)
     if asked.algorithm.takes("n_oversamples"):
         # A start may lack every direction that is wanted; as many random columns have them all.
         options.setdefault("n_oversamples", OVERSAMPLES if options.get("start") is None else r)
-    ready = prepare(matrices, asked.seed, told, center=asked.center, scale=asked.scale)
-    if asked.algorithm.gram_products_only and gram_comes_first(ready.clients, r):
-        ready.clients.gram = pooled_gram(ready.clients)
+
+    def begin(federation: Federation) -> dict[str, np.ndarray]:
+        mean = subtract_mean(federation)["mean"] if asked.center else np.zeros(n_features)
+        scale = federation.scale(mean) if asked.scale else np.ones(n_features)
+        if asked.algorithm.gram_products_only and gram_comes_first(federation.clients, r):
+            federation.clients.gram = pooled_gram(federation.clients)
+        return {"mean": mean, "scale": scale}
+
+    clients = Clients(matrices)
     # Where components end is nobody's choice, if the user has not chosen.
     with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
         result = run(
-            asked.algorithm.name, ready.clients, r, seed=asked.seed, finish=last_round,
-            transcript=None if told is None else Later(told, ready.ledger.rounds),
+            asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
             **{"iterates": "none", **options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
-    dtype = np.result_type(*ready.clients.dtypes)
+    dtype = np.result_type(*clients.dtypes)
     estimate = output.get("angle_estimate")
     if "products" in output:
         estimate = residuals.untested(
@@ -72,8 +74,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         beyond = output["outside"] if len(found) < n_features else 0.0  # else it is rounding
         estimate = _where_cut(found, beyond, len(axes.squares), dtype)
     return Found(
-        axes, outside, ready.mean, ready.scale, n_samples,
-        continued(result.history, ready.ledger), ready.ledger + result.ledger,
+        axes, outside, output["mean"], output["scale"], n_samples, result.history, result.ledger,
         1.0 if estimate is None else float(np.fmin(estimate, 1.0)),
         bool(output["converged"]) if "converged" in output else None,
     )  # fmt: skip
@@ -137,15 +138,3 @@ def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> 
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside
     return float((unit + np.sqrt(outside) * np.sqrt(squares[0])) / gap) if gap > 0 else 1.0
-
-
-class Later(Transcript):
-    """Passes uploads on to a user's transcript, with numbers that count earlier rounds, too."""
-
-    def __init__(self, told: Transcript, rounds: int) -> None:
-        super().__init__(told.clients, sums_only=told.sums_only)
-        self._told, self._rounds = told, rounds
-
-    def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Pass on."""
-        self._told.on_upload(number + self._rounds, exchanges)

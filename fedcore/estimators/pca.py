@@ -8,12 +8,12 @@ from typing import Any, Never, Self
 import numpy as np
 
 from fedcore.errors import held
-from fedcore.estimators import exact_fit, extra_rounds, inputs, private
+from fedcore.estimators import exact_fit, inputs, private
 from fedcore.estimators.base import Transformer, merged
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
 from fedcore.estimators.settings import Request, Seed
-from fedcore.federation.centring import centred
+from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.validation import require_flag
 from fedcore.words import counted
@@ -86,7 +86,7 @@ class FederatedPCA(Transformer):
         of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
         mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
     verbose : bool or int, default=False
-        Whether to show a bar that counts the algorithm's rounds, on standard error.
+        Whether to show a bar that counts rounds, on standard error.
     **others
         Entries of `params` in their old form. Type checkers refuse them, and with them misspelt
         names.
@@ -347,7 +347,7 @@ class FederatedPCA(Transformer):
 
     def _standardised(self, x: Any, method: str) -> Any:
         rows = centred(self._matrix(x, method), self.mean_)
-        return rows if np.all(self.scale_ == 1.0) else extra_rounds.scaled(rows, self.scale_)
+        return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
         """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""

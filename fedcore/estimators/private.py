@@ -32,8 +32,8 @@ import numpy as np
 
 from fedcore.errors import Advice, ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
-from fedcore.estimators.extra_rounds import Axes, principal_axes
-from fedcore.estimators.settings import PRIVATE, Found, Request, continued
+from fedcore.estimators.last_round import Axes, principal_axes
+from fedcore.estimators.settings import PRIVATE, Found, Request
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Ledger
 from fedcore.federation.transcript import Transcript
@@ -62,6 +62,10 @@ Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the s
 @dataclass
 class Releases:
     """The noisy exchanges of one fit, and what they have cost.
+
+    Each has a federation of its own, as the algorithm's run has, and the ledgers are added. One
+    federation has one source of noise, and a simulation has another key for every step. An
+    algorithm also begins the privacy account itself, before the first upload.
 
     Attributes
     ----------
@@ -178,8 +182,8 @@ def fit(asked: Request, matrices: Any) -> Found:
     if r == d:  # they span the whole space, whatever each of them is
         estimates[-1] = 0.0
     _tell(asked.epsilon, estimates[: d - 1], r)
-    history = continued(result.history, before)
-    history.pop("epsilon")  # that of the algorithm alone
+    earlier = before.snapshot()  # of ε, the history has the algorithm's part alone
+    history = {k: v + earlier.get(k, 0) for k, v in result.history.items() if k != "epsilon"}
     return Found(
         Axes(axes.components, np.maximum(axes.squares, least) * reach**2), outside * reach**2,
         mean, scale, n_samples, history, releases.ledger, float(estimates[-1]),

@@ -14,7 +14,7 @@ from fedcore import algorithms
 from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
-from fedcore.estimators.extra_rounds import Axes
+from fedcore.estimators.last_round import Axes
 from fedcore.federation.ledger import Ledger
 from fedcore.problems.labelled import Features, per_feature
 from fedcore.progress import wanted
@@ -23,9 +23,10 @@ from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 TAKEN = {  # entries that `params` does not have, and what stands for them
-    "clients": "fit(clients)", "seed": "random_state=…", "finish": "fedcore.run",
-    "n_components": "n_components=…", "algorithm": "algorithm=…", "progress": "verbose=…",
-    "center": "center=…", "labels": "fedcore.run", "held_out": "fedcore.run",
+    "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
+    "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
+    "begin": "fedcore.run", "finish": "fedcore.run", "labels": "fedcore.run",
+    "held_out": "fedcore.run",
 }  # fmt: skip
 
 Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
@@ -149,12 +150,6 @@ class Found(NamedTuple):
     ledger: Ledger
     estimate: float = 1.0
     converged: bool | None = None
-
-
-def continued(history: Mapping[str, np.ndarray], before: Ledger) -> dict[str, np.ndarray]:
-    """Return a run's history with the traffic of the rounds before it."""
-    totals = {k: v for k, v in before.snapshot().items() if k != "epsilon"}
-    return {name: v + totals[name] if name in totals else v for name, v in history.items()}
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:

@@ -14,6 +14,7 @@ import importlib
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import ModuleType
 from typing import Any
@@ -28,12 +29,13 @@ from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.experiments.problem_numbers import resolve
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
+from fedcore.federation.transcript import Transcript
 from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Stop
-from fedcore.runs import execute
+from fedcore.recorder import Recorder, Recording, Stop
+from fedcore.runs import execute, subtract_mean
 
 
 def run_cell(
@@ -202,13 +204,8 @@ class _Repeats:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
         cell, transcript = self._cell, self._audit.watch() if self._audit else None
         recorder, output = trial(
-            cell, self._draws, self._params, repeat, self._measure,
-            iterates=cell.iterates if self._room > 0 else "none",
-            client_iterates=not repeat and cell.client_iterates,
-            measured=cell.measured, stop=self._stop(),
+            cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
             transcript=transcript,
-            watch=partial(self._pairs[repeat].see, False) if self._pairs else None,
-            checkpoint=self._checkpoints[repeat] if self._checkpoints else None,
         )  # fmt: skip
         if cell.audit and self._audit:
             own = self._draws[repeat % len(self._draws)]
@@ -221,11 +218,11 @@ class _Repeats:
 
     def _twin(self, repeat: int, pattern: int = 0) -> Run:
         """Run the twin of a repeat, whose start differs by one rounding."""
+        recording = self._recording(repeat, twin=True)
         return trial(
-            self._cell, self._draws, self._params, repeat, self._measure,
+            self._cell, self._draws, self._params, repeat,
+            replace(recording, watch=None) if pattern else recording,
             algorithm=twins.perturbed(self._algorithm, pattern),
-            measured=self._cell.measured, stop=self._stop(),
-            watch=None if pattern else partial(self._pairs[repeat].see, True),
         )  # fmt: skip
 
     def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
@@ -234,10 +231,18 @@ class _Repeats:
         every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
 
-    def _stop(self) -> Callable[[Mapping[str, float]], bool] | None:
-        """Return a stop rule for one run, which also shows its rows to `seen`."""
-        rule = Stop(self._cell.stop) if self._cell.stop else None
-        return rule if self._seen is None else partial(_after, self._seen, rule)
+    def _recording(self, repeat: int, *, twin: bool) -> Recording:
+        """Return what is recorded of a repeat or its twin; `seen` sees the rows of both."""
+        cell, rule = self._cell, Stop(self._cell.stop) if self._cell.stop else None
+        return Recording(
+            self._measure,
+            iterates="none" if twin or self._room <= 0 else cell.iterates,
+            client_iterates=cell.client_iterates and not twin and not repeat,
+            stop=rule if self._seen is None else partial(_after, self._seen, rule),
+            measured=cell.measured,
+            watch=partial(self._pairs[repeat].see, twin) if self._pairs else None,
+            checkpoint=self._checkpoints[repeat] if self._checkpoints and not twin else None,
+        )
 
     def _provenance(self) -> dict[str, Any]:
         """Return what the history says of the cell, its problem, its seeds and the versions."""
@@ -315,10 +320,10 @@ def trial(
     draws: Sequence[Problem],
     params: Mapping[str, Any],
     repeat: int,
-    measure: Sequence[metrics.Metric],
+    recording: Recording,
     *,
     algorithm: algorithms.Algorithm | None = None,
-    **options: Any,
+    transcript: Transcript | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run one repeat with `params`, on draw `repeat` modulo the number of draws.
 
@@ -331,8 +336,9 @@ def trial(
     if cell.noise_factor:
         noise = Weakened(simulated(seed, cell.short, params), cell.noise_factor)
     return execute(
-        algorithm, problem, settings, seed, measure, noise=noise, center=cell.center, **options
-    )
+        algorithm, problem, settings, seed, recording,
+        begin=[subtract_mean] * cell.center, transcript=transcript, noise=noise,
+    )  # fmt: skip
 
 
 def audit_module(name: str) -> ModuleType:

@@ -25,7 +25,7 @@ from fedcore.experiments.cell import Cell
 from fedcore.experiments.combinations import combinations
 from fedcore.iterates import Iterate
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.words import counted
 
 UNPAID = "tuned on exact measures: not paid for"
@@ -42,7 +42,7 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
         and the grid: values by name (``over``).
     draws : sequence of Problem
     trial : callable
-        ``trial(cell, draws, params, repeat, metrics) -> (recorder, output)``, as `repeats.trial`.
+        ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, as `repeats.trial`.
 
     Returns
     -------
@@ -64,7 +64,8 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
         found = []
         for repeat in range(first, first + repeats):
             params = {**cell.params, **changes}
-            recorder, _ = trial(cell, draws, params, repeat, [_sampled(metrics.get(by), every)])
+            recording = Recording([_sampled(metrics.get(by), every)])
+            recorder, _ = trial(cell, draws, params, repeat, recording)
             found.append(_mean(recorder, by))
         values.append(float(np.median(found)))
         diverged.append(int(np.isinf(found).sum()))

@@ -1,4 +1,4 @@
-"""The mean of all clients' samples, and its subtraction, without loss of digits.
+"""The mean of all clients' samples and its subtraction, without loss of digits; and scales.
 
 Sums add differences to the client's first sample, in double precision and in blocks of rows. Their
 rounding error is then relative to the spread of the data, not to their distance from the origin.
@@ -101,3 +101,17 @@ def centred(data: Any, mean: np.ndarray) -> Any:
         rows = slice(start, start + ROWS)
         out[rows] = np.subtract(data[rows], mean, dtype=np.float64)
     return out
+
+
+def squares_of_features(data: np.ndarray | SparseRows) -> np.ndarray:
+    """Sum of the squares of every column, in double precision, shape (d,)."""
+    if isinstance(data, SparseRows):
+        return data.squares_of_columns()
+    return np.einsum("ij,ij->j", data, data, dtype=np.float64)
+
+
+def scaled(data: Any, scales: np.ndarray) -> Any:
+    """Columns divided by `scales`, in the precision of the data; sparse rows stay sparse."""
+    if isinstance(data, SparseRows):
+        return data.over(scales)
+    return (data / scales).astype(data.dtype, copy=False)

@@ -21,7 +21,7 @@ def stacked(step: AnyStep) -> AnyStep:
     array operation replaces thousands of calls. The step must index axes from the end, use neither
     ``state.rng`` nor ``state.privacy``, keep only arrays of equal shape in its state, and reply
     with one array. Both forms must agree to rounding. Which form runs depends only on the clients'
-    shapes and messages, and on the `stack` option of the federation.
+    shapes and messages, and on the engine.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step

@@ -14,15 +14,20 @@ samples and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial, reduce
 from typing import Any, ClassVar
 
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.federation import messages
-from fedcore.federation.centring import mean_of, sum_and_count, sum_count_and_far
+from fedcore.federation.centring import (
+    mean_of,
+    squares_of_features,
+    sum_and_count,
+    sum_count_and_far,
+)
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.execution import Step as Step
 from fedcore.federation.execution import stacked as stacked
@@ -39,6 +44,7 @@ from fedcore.federation.transport import (
     Hold,
     Protect,
     Read,
+    Scale,
     Setup,
 )
 from fedcore.privacy.bounded_rows import require_norm
@@ -69,8 +75,6 @@ class Federation:
         False when the clients have passed `check_clients` already.
     labelled : bool, default=False
         Whether steps get the clients' labels beside the samples.
-    stack : bool, default=True
-        Whether to use the stacked form of steps that have one; False is for tests and benchmarks.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
         Reproducible source of the privacy noise, for simulations only: a run with it gives no
         privacy. By default every client draws fresh entropy from the operating system (see
@@ -110,7 +114,6 @@ class Federation:
         transcript: Transcript | None = None,
         check: bool = True,
         labelled: bool = False,
-        stack: bool = True,
         noise: Source | None = None,
         engine: Engine | None = None,
     ) -> None:
@@ -129,7 +132,7 @@ class Federation:
         root = root_of(seed)
         self.rng = np.random.default_rng(child(root, SERVER))
         apart = transcript is not None and not transcript.sums_only
-        setup = Setup(data, root, ids, labelled, stack, noise, apart)
+        setup = Setup(data, root, ids, labelled, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
         self._everyone = range(len(data))
         self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)
@@ -199,18 +202,43 @@ class Federation:
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError("center comes once, before the first upload, in a run without noise")
-        total = self._centre(_sum_count_and_far)
+        total = self._sum_in_double(sum_count_and_far)
         mean = mean_of(total[:-1])
         self._subtract(mean)
         if total[-1]:
-            rest = mean_of(self._centre(_sum_and_count))
+            rest = mean_of(self._sum_in_double(sum_and_count))
             self._subtract(rest)
             mean = mean + rest
         return mean
 
-    def _centre(self, step: Step) -> np.ndarray:
-        """Upload what clients know of their mean, in double precision; return the sum."""
-        replies = self._ask(Do(step, "upload"), self._everyone)
+    def scale(self, mean: np.ndarray) -> np.ndarray:
+        """Divide every feature of all clients by the root of its mean square, in one round.
+
+        A client uploads the sum of the squares of every feature and downloads the scales, d doubles
+        each, without noise. The divisor is the number of samples, as in scikit-learn's
+        StandardScaler.
+
+        Parameters
+        ----------
+        mean : ndarray of shape (d,)
+            What `center` has subtracted, or zeros. Its rounding is all that a constant feature has.
+
+        Returns
+        -------
+        ndarray of shape (d,)
+            The scales, in data units; 1 for a constant feature.
+        """
+        total = self._sum_in_double(squares_of_features)
+        rounding = np.finfo(np.float32 if self._single else np.float64).eps * np.abs(mean)
+        found = np.sqrt(total / self.shape.n_samples)
+        scales = np.where(found > 10 * rounding, found, 1.0)
+        self.ledger.download(scales, self.shape.n_clients)
+        self._transport.tell(Scale(scales), self._everyone)
+        return scales
+
+    def _sum_in_double(self, number: Callable[[Any], np.ndarray]) -> np.ndarray:
+        """Upload what a function makes of the samples, in double precision; return the sum."""
+        replies = self._ask(Do(partial(_of_samples, number), "upload"), self._everyone)
         self.ledger.upload(replies)
         total: np.ndarray = reduce(np.add, replies)
         self._show(None, self._everyone, replies, total)
@@ -411,9 +439,5 @@ class Federation:
                 privacy.expose([i], step)
 
 
-def _sum_count_and_far(data: Any, state: State, message: Any) -> np.ndarray:
-    return sum_count_and_far(samples_of(data))
-
-
-def _sum_and_count(data: Any, state: State, message: Any) -> np.ndarray:
-    return sum_and_count(samples_of(data))
+def _of_samples(number: Callable[[Any], Any], data: Any, state: State, message: Any) -> Any:
+    return number(samples_of(data))

@@ -10,20 +10,21 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation.centring import centred
+from fedcore.federation.centring import centred, scaled
 from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import narrow, opened
 from fedcore.federation.state import State
 from fedcore.federation.transport import (
-    BoundRows,
     Centre,
+    Change,
     Charges,
     Do,
     Hold,
     Order,
     Protect,
     Read,
+    Scale,
     Setup,
 )
 from fedcore.privacy.bounded_rows import clip_rows, require_rows
@@ -111,7 +112,7 @@ class Site:
             return getattr(self.state, order.name)
         elif isinstance(order, Protect):
             self.protect()
-        elif isinstance(order, BoundRows | Centre):
+        elif isinstance(order, Change):
             new = changed(order, self.samples, self.position)
             if new is not None:
                 labels = self._clients.labels
@@ -179,7 +180,7 @@ class Site:
         return found
 
 
-def changed(order: BoundRows | Centre, samples: np.ndarray, position: int) -> np.ndarray | None:
+def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | None:
     """Return a client's samples after an order that changes them; None if they stay.
 
     Raises
@@ -189,6 +190,8 @@ def changed(order: BoundRows | Centre, samples: np.ndarray, position: int) -> np
     """
     if isinstance(order, Centre):
         return centred(samples, order.mean)
+    if isinstance(order, Scale):
+        return scaled(samples, order.scales)
     if order.clip:
         return clip_rows(samples, order.bound)
     require_rows(samples, position, order.bound)

@@ -43,6 +43,12 @@ class Centre(NamedTuple):
     mean: np.ndarray
 
 
+class Scale(NamedTuple):
+    """Divide every feature by its scale."""
+
+    scales: np.ndarray
+
+
 class Do(NamedTuple):
     """Run a client step.
 
@@ -69,7 +75,8 @@ class Read(NamedTuple):
     name: str
 
 
-Order = Hold | Protect | BoundRows | Centre | Do | Read
+Change = BoundRows | Centre | Scale  # of the samples
+Order = Hold | Protect | Change | Do | Read
 
 
 class Charges(NamedTuple):
@@ -161,8 +168,6 @@ class Setup:
         Select the clients' streams.
     labelled : bool
         Whether steps get labels.
-    stack : bool
-        Whether stacked forms of steps may be used.
     noise : SeedSequence, Weakened or None
         Source of a simulation's privacy noise; None for every client's own entropy.
     apart : bool
@@ -173,7 +178,6 @@ class Setup:
     root: np.random.SeedSequence
     ids: Sequence[int]
     labelled: bool = False
-    stack: bool = True
     noise: Source | None = None
     apart: bool = False
 

@@ -186,12 +186,6 @@ class Clients(Sequence[Any]):
         """Whether all matrices are float32."""
         return all(dtype == np.float32 for dtype in self.dtypes)
 
-    @property
-    def zero(self) -> bool:
-        """Whether all entries are zero."""
-        seen = self if self.gram is None else [self.gram]
-        return not any(matrix.any() for matrix in seen)
-
     @cached_property
     def largest(self) -> float:
         """Largest absolute value of an entry; with `gram`, the largest norm of a column of S."""

@@ -81,7 +81,7 @@ class Subspace(Task):
         """
         require_rank(settings.n_components, problem.n_samples, problem.n_features)
         if not private:
-            if problem.clients.zero:
+            if not problem.clients.largest:  # which `require_size` needs, too
                 raise InputError("the data of all clients are zero: there is no subspace to find")
             require_size(problem.clients)
         if settings.start is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.algorithms import Algorithm
-from fedcore.estimators.extra_rounds import moments, principal_axes
+from fedcore.estimators.last_round import moments, principal_axes
 from fedcore.federation.centring import centred
 from fedcore.history import History
 from fedcore.linalg import orth

@@ -10,7 +10,7 @@ from fedcore import metrics
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import check_clients
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.testing.asserting import (
     ROUNDING,
     UNLESS_MEANT,
@@ -47,7 +47,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
             noise=np.random.SeedSequence(3),
         )  # fmt: skip
         problem = subject.problem(own, "ordered")
-        recorder = Recorder(problem, federation.ledger, [metrics.get("objective")])
+        recorder = Recorder(problem, federation.ledger, Recording([metrics.get("objective")]))
         output = algorithm.run(federation, settings, federation.rng, recorder)
         components = algorithm.task.components(output)
         assert components is not None

@@ -11,8 +11,11 @@ from typing import Any
 import numpy as np
 
 from fedcore.errors import InputError, ReplyError
+from fedcore.federation.engine import everywhere
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients
+from fedcore.recorder import StopRule
 from fedcore.testing.asserting import (
     ROUNDING,
     check,
@@ -36,12 +39,12 @@ def ends_when_told(subject: Subject) -> None:
         whole = subject.run(iterates="all", **setting)
         for last in (0, 1, 3):
             with noted(setting, stopped_at=last):
-                cut = subject.run(
-                    iterates="all",
-                    stop=lambda row, last=last: row["iteration"] >= last,
-                    **setting,
-                )
+                cut = subject.run(iterates="all", stop=_reached(last), **setting)
                 _compare_cut(subject, whole, cut, last)
+
+
+def _reached(last: int) -> StopRule:
+    return lambda row: row["iteration"] >= last
 
 
 def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: int) -> None:
@@ -138,9 +141,10 @@ def shares_no_message(subject: Subject) -> None:
 
         return copied
 
-    plain = subject.run(iterates="all", stack=False)
-    with steps_seen(apart):
-        copied = subject.run(iterates="all", stack=False)
+    with everywhere(functools.partial(InProcess, plain=True)):
+        plain = subject.run(iterates="all")
+        with steps_seen(apart):
+            copied = subject.run(iterates="all")
     # Not ε: a private step is known by its identity, and these steps are others.
     same = all(
         np.array_equal(values, copied.columns[name], equal_nan=values.dtype.kind == "f")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,18 +18,12 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
-from fedcore.recorder import Recorder
-from fedcore.runs import execute
+from fedcore.recorder import Recorder, Recording, StopRule
+from fedcore.runs import execute, subtract_mean
 from fedcore.sparse import SparseRows
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
 
-# How `execute` can run an algorithm; all other options are parameters.
-WAYS = tuple(
-    name
-    for name, known in inspect.signature(execute).parameters.items()
-    if known.kind is inspect.Parameter.KEYWORD_ONLY
-)
 NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 2}
 
 
@@ -144,22 +137,23 @@ class Subject:
         clients: Sequence[np.ndarray] | None = None,
         seed: int = 5,
         measure: Sequence[str] | None = None,
-        **options: Any,
+        *,
+        iterates: str = "none",
+        stop: StopRule | None = None,
+        center: bool = False,
+        **params: Any,
     ) -> FinishedRun:
-        """Run the algorithm by the function that library and workflow share.
-
-        Options that `fedcore.runs.execute` takes are for it; the others are parameters.
-        """
+        """Run the algorithm by the function that library and workflow share."""
         data = self.clients if clients is None else clients
         data = data if isinstance(data, Clients) else self.clients_of(data)
         names = self.algorithm.task.printed if measure is None else measure
         measured = [metrics.get(name) for name in names]
-        ways = {name: options.pop(name) for name in WAYS if name in options}
-        ways = {"noise": np.random.SeedSequence(seed)} | ways
-        settings = self.settings(data, options)
+        settings = self.settings(data, params)
         recorder, output = execute(
-            self.algorithm, self.problem(data), settings, seed, measured, **ways
-        )
+            self.algorithm, self.problem(data), settings, seed,
+            Recording(measured, iterates, stop=stop),
+            begin=[subtract_mean] * center, noise=np.random.SeedSequence(seed),
+        )  # fmt: skip
         history = History.from_runs(
             [recorder], [output], metrics=measured, counts=self.algorithm.columns
         )

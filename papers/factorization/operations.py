@@ -66,7 +66,7 @@ def run_local_power(federation: Federation, size: Size) -> None:
     params = local_power.Params(
         n_components=size.r, rounds=size.alpha + 1, local_steps=size.steps, schedule="constant"
     )
-    recorder = Recorder(Problem("drawn", federation.clients), federation.ledger, [])
+    recorder = Recorder(Problem("drawn", federation.clients), federation.ledger)
     local_power.run(federation, params, federation.rng, recorder)
 
 

@@ -32,7 +32,7 @@ def after(rounds, clients, variant="assumption", start=None, **options):
     """Return the output of FAPS as the experiment runs it, after some rounds."""
     params = RULE | RUN["variants"][variant] | {"rounds": rounds}
     settings = algorithms.get("faps").params({"n_components": WIDTH, "start": start, **params})
-    return execute(algorithms.get("faps"), Problem("small", clients), settings, 5, [], **options)[1]
+    return execute(algorithms.get("faps"), Problem("small", clients), settings, 5, **options)[1]
 
 
 def projection(X):

@@ -16,6 +16,7 @@ from fedcore.parts.eigensolvers import RULES, SOLVERS
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 from fedcore.problems.tasks import shared_basis
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from fedcore.testing.samples import FEATURES, RANK, cut, spectrum_matrix
 
@@ -27,9 +28,9 @@ def run(name, clients, rank=RANK, *, stop=None, measure=("subspace_distance",), 
     """Run with a stopping rule, which `fedcore.run` does not take."""
     algorithm = fedcore.algorithms.get(name)
     settings = algorithm.params({"n_components": rank, **params})
-    chosen = [metrics.get(m) for m in measure]
+    recording = Recording([metrics.get(m) for m in measure], stop=stop)
     problem = Problem("test", clients)
-    recorder, output = execute(algorithm, problem, settings, 3, chosen, stop=stop)
+    recorder, output = execute(algorithm, problem, settings, 3, recording)
     return SimpleNamespace(
         basis=shared_basis(output), output=output, ledger=recorder.ledger, **recorder.columns()
     )

@@ -20,6 +20,7 @@ from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from refused import refused
 
@@ -38,8 +39,8 @@ def play(clients, seed=5, **params):
     algorithm = algorithms.get("fedpower")
     settings = algorithm.params({"n_components": R, **params})
     noise = np.random.SeedSequence(seed)
-    wanted = [metrics.get("kkt")]
-    return execute(algorithm, Problem("p", clients), settings, seed, wanted, noise=noise)
+    recording = Recording([metrics.get("kkt")])
+    return execute(algorithm, Problem("p", clients), settings, seed, recording, noise=noise)
 
 
 @pytest.mark.parametrize("alignment", ["none", "sign", "procrustes"])

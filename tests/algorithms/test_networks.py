@@ -78,7 +78,7 @@ def test_scaffolds_server_has_the_mean_of_the_clients_variates():
     needs_torch()
     algorithm, settings = algorithms.get("scaffold"), {**PARAMS, "rounds": 6}
     federation = Federation(images(), 5, check=False, labelled=True)
-    recorder = Recorder(Problem("p", images()), federation.ledger, [])
+    recorder = Recorder(Problem("p", images()), federation.ledger)
     found = algorithm.run(federation, algorithm.params(settings), federation.rng, recorder)
     kept = federation.client_state("variate")
     np.testing.assert_allclose(found["variate"], np.mean(kept, axis=0), rtol=0, atol=1e-14)

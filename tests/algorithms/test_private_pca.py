@@ -68,7 +68,7 @@ def run(name: str, clients: list[np.ndarray], seed: int = 0, **options):
     chosen = algorithms.get(name)
     params = chosen.params({"n_components": 1, **options})
     noise = np.random.SeedSequence(seed)
-    recorder, output = execute(chosen, Problem("x", clients), params, seed, (), noise=noise)
+    recorder, output = execute(chosen, Problem("x", clients), params, seed, noise=noise)
     return recorder.ledger, recorder.columns(), output["basis"]
 
 
@@ -353,7 +353,7 @@ def test_analyze_gauss_has_the_variance_of_its_closed_form():
         transcript = Transcript()
         params = chosen.params({"n_components": 1})
         source, problem = np.random.SeedSequence(seed), Problem("x", [rows])
-        execute(chosen, problem, params, seed, (), transcript=transcript, noise=source)
+        execute(chosen, problem, params, seed, transcript=transcript, noise=source)
         noise.append(transcript.exchanges[0].sent - (rows.T @ rows)[upper])
     values = np.concatenate(noise)
     assert np.var(values) == pytest.approx(sigma**2, rel=0.02)
@@ -543,7 +543,7 @@ def test_dn26_gives_all_components_where_all_are_asked_for():
     chosen = algorithms.get("dn26")
     for epsilon in (None, 1.0):
         params = chosen.params({"n_components": 4, "epsilon": epsilon})
-        _, output = execute(chosen, Problem("x", [rows]), params, 0, ())
+        _, output = execute(chosen, Problem("x", [rows]), params, 0)
         np.testing.assert_allclose(output["basis"].T @ output["basis"], np.eye(4), atol=1e-13)
     V, gap, _ = dn26.leading(rows, rows, 4)
     sigma = np.linalg.svd(rows, compute_uv=False)

@@ -59,7 +59,7 @@ def test_only_the_noise_is_weakened():
     settings = chosen.params({"n_components": 1, "rounds": 1})
     for of in (source, noise.Weakened(source, 0.1)):
         transcript = audit.watch()
-        recorder, _ = execute(chosen, problem, settings, 0, (), transcript=transcript, noise=of)
+        recorder, _ = execute(chosen, problem, settings, 0, transcript=transcript, noise=of)
         kept.append((transcript.exchanges[0], recorder.ledger.privacy))
     (one, ledger), (other, weaker) = kept
     true = problem.clients[0].T @ (problem.clients[0] @ one.received)

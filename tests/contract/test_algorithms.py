@@ -14,6 +14,8 @@ from contract.cases import CASES, case_of
 from contract.checks import checks_of, require, settings_of
 from fedcore import algorithms
 from fedcore.errors import InputError
+from fedcore.federation.engine import everywhere
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import SUBSPACE
 from fedcore.testing.answers import compare_with_oracle
@@ -88,7 +90,8 @@ def test_labels_that_are_not_asked_for_change_nothing(name, clients):
 def test_the_stacked_form_gives_what_the_plain_form_gives(name, setting, dtype, clients):
     """For clients of equal size."""
     alike = [part.astype(dtype) for part in np.split(np.vstack(clients), 8)]
-    plain = run(name, alike, iterates="all", stack=False, **setting)
+    with everywhere(partial(InProcess, plain=True)):
+        plain = run(name, alike, iterates="all", **setting)
     stacked = run(name, alike, iterates="all", **setting)
     assert stacked.ledger == plain.ledger
     tolerance = ROUNDING if dtype == np.float64 else 1e-3

@@ -82,7 +82,7 @@ def test_bytes_change_no_bit_of_networks(name, away):
         clients = Clients(list(data), labels=data.labels)
         apart = held_out([len(c) for c in clients], dtype=clients.dtypes[0])
         problem = Problem("contract", clients, held_out=apart)
-        return execute(algorithm, problem, algorithm.params(given), 5, [])
+        return execute(algorithm, problem, algorithm.params(given), 5)
 
     (there, output), (plain, other) = under(away, learned), under(PLAIN, learned)
     require_equal(there.columns(), plain.columns(), output, other)

@@ -26,7 +26,7 @@ from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import CLASSIFIERS, SUBSPACE
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.runs import execute
 from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
@@ -61,7 +61,8 @@ def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> Si
     algorithm, kept = algorithms.get(name), []
     keep = Metric("kept", "1", "", lambda iterate, _: float(kept.append(networks(iterate)) or 0))
     settings = algorithm.params({**PARAMS, **options})
-    recorder, output = execute(algorithm, problem, settings, seed, [*measure, keep], **run_options)
+    recording = Recording([*measure, keep], **run_options)
+    recorder, output = execute(algorithm, problem, settings, seed, recording)
     return SimpleNamespace(
         recorder=recorder, output=output, settings=settings, ledger=recorder.ledger,
         columns=recorder.columns(), networks=kept, algorithm=algorithm,
@@ -165,7 +166,7 @@ def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name):
         )
         federation = Federation(clients, 3, ids=order, check=False, labelled=True)
         problem = Problem("ordered", clients, held_out=own)
-        recorder = Recorder(problem, federation.ledger, [metrics.get("test_accuracy")])
+        recorder = Recorder(problem, federation.ledger, Recording([metrics.get("test_accuracy")]))
         algorithm.run(federation, settings, federation.rng, recorder)
         return np.array(recorder.by_client["test_accuracy"])
 

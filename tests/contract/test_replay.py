@@ -15,6 +15,7 @@ from fedcore.history import History
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import SUBSPACE
+from fedcore.recorder import Recording
 from fedcore.reports.replay import replay
 from fedcore.runs import execute
 from fedcore.testing.samples import RANK
@@ -37,11 +38,11 @@ def history_of(name, problem, setting, iterates):
     algorithm = algorithms.get(name)
     angle = "representation_distance" if algorithm.labelled else "subspace_distance"
     settings = Subject(algorithm, case_of(name)).settings(problem.clients, setting)
+    recording = Recording([metrics.get(angle)], iterates)
     runs = [
-        execute(algorithm, problem, settings, seed, [metrics.get(angle)], iterates=iterates,
-                noise=np.random.SeedSequence(seed))
+        execute(algorithm, problem, settings, seed, recording, noise=np.random.SeedSequence(seed))
         for seed in (3, 4)
-    ]  # fmt: skip
+    ]
     recorders, outputs = zip(*runs, strict=True)
     return angle, History.from_runs(
         recorders, outputs, metrics=[metrics.get(angle)], counts=algorithm.columns,

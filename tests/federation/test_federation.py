@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import hypothesis.strategies as st
@@ -10,12 +11,15 @@ import scipy.sparse
 from hypothesis import example, given, settings
 
 from fedcore.errors import InputError, ReplyError
+from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.clients import Clients, Labelled, check_clients
 from refused import refused
+
+ENGINES = {True: InProcess, False: partial(InProcess, plain=True)}  # whether steps are stacked
 
 
 def blocks(*sizes: int, d: int = 3) -> list[np.ndarray]:
@@ -79,7 +83,7 @@ def test_no_step_can_change_what_the_server_or_another_client_holds(single, stac
     kind = np.float32 if single else np.float64
     Z, rest = np.ones((2, 2), kind), [np.zeros(2, kind), {"k": 1}]
     for message, array in ((Z, Z), (Pair(Z, rest), Z), ({"a": [rest]}, rest[0])):
-        federation = Federation([np.ones((2, 3), kind)] * 3, stack=stack)
+        federation = Federation([np.ones((2, 3), kind)] * 3, engine=ENGINES[stack])
         federation.broadcast(message)
 
         def spoil(data: np.ndarray, state: Any, message: Any) -> None:
@@ -118,7 +122,7 @@ def test_what_has_been_sent_stays_when_the_server_goes_on_with_its_own_array():
 @pytest.mark.parametrize("how", ["sum", "mean", "gather"])
 def test_what_comes_up_is_the_servers_own(how, clients, stack):
     """The server may write into it, and what a client writes later does not change it."""
-    federation = Federation([np.ones((2, 3))] * clients, stack=stack)
+    federation = Federation([np.ones((2, 3))] * clients, engine=ENGINES[stack])
 
     @stacked
     def keep(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
@@ -148,7 +152,7 @@ def test_whole_numbers_do_not_overflow_in_a_sum(dtype, value, total, stack):
     def reply(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
         return np.full((*data.shape[:-2], 2), value, dtype)
 
-    federation = Federation([np.ones((2, 3))] * 3, stack=stack)
+    federation = Federation([np.ones((2, 3))] * 3, engine=ENGINES[stack])
     np.testing.assert_array_equal(federation.sum(reply), [total, total])
     np.testing.assert_allclose(federation.mean(reply), [total / 3, total / 3], rtol=1e-15)
     assert federation.ledger.bytes_up == 2 * 3 * 2 * np.dtype(dtype).itemsize  # as they crossed
@@ -396,7 +400,7 @@ def alike(n=5):
 @pytest.mark.parametrize("stack", [True, False])
 def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
     clients = alike()
-    federation = Federation(clients, stack=stack)
+    federation = Federation(clients, engine=ENGINES[stack])
     federation.local(begin)
     expected = np.zeros(5)
     sums = np.array([c.sum() for c in clients])
@@ -423,7 +427,7 @@ def test_state_lasts_through_stacked_and_plain_steps_in_turn(stack):
 @pytest.mark.parametrize("stack", [True, False])
 def test_clients_may_be_given_as_an_array_as_a_draw_returns_them(stack):
     clients, chosen = alike(), np.array([3, 1])
-    federation = Federation(clients, stack=stack)
+    federation = Federation(clients, engine=ENGINES[stack])
     federation.local(begin)
     federation.broadcast(2.0, to=chosen)
     expected = [2 * clients[i].sum() for i in chosen]
@@ -449,7 +453,7 @@ def test_a_stacked_step_replies_with_a_row_for_each_client(reply, how, private):
 def test_stacked_replies_are_charged_one_by_one():
     clients, ledgers = alike(), []
     for stack in (True, False):
-        federation = Federation(clients, stack=stack)
+        federation = Federation(clients, engine=ENGINES[stack])
         federation.local(begin)
         federation.broadcast(1.0)
         federation.sum(add_up)

@@ -13,6 +13,7 @@ from fedcore import algorithms, metrics
 from fedcore.federation import lockstep
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 
 A = np.diag(np.arange(1.0, 7.0))
@@ -99,11 +100,11 @@ def test_an_error_ends_all_runs_and_is_raised():
 def test_an_algorithm_gives_side_by_side_what_it_gives_alone(name, params, gram):
     rng = np.random.default_rng(3)
     data = [rng.standard_normal((n, 9)) * 0.7 ** np.arange(9) for n in (3, 30, 12)]
-    algorithm, measure = algorithms.get(name), [metrics.get("kkt")]
+    algorithm, recorded = algorithms.get(name), Recording([metrics.get("kkt")])
     settings = algorithm.params({"n_components": 2, **params})
 
     def run(clients: Clients, seed: int) -> tuple:
-        recorder, output = execute(algorithm, Problem("p", clients), settings, seed, measure)
+        recorder, output = execute(algorithm, Problem("p", clients), settings, seed, recorded)
         return recorder.rows, output.get("basis", output.get("V"))
 
     def side_by_side() -> list:

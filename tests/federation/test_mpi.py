@@ -89,7 +89,7 @@ def run(name, params, clients, **options):
         {"n_components": 2, **params} if chosen.takes("n_components") else params
     )
     seed = np.random.SeedSequence(5, spawn_key=(1, 2))
-    recorder, output = execute(chosen, Problem("p", clients), settings, seed, [], **options)
+    recorder, output = execute(chosen, Problem("p", clients), settings, seed, **options)
     return recorder, output
 
 
@@ -227,13 +227,15 @@ def test_a_row_that_is_too_long_at_another_rank_is_an_error_at_once():
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("far", [0.0, 1e12])
-def test_centring_changes_the_samples_of_all_ranks(sparse, far):
+def test_centring_and_scaling_change_the_samples_of_all_ranks(sparse, far):
     data = [own + far for own in drawn()]
     if sparse:
         data = [scipy.sparse.csr_array(own.toarray() * (1 + far)) for own in sparse_clients()]
     with team_of(3) as team:
         there, here = Federation(data, engine=engine_of(team)), Federation(data, engine=plain)
-        assert there.center().tobytes() == here.center().tobytes()
+        mean = there.center()
+        assert mean.tobytes() == here.center().tobytes()
+        assert there.scale(mean).tobytes() == here.scale(mean).tobytes()
         block = np.ones((there.shape.n_features, 2))
         for a, b in zip(there.clients, here.clients, strict=True):
             assert (a @ block).tobytes() == (b @ block).tobytes()

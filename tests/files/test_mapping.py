@@ -18,6 +18,7 @@ from fedcore.files import hdf5
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from refused import refused
 
@@ -123,7 +124,7 @@ def test_runs_on_maps_and_on_arrays_give_the_same_bytes(problem, path, name, par
     settings = chosen.params({"n_components": 2, **params})
     shown = [metrics.get("objective" if name == "ssi" else "training_loss")]
     for own in (problem, storage.load(path)):
-        recorder, output = execute(chosen, own, settings, 0, shown)
+        recorder, output = execute(chosen, own, settings, 0, Recording(shown))
         columns = {key: column.tobytes() for key, column in recorder.columns().items()}
         found.append((columns, {k: np.asarray(v).tobytes() for k, v in output.items()}))
     assert found[0] == found[1]
@@ -167,6 +168,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 
 def client(i):
     return np.random.default_rng(i).standard_normal((rows[i], 200))
@@ -182,7 +184,7 @@ def model(problem):
     chosen = algorithms.get("ssi" if plain else "fedrep_linear")
     settings = chosen.params({"n_components": 2, "rounds": 2} | ({} if plain else random))
     loss = "objective" if plain else "training_loss"
-    recorder, output = execute(chosen, problem, settings, 0, [metrics.get(loss)])
+    recorder, output = execute(chosen, problem, settings, 0, Recording([metrics.get(loss)]))
     seen = [x.sum() for x in problem.held_out or []]
     return output["basis" if plain else "V"].tobytes(), recorder.columns()[loss], seen
 

@@ -20,7 +20,7 @@ from fedcore.history import History
 from fedcore.privacy.noise import SECRET, SIMULATED, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
+from fedcore.recorder import Recorder, Recording
 from fedcore.seeds import CLIENT, child
 
 UPPER = np.triu_indices(5)
@@ -91,7 +91,7 @@ def cell(epsilon: float, algorithm: str = "analyze_gauss", **changes) -> Cell:
 
 def of_cell(rows: np.ndarray, spec: Cell, epsilon: float) -> np.ndarray:
     seen, params = Transcript(), {"n_components": 1, "epsilon": epsilon}
-    trial(spec, [Problem("x", [rows])], params, 0, [], transcript=seen)
+    trial(spec, [Problem("x", [rows])], params, 0, Recording(), transcript=seen)
     return seen.exchanges[0].sent
 
 
@@ -111,7 +111,7 @@ def test_cells_of_one_sweep_share_starts_sketches_and_samples(rows):
     for epsilon in (0.1, 0.2, None):
         spec = cell(epsilon, algorithm="noisy_power")
         params = {**spec.params, "rounds": 1}
-        recorder, _ = trial(spec, [Problem("x", [rows])], params, 0, [], iterates="all")
+        recorder, _ = trial(spec, [Problem("x", [rows])], params, 0, Recording(iterates="all"))
         firsts.append(recorder.snapshots.kept[0].shared)
     np.testing.assert_array_equal(firsts[0], firsts[1])
     np.testing.assert_array_equal(firsts[0], firsts[2])
@@ -137,7 +137,7 @@ def test_clients_of_a_private_run_draw_from_nothing_but_their_hidden_stream(name
     chosen, problem = algorithms.get(name), Problem("x", [rows[:30], rows[30:]])
     settings = chosen.params({"n_components": 1, **PRIVATE[name]})
     federation = Federation(problem.clients, 0)
-    record = Recorder(problem, federation.ledger, ())
+    record = Recorder(problem, federation.ledger)
     chosen.run(federation, settings, federation.rng, record)
     public = [np.random.default_rng(child(np.random.SeedSequence(0), CLIENT, i)) for i in (0, 1)]
     for ours, fresh in zip(federation.client_state("rng"), public, strict=True):

@@ -12,6 +12,7 @@ from fedcore.experiments import build, from_dataset
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients, check_clients
 from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from refused import refused
 
@@ -133,9 +134,9 @@ def test_clients_are_those_of_the_gram_matrix_or_refused(content, tmp_path):
 
 
 def basis_of(algorithm, problem, **params):
-    chosen, measure = algorithms.get(algorithm), [metrics.get("kkt")]
+    chosen, recorded = algorithms.get(algorithm), Recording([metrics.get("kkt")])
     settings = chosen.params({"n_components": 2, **params})
-    return execute(chosen, problem, settings, 0, measure)[1]["basis"]
+    return execute(chosen, problem, settings, 0, recorded)[1]["basis"]
 
 
 def test_more_than_ten_clients_keep_their_order(tmp_path):

@@ -17,6 +17,7 @@ from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import least_squares
+from fedcore.recorder import Recording
 from fedcore.runs import execute
 from refused import refused
 
@@ -32,7 +33,8 @@ def draw(seed=0, **params):
 def run(name, problem, measure=(DISTANCE,), seed=0, **params):
     algorithm = algorithms.get(name)
     settings = algorithm.params({"n_components": 2, **params})
-    return execute(algorithm, problem, settings, seed, [metrics.get(m) for m in measure])
+    recording = Recording([metrics.get(m) for m in measure])
+    return execute(algorithm, problem, settings, seed, recording)
 
 
 def measured(problem, name, **iterate):

@@ -23,8 +23,7 @@ from fedcore.federation.site import changed, sites_of
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
     Answers,
-    BoundRows,
-    Centre,
+    Change,
     Charges,
     Do,
     Hold,
@@ -61,8 +60,7 @@ class InProcess:
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
         self._states = [site.state for site in self.sites]
         self._labelled, self._plain = setup.labelled, plain
-        uniform = setup.stack and not plain and self._data.uniform
-        self._stack = uniform and len(self._data) > 1
+        self._stack = not plain and self._data.uniform and len(self._data) > 1
         self._private = False
 
     @property
@@ -90,7 +88,7 @@ class InProcess:
             self._private = True
             for i in to:
                 self.sites[i].protect()
-        elif isinstance(order, BoundRows | Centre):
+        elif isinstance(order, Change):
             self._change(order)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
@@ -126,7 +124,7 @@ class InProcess:
     def close(self) -> None:
         """Nothing to end."""
 
-    def _change(self, order: BoundRows | Centre) -> None:
+    def _change(self, order: Change) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
         new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
         matrices = [samples for samples in new if samples is not None]

@@ -26,7 +26,7 @@ from fedcore.federation.site import changed
 from fedcore.federation.transport import (
     Answers,
     BoundRows,
-    Centre,
+    Change,
     Charges,
     Do,
     Hold,
@@ -53,7 +53,7 @@ class Mpi:
         self._team, self._data, self._apart = team, setup.clients, setup.apart
         self._run = next(team.runs)
         self._waiting: list[tuple[Order, list[int]]] = []  # go with the next exchange
-        self._changes: list[BoundRows | Centre] = []
+        self._changes: list[Change] = []
         self._edges = team.begin(setup, self._run)
         weakref.finalize(self, team.over.append, self._run).atexit = False
 
@@ -83,7 +83,7 @@ class Mpi:
             self._waiting.append((order, positions))
             return
         self._exchange(order, positions, "tell")
-        if isinstance(order, Centre) or (isinstance(order, BoundRows) and order.clip):
+        if isinstance(order, Change) and (not isinstance(order, BoundRows) or order.clip):
             self._changes.append(order)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
