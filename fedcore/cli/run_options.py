@@ -51,6 +51,7 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
                 "[default: found]", {"type": click.Choice([".", ","])}),
     "na": ("Of files: a text or number that is a missing value; may be given several times.",
            {"multiple": True, "metavar": "MARK"}),
+    "matrix": ("Of NPZ files: the array that is the matrix.", {"metavar": "ARRAY"}),
     "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip
 OF_DATA_SETS = "clients", "partition", "surrogate"

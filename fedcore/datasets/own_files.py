@@ -11,7 +11,9 @@ Parquet are read by pyarrow, in the extra ``files``. LIBSVM files and NPZ files 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
+import math
 import os
 import re
 import shlex
@@ -19,7 +21,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -52,7 +54,8 @@ from fedcore.problems.columns import (
 from fedcore.validation import Rule, check_annotated, one_of
 from fedcore.words import counted
 
-SEPARATORS = "\t;|,"
+SEPARATORS = "\t;|, "
+BLANKS = re.compile(r"^ +|(?<= ) +| +(?=[\r\n]*$)")  # that separate nothing
 # How texts are written, by the first two bytes; else in UTF-8.
 CODINGS = (rb"\xff\xfe|\xfe\xff", "utf-16"), (rb".\0", "utf-16-le"), (rb"\0.", "utf-16-be")
 SPREAD = 5  # values that show how far a column goes
@@ -79,15 +82,18 @@ class Reading:
     missing : {'refuse', 'drop'}, optional
         Whether a row with a missing value is refused, or left out; refused without it.
     header : bool, optional
-        Whether the first line of a CSV file has the names; guessed without it.
+        Whether the first line of a CSV file has the names, guessed without it; whether those that
+        an NPZ file has are taken.
     delimiter : str, optional
         What separates the columns of all CSV files; found in each without it.
     decimal : {'.', ','}, optional
         The decimal point of CSV files, where the other sign separates thousands; found in each
-        without it.
+        without it, and in one that has no other.
     na : collection of str
         Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`, and
         numbers that do in any table.
+    matrix : str, optional
+        The array of NPZ files that is the matrix, where they have several.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -100,6 +106,7 @@ class Reading:
     delimiter: Annotated[str, ONE_SIGN] | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
     na: Sequence[str] = ()
+    matrix: str | None = None
     zero_based: bool = False
 
     def __post_init__(self) -> None:
@@ -168,8 +175,6 @@ class _Source:
         Says where a row is.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
-    texts : bool
-        Whether the columns are still texts, as in a CSV file.
     """
 
     path: str
@@ -180,7 +185,6 @@ class _Source:
     index: Collection[str] = ()
     place: Callable[[int], str] = "row {}".format
     open_ended: bool = False
-    texts: bool = False
 
     @property
     def bare(self) -> bool:
@@ -257,7 +261,6 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
     sources = [_read(os.fspath(path), how) for path in paths]
     _match_names(sources)
-    _parse_numbers(sources, how)
     _widen(sources)
     _require_asked(sources, how)
     counting = {name for source in sources for name in _counting(source, how)}
@@ -321,48 +324,6 @@ def _match_names(sources: list[_Source]) -> None:
                 sources[k] = replace(source, labels=labels, guesses=[*source.guesses, told])
 
 
-def _parse_numbers(sources: list[_Source], how: Reading) -> None:
-    """Give CSV files numbers, by the decimal point that each one shows."""
-    kept = {k: [i for i, name in enumerate(map(str, source.labels))
-                if how.keeps(name) or name in how.apart]
-            for k, source in enumerate(sources) if source.texts}  # fmt: skip
-    shown = {k: headers.Signs([sources[k].columns[i] for i in at]) for k, at in kept.items()}
-    needed = any(signs.unclear for signs in shown.values())
-    for k, signs in shown.items():
-        source, own, asked = sources[k], signs.point, how.decimal
-        against = asked not in (None, own) and signs.only[own].any()
-        if (asked is None and signs.unclear) or (against and not needed):
-            cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
-            column, row = divmod(cell, len(source.columns[0]))
-            name, other = source.labels[kept[k][column]], OTHER[own]
-            says = f"'{own}' in '{text}' is the decimal point"
-            ways: list[tuple[Any, str]] = [(None, "")]
-            if not against:
-                says = f"'{other}' in '{text}' may separate thousands"
-                slip = "correct the cells, or go on if " * bool(signs.only[own].any())
-                ways = [(own, f"{slip}it separates thousands"), (other, "it is a decimal point")]
-            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways)
-                      if sign is None or not signs.only[OTHER[sign]].any()]  # fmt: skip
-            says = f", {source.place(row)}, column '{name}': {says}"
-            raise _fault(source.path, says, *advice, row=row, column=name)
-        point = asked if asked and not against else own
-        thousands = signs.groups[point] | signs.doubts[point]
-        seen = {
-            f"'{point}' is the decimal point": signs.only[point] & (point != (asked or ".")),
-            f"'{OTHER[point]}' separates thousands": thousands,
-            "blanks separate thousands": signs.blanks,
-        }  # fmt: skip
-        told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
-                for what, cells in seen.items() if cells.any()]  # fmt: skip
-        number = dict(zip(kept[k], signs.numbers[point], strict=False))
-        columns = [
-            headers.numbers(column, number[i], point, how.na) if how.keeps(str(label))
-            else headers.texts(column, point, how.na)
-            for i, (label, column) in enumerate(zip(source.labels, source.columns, strict=True))
-        ]  # fmt: skip
-        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
-
-
 def _widen(sources: list[_Source]) -> None:
     """Give open-ended tables the columns of the widest, if they follow their own."""
     widest = max((source.labels for source in sources if source.bare), key=len, default=range(0))
@@ -409,20 +370,17 @@ def _aligned(sources: Sequence[_Source], wanted: list[Any], how: Reading) -> lis
     kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
     if len(kinds) > 1:
         (bare, _), (named, names) = kinds[True], kinds[False]
-        given = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
-                 and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
-        options = "".join(f", {name}={value!r}" for name, value in given.items())
-        x = "table.x" + ".toarray()" * issparse(bare.columns)
         fit = [own for own in (names, named.labels) if len(own) == len(bare.labels)]
-        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
+        arrays = f"x=own_files.read({bare.path!r}).x"
+        if bare.path.endswith("z"):
+            arrays = f"**numpy.load({bare.path!r})"
         call = (
             f"import numpy; from fedcore.datasets import own_files; "
-            f"table = own_files.read({bare.path!r}{options}); "
-            f"numpy.savez({_new(bare.path, 'named.npz')}, x={x}, columns={[*(fit or [names])[0]]!r}"
-            ", **table.apart)"
+            f"numpy.savez({_new(bare.path, 'named.npz')}, {arrays}, columns={fit[:1]!r}[0])"
         )
+        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
         says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(bare.path, says, (what, {}, call * bool(fit)))
+        raise _fault(bare.path, says, (what, {}, call * bool(fit and not issparse(bare.columns))))
     at = {label: i for i, label in enumerate(wanted[0])}
     for k, labels in enumerate(wanted):
         wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
@@ -554,20 +512,23 @@ def _arrow(path: str) -> Any:
 
 
 def _csv(path: str, how: Reading) -> _Source:
-    """Read a CSV file as columns of text, see `_parse_numbers`."""
+    """Read a CSV file."""
     arrow, skipped = _arrow(path), list[str]()
     with open(path, "rb") as raw:
         head = raw.read(2)
     coding = next((name for form, name in CODINGS if re.fullmatch(form, head)), "utf-8-sig")
 
+    def lines(sign: str) -> Iterator[str]:
+        with open(path, encoding=coding, newline="") as file:
+            yield from (BLANKS.sub("", line) for line in file) if sign == " " else file
+
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
-        with open(path, encoding=coding, newline="") as file:
-            reader = csv.reader(file, delimiter=sign)
-            for row in reader:
-                blank = len(row) < 2 and row != [""] and not "".join(row).strip()
-                if not blank and not row[0].startswith("sep="):  # as Excel writes it
-                    yield reader.line_num, [cell.strip() for cell in row]
+        reader = csv.reader(lines(sign), delimiter=sign)
+        for row in reader:
+            blank = len(row) < 2 and row != [""] and not "".join(row).strip()
+            if not blank and not row[0].startswith("sep="):  # as Excel writes it
+                yield reader.line_num, [cell.strip() for cell in row]
 
     def place(row: int) -> str:
         even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
@@ -588,18 +549,24 @@ def _csv(path: str, how: Reading) -> _Source:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("", {"delimiter": None}), row=0)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
-    above, named = headers.head(sample, fits[sign][1], how.header)
+    width, above, named = fits[sign][1], 0, how.header
+    if sample and named is None:
+        above, named = headers.head(sample, width)
     if len(sample) <= above + bool(named):
         raise _fault(path, EMPTY_TABLE)
     top, first = samples[sign][above]
+    ends = [first[width:], *(row[len(first) :] for row in sample[above:] if len(row) == width)]
+    if not any(map(any, ends)):  # lines end with a separator, or those below the names
+        first = [*first, *[""] * width][:width]
     width, top = len(first), top - (not named)
     if named is None:
         says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
         raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    texts = {str(i): arrow.string() for i in range(width)}
+    texts, blanks = {str(i): arrow.string() for i in range(width)}, sign == " "
     columns = arrow.csv.read_csv(
-        path,
-        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
+        io.BytesIO("".join(lines(sign)).encode()) if blanks else path,
+        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top,
+                              encoding="utf-8" if blanks else coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
                                invalid_row_handler=skip),
         arrow.csv.ConvertOptions(column_types=texts),
@@ -622,7 +589,31 @@ def _csv(path: str, how: Reading) -> _Source:
     ) if seen]  # fmt: skip
     labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
     columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
-    return _Source(path, labels, columns, guesses=guesses, place=place, texts=True)
+    return _of_texts(_Source(path, labels, columns, guesses=guesses, place=place), how)
+
+
+def _of_texts(source: _Source, how: Reading) -> _Source:
+    """Return a table of texts with numbers, by the decimal point that it shows."""
+    labels, found = source.labels, list[Any]([None] * len(source.labels))
+    at = [i for i, name in enumerate(map(str, labels)) if how.keeps(name) or name in how.apart]
+    cells = headers.Cells([source.columns[i] for i in at], how.decimal, how.na)
+    if cells.doubts.any():
+        place, text = cells.longest(cells.doubts)
+        column, row = divmod(place, len(source.columns[0]))
+        reads = {point: f"{number(text, point):.15g}" for point in sorted(OTHER)}
+        slip = "correct the cells, or go on if " * cells.shown[cells.point]
+        ways = [(f"{slip}it is {value}", {"decimal": point}) for point, value in reads.items()
+                if point == cells.point or not cells.shown[OTHER[point]]]  # fmt: skip
+        name = labels[at[column]]
+        says = f", {source.place(row)}, column '{name}': '{text}' is {' or '.join(reads.values())}"
+        raise _fault(source.path, says, *ways, row=row, column=name)
+    for i, (k, numbers) in enumerate(zip(at, cells.numbers(), strict=False)):
+        found[k] = cells.texts(i) if str(labels[k]) in how.apart else numbers
+    if cells.odd.any():
+        _, text = cells.longest(cells.odd)
+        says = f"{source.path}: '{text}' is read as {number(text, cells.point):.15g}"
+        source.guesses.append(Advice(says))
+    return replace(source, columns=found)
 
 
 def _parquet(path: str, how: Reading) -> _Source:
@@ -635,75 +626,44 @@ def _parquet(path: str, how: Reading) -> _Source:
 
 def _npz(path: str, how: Reading) -> _Source:
     heads = bounded.heads(Path(path))
-
-    objects = any(kind.hasobject for _, kind in heads.values())
-    load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
-    load = f"arrays = dict({load})" if zipfile.is_zipfile(path) else f"arrays = {{'x': {load}}}"
-    trusted = "if you trust the file, " * objects
-
-    def again(ending: str, arrays: str) -> str:
-        """Return the call that saves other arrays made of those of the file."""
-        return f"import numpy; {load}; numpy.savez({_new(path, ending)}, **{arrays})"
-
-    def array(name: str, numbers: bool = False) -> np.ndarray:
-        kind, own = heads[name][1], f"arrays[{name!r}]"
-        if not kind.hasobject and (kind.kind in "biuf" or not numbers):
-            loaded = np.load(path, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else loaded[name]
-        what, call = "save text", again("text.npz", f"{{**arrays, {name!r}: {own}.astype(str)}}")
-        if kind.kind == "c":
-            what, call = (
-                "save the real part",
-                again("real.npz", f"{{**arrays, {name!r}: {own}.real}}"),
-            )
-        elif numbers:  # which cells are none is told of a table
-            texts = own + ".astype(str)" * (kind.kind in "SU")
-            fits = "columns" in heads and heads["columns"][0] == heads[name][0][1:]
-            columns = ", columns=arrays['columns'].astype(str)" * fits
-            beside = f".assign(**{{name: arrays[name] for name in {[*how.apart]!r}}})"
-            what, call = (
-                "save a table",
-                (
-                    f"import numpy, pandas; {load}; pandas.DataFrame({texts}{columns})"
-                    f"{beside * bool(how.apart)}.to_csv({_new(path, 'table.csv')}, index=False, "
-                    f"header={fits or bool(how.apart)})"
-                ),
-            )
-        raise _fault(path, f": '{name}' holds {kind.name}", (trusted + what, {}, call), column=name)
-
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
         bounded.require_shape(path, *matrix.shape)
         x = sparse.checked(matrix, path).matrix
         return _Source(path, range(x.shape[1]), x)
-    matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
-    if len(matrices) != 1:
-        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items()) or "nothing"
-        ways = list[tuple[Any, ...]]()
-        several = [name for name, (shape, _) in heads.items()
-                   if shape and all(shape) and name not in ("columns", *how.apart)]  # fmt: skip
-        for name in matrices or several:
-            size = heads[name][0]
-            fit = [own for own, (shape, _) in heads.items()
-                   if own not in (name, "x") and shape == size[own == "columns" :][:1]]  # fmt: skip
-            taken = f"{{name: arrays[name] for name in {fit!r}}}"
-            x = f"arrays[{name!r}].reshape(len(arrays[{name!r}]), -1)"
-            call = again(f"{name}.npz", f"{taken}, x={x}")
-            ways.append((f"{trusted}take '{name}'", {}, call))
+    shapes = {name: shape for name, (shape, _) in heads.items()}
+    able = [name for name, shape in shapes.items() if shape and all(shape) and name != "columns"]
+    tables = [name for name in able if len(shapes[name]) == 2]
+    chosen = [name for name in able if name == how.matrix] or tables
+    if len(chosen) != 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
         says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
-        raise _fault(path, says, *ways[:SHOWN])
-    x, labels = array(matrices[0], numbers=True), range(heads[matrices[0]][0][1])
-    if "columns" in heads:
-        given = array("columns")
-        if given.shape != x.shape[1:]:
-            rest = "{name: x for name, x in arrays.items() if name != 'columns'}"
-            says = f": 'columns' names {given.size} of {x.shape[1]} columns"
-            raise _fault(path, says, ("leave out names", {}, again("bare.npz", rest)))
-        labels = given.astype(str).tolist()
-    beside = {name: array(name) if name in how.apart else None
-              for name, (shape, _) in heads.items()
-              if shape == x.shape[:1] and name != "columns"}  # fmt: skip
-    return _Source(path, labels, x, beside)
+        ways = [(f"take '{name}'", {"matrix": name}) for name in tables or able][:SHOWN]
+        raise _fault(path, says, *ways)
+    names = how.header is not False and "columns" in heads
+    beside = {name for name, shape in shapes.items()
+              if shape == shapes[chosen[0]][:1] and (name != "columns" or not names)}  # fmt: skip
+    taken = [*chosen, *["columns"] * names, *beside.intersection(how.apart)]
+    if wrong := [name for name in taken if heads[name][1].kind not in "biufSU"]:
+        way = "real" if heads[wrong[0]][1].kind == "c" else "astype(str)"
+        call = (f"import numpy; arrays[{wrong[0]!r}] = arrays[{wrong[0]!r}].{way}; "
+                f"numpy.savez({_new(path, 'anew.npz')}, **arrays)")  # fmt: skip
+        says = f": '{wrong[0]}' holds {heads[wrong[0]][1].name}"
+        raise _fault(path, says, ("where you save your arrays", {}, call), column=wrong[0])
+    loaded = np.load(path, allow_pickle=False)
+    arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
+    x = arrays[chosen[0]]
+    x, labels = x.reshape(len(x), -1), range(math.prod(x.shape[1:]))
+    if names:
+        labels = np.ravel(arrays["columns"]).astype(str).tolist()
+        if len(labels) != x.shape[1]:
+            says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
+            raise _fault(path, says, ("leave out names", {"header": False}))
+    vectors = {name: arrays[name] if name in how.apart else None for name in beside}
+    if x.dtype.kind in "SU":
+        x = [_arrow(path).chunked_array([column]) for column in np.strings.strip(x.astype(str)).T]
+    source = _Source(path, labels, x, vectors)
+    return _of_texts(source, how) if isinstance(x, list) else source
 
 
 def _libsvm(path: str, how: Reading) -> _Source:

@@ -696,7 +696,7 @@ BESIDE = {
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("kind", ["npz", "npy"])
 def test_what_the_advice_on_an_npz_file_saves_is_read(tmp_path, form, beside, kind):
-    """Every call is pasted into a new Python, until a file is read with the numbers meant."""
+    """Every call is pasted where the arrays are, until a file is read with the numbers meant."""
     other = {"vector": X[:, 0], "cube": X[:, None], "fortran": np.asfortranarray(X)}
     matrix, path = (FORMS | other)[form], tmp_path / f"a b.{kind}"
     if beside in ("two", "cube") and form in ("vector", "cube"):
@@ -707,10 +707,11 @@ def test_what_the_advice_on_an_npz_file_saves_is_read(tmp_path, form, beside, ki
         np.save(path, matrix)
     else:
         np.savez(path, m=matrix, **BESIDE[beside])
+    arrays = {"x" if kind == "npy" else "m": matrix, **BESIDE[beside]}
     labels = next((name for name in BESIDE[beside] if name in ("y", "my y")), None)
     wanted, read = X[:, :1] if form == "vector" else X, []
 
-    def follow(path, options, seen=()):
+    def follow(path, options, arrays, seen=()):
         made = {*tmp_path.iterdir()}
         try:
             read.append(own_files.read(path, apart=[labels] * (labels is not None), **options))
@@ -718,14 +719,14 @@ def test_what_the_advice_on_an_npz_file_saves_is_read(tmp_path, form, beside, ki
             assert len(seen) < 5 and str(error) not in seen and error.advice
             for way in error.advice:
                 if way.options:
-                    follow(path, options | dict(way.options), (*seen, str(error)))
+                    follow(path, options | dict(way.options), arrays, (*seen, str(error)))
                 else:
-                    exec(way.call, {})
+                    exec(way.call, {"arrays": (anew := {**arrays})})
                     (new,) = {*tmp_path.iterdir()} - made
-                    follow(new, {}, (*seen, str(error)))
+                    follow(new, options, anew, (*seen, str(error)))
                     new.unlink()
 
-    follow(path, {})
+    follow(path, {}, arrays)
     few = np.isfinite(np.where(matrix == "n/a", None, matrix).astype(float)).all(axis=1) if (
         form in ("gaps", "words")) else slice(None)  # fmt: skip
     found = [table for table in read if table.x.shape == wanted[few].shape]
