@@ -134,7 +134,7 @@ def test_columns_are_matched_by_name(tables, tmp_path):
     paths[1].write_text(paths[1].read_text().split("\n", 1)[1])  # no line of names
     for order in (paths[:2], paths[1::-1]):
         says = refused_command("run", "ssi", *order, "-r", 1)
-        assert f"{paths[1]} has no names" in says
+        assert f"{paths[1]}, line 1" in says
 
 
 def test_labels_of_numbers_and_of_classes(tables, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 import numpy as np
 
 from fedcore.problems.columns import EMPTY, MINUS, NUMBER, OTHER, SPACES, number
-
-CHANCE = 0.05  # by which numbers may lie outside all others of their columns
 
 
 class Cells:
@@ -29,7 +26,7 @@ class Cells:
     Attributes
     ----------
     point : str
-        The decimal point of most columns, and else of most cells; a dot, if none shows one.
+        The decimal point of most cells that show one; a dot, if none does.
     shown : dict of str to bool
         By decimal point: whether there are numbers with no other.
     odd, doubts : ndarray of bool
@@ -52,10 +49,7 @@ class Cells:
             pass
         fits = {point: self._match(form) for point, form in NUMBER.items()}
         only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
-        votes = {point: own.reshape(self._shape).sum(axis=1) for point, own in only.items()}
-        most = max(OTHER, key=lambda point: (
-            (votes[point] > votes[OTHER[point]]).sum(), votes[point].sum()
-        ))  # fmt: skip
+        most = max(OTHER, key=lambda point: only[point].sum())
         self.shown = {point: bool(own.any()) for point, own in only.items()}
         denied = asked is None or (self.shown[most] and not self.shown[asked])
         self.point = point = most if denied else str(asked)
@@ -95,7 +89,7 @@ class Cells:
             values = np.where(self._match("^(?i)true$"), 1, values)
         bad = (np.isnan(values) & self._cells.is_valid().to_numpy()).reshape(self._shape)
         columns = [*values.reshape(self._shape)]
-        for i in np.flatnonzero(bad.any(axis=1)):
+        for i in np.flatnonzero(bad.any(axis=1)).tolist():
             columns[i] = columns[i].astype(object)
             columns[i][bad[i]] = self._column(self._cells, i).filter(bad[i]).to_numpy()
         return columns
@@ -123,12 +117,11 @@ def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
     return times * (width > 1 and not one), width
 
 
-def head(rows: Sequence[Sequence[str]], width: int) -> tuple[int, bool | None]:
-    """Return which row has the columns' names or is the first, and whether it has names.
+def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
+    """Return which row has the columns' names; None if the first one may have numbers.
 
-    Names stand above the first row of numbers; of several rows of texts there, they are the one
-    with most different texts, and the others are titles. Numbers above numbers may be names if they
-    count by one step, begin with a zero, or are unlike all others of their columns.
+    Names stand above the first row of numbers. Of several rows of texts there, they are the one
+    with most different texts, and those above it are titles.
 
     Parameters
     ----------
@@ -136,51 +129,19 @@ def head(rows: Sequence[Sequence[str]], width: int) -> tuple[int, bool | None]:
     width : int
         Cells of most rows.
 
-    Returns
-    -------
-    int, and bool or None
-        None if one cannot tell.
-
     Examples
     --------
-    >>> def named(text):
-    ...     rows = [line.split(",") for line in text.split("|")]
-    ...     return head(rows, len(rows[-1]))
-    >>> texts = "a,b|1,2", "0,1,2|5,7,6", "2019,2020|5,6", "400.5,401,401.5|3,1,2", "001,17|3,2"
-    >>> [named(text)[1] for text in texts]
-    [True, None, None, None, None]
-    >>> texts = "3,1|5,2", "5,5,5|1,2,3", "1,0,2|5,6,7", "x,3.5|y,2.5", "id,2019,2020|x,3.5,2.5"
-    >>> [named(text)[1] for text in texts]
-    [False, False, False, False, True]
-    >>> named("a title|in,|age,dose|1,2")
-    (2, True)
+    >>> texts = "a,b|1,2", "2019,2020|5,6", "a title|in,|age,dose|1,2", "x1,2|3,4", "x,1|y,2"
+    >>> [head([line.split(",") for line in text.split("|")], 2) for text in texts]
+    [0, None, 2, 0, None]
     """
     at = [i for i, row in enumerate(rows) if len(row) == width]
     values = np.array([[number(cell) for cell in rows[i]] for i in at]).reshape(-1, width)
     finite, text = np.isfinite(values), np.isinf(values)
     numeric = finite.any(axis=0) & (finite.sum(axis=0) >= text[1:].sum(axis=0))
-    whole = numeric.all() or not numeric.any()
-    numeric |= whole
     data = (finite & numeric).any(axis=1) & ~(text & numeric).any(axis=1)
     first = int(data.argmax()) if data.any() else 1
-    if first or at[0]:
-        above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
-        return at[max(above, key=lambda i: len({*rows[at[i]]} - {""}))] if above else 0, True
-    numeric &= finite[0]
-    below = np.where(finite, values, np.nan)[1:, numeric]
-    alike = _like_names([rows[0][i].strip() for i in np.flatnonzero(numeric)], below)
-    return 0, alike and (None if whole and rows[0][0].strip() else True)
-
-
-def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
-    """Whether numbers may be names of columns with these other numbers."""
-    if list(cells) == ["0"] or any(re.match(r"[+-]?0\d", cell) for cell in cells):
-        return True  # 0, as pandas writes a column without a name
-    values = np.array([number(cell) for cell in cells])
-    steps = np.diff(values)
-    even = len(steps) and np.allclose(steps, steps[0], rtol=1e-6, atol=0)
-    if even and (steps[0] == 1 or (len(steps) > 1 and steps[0] != 0)):
-        return True  # any two numbers have one step
-    low, high = np.fmin.reduce(others, initial=np.inf), np.fmax.reduce(others, initial=-np.inf)
-    by_chance = (2 / (len(others) + 1)) ** len(values)
-    return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE
+    if not first and not at[0]:
+        return None
+    above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
+    return at[max(above, key=lambda i: len({*rows[at[i]]} - {""}))] if above else 0

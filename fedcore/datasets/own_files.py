@@ -1,6 +1,6 @@
 """Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM, by one rule for all.
 
-Each format is read as columns with labels, a `_Source`, and the same checks make a `Table` of it:
+Each format is read as a `Table` of columns with labels, and the same checks make it one of numbers:
 one matrix of numbers, and columns that are kept apart, such as labels. `fedcore.problems.columns`
 says what is a number and what is missing, for files as for data frames. Nothing is dropped or
 filled in silently: what is guessed stands in `Table.guesses`, and an option says otherwise. CSV and
@@ -20,8 +20,8 @@ import shlex
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -121,75 +121,48 @@ class Reading:
         return wanted and name not in self.without and name not in self.apart
 
 
-@dataclass(frozen=True)
+@dataclass
 class Table:
     """A file's numbers.
 
     Attributes
     ----------
     path : str
-    labels : sequence of str, or of int
+    labels : list of str, or range
         Names of the columns of `x`; their numbers, if the file has no names.
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
+        A list of columns, until they are known to be numbers.
     apart : dict of str to ndarray of shape (rows,)
-        The columns that were asked for apart; of a CSV file as text.
+        The columns that were asked for apart; of a CSV file as text. At first vectors beside the
+        matrix, None for one that nobody has asked for.
     guesses : list of Advice
         What was taken for granted, and the option that says otherwise.
-    """
-
-    path: str
-    labels: Sequence[Any]
-    x: Any
-    apart: dict[str, np.ndarray]
-    guesses: list[Advice]
-
-    @property
-    def names(self) -> list[str]:
-        """The labels as text."""
-        return [*map(str, self.labels)]
-
-    def holes(self) -> dict[str, np.ndarray]:
-        """Return where each column has no number, and each one apart no value."""
-        apart = {name: missing(values) for name, values in self.apart.items()}
-        if issparse(self.x):
-            return apart
-        return {**dict(zip(self.names, ~np.isfinite(self.x).T, strict=True)), **apart}
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What a file holds.
-
-    Attributes
-    ----------
-    path : str
-    labels : list of str, or range
-        Names of the columns, or their numbers.
-    columns : list of columns, ndarray or csr_array
-    beside : dict of str to ndarray or None
-        Vectors beside the matrix; None for one that nobody has asked for.
-    guesses : list of Advice
     index : collection of str
         Columns that pandas has for its index.
     place : callable
-        Says where a row is.
+        Says where a row of the file is.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
     """
 
     path: str
     labels: Any
-    columns: Any
-    beside: Mapping[str, Any] = field(default_factory=dict)
+    x: Any
+    apart: dict[str, Any] = field(default_factory=dict)
     guesses: list[Advice] = field(default_factory=list)
     index: Collection[str] = ()
     place: Callable[[int], str] = "row {}".format
     open_ended: bool = False
 
     @property
+    def names(self) -> list[str]:
+        """The labels as text."""
+        return [*map(str, self.labels)]
+
+    @property
     def bare(self) -> bool:
         """Whether the columns have no names."""
-        return isinstance(self.labels, range)
+        return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
         """Return the labels of those names that are columns."""
@@ -197,23 +170,32 @@ class _Source:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
 
-    def taken(self, labels: Sequence[Any]) -> Any:
+    def columns(self, labels: Sequence[Any]) -> Any:
         """Return the columns with these labels."""
         if labels == self.labels:
-            return self.columns
+            return self.x
         at = {label: i for i, label in enumerate(self.labels)}
-        if isinstance(self.columns, list):
-            return [self.columns[at[label]] for label in labels]
-        return self.columns[:, [at[label] for label in labels]]
+        if isinstance(self.x, list):
+            return [self.x[at[label]] for label in labels]
+        return self.x[:, [at[label] for label in labels]]
 
     def column(self, name: str) -> np.ndarray:
         """Return one of the columns, or a vector beside them."""
-        cells = self.beside[name] if name in self.beside else self.taken(self.known([name]))
+        cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
         return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
         """Return in words where a row is."""
         return f"{self.path}, {self.place(row)}"
+
+    def holes(self) -> dict[str, np.ndarray]:
+        """Return where each column has no number, and each one apart no value."""
+        dense = {} if issparse(self.x) else zip(self.names, ~np.isfinite(self.x).T, strict=True)
+        return {**dict(dense), **{name: missing(values) for name, values in self.apart.items()}}
+
+    def incomplete(self) -> np.ndarray:
+        """Return which rows lack a value."""
+        return np.logical_or.reduce([np.zeros(self.x.shape[0], bool), *self.holes().values()])
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
@@ -259,36 +241,27 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     for path, times in Counter(map(os.path.realpath, paths)).items():
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
-    sources = [_read(os.fspath(path), how) for path in paths]
-    _match_names(sources)
-    _widen(sources)
-    _require_asked(sources, how)
-    counting = {name for source in sources for name in _counting(source, how)}
-    wanted = [_wanted(source, how, counting) for source in sources]
-    unfit = _aligned(sources, wanted, how)
-    tables = [_table(source, labels, how, counting, unfit)
-              for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
-    whole = [*map(_complete, tables)] if how.missing == "drop" else tables
-    if how.missing == "drop" and all(table.x.shape[0] for table in whole):
+    tables = [_read(os.fspath(path), how) for path in paths]
+    _match_names(tables)
+    _widen(tables)
+    _require_asked(tables, how)
+    unfit = _select(tables, how)
+    lacking = [table.incomplete() for table in tables]
+    if how.missing == "drop" and not any(rows.all() for rows in lacking):
         unfit = [one for one in unfit if one.kind != "missing"]
     if unfit:
         raise _refusal(unfit, tables, how)
-    whole[0].guesses[:0] = _doubts(tables, how)
-    return whole
+    for table, rows in zip(tables, lacking, strict=True):
+        if rows.any():
+            told = f"{table.path}: {rows.sum()} of {len(rows)} rows lack a value and are left out"
+            table.guesses.append(Advice(told))
+            table.x = table.x[~rows]
+            table.apart = {name: values[~rows] for name, values in table.apart.items()}
+    tables[0].guesses[:0] = _doubts(tables, how)
+    return tables
 
 
-def _complete(table: Table) -> Table:
-    """Return a table without the rows that lack a value."""
-    lacking = np.logical_or.reduce([np.zeros(table.x.shape[0], bool), *table.holes().values()])
-    if not lacking.any():
-        return table
-    told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
-    apart = {name: values[~lacking] for name, values in table.apart.items()}
-    guesses = [*table.guesses, Advice(told)]
-    return replace(table, x=table.x[~lacking], apart=apart, guesses=guesses)
-
-
-def _read(path: str, how: Reading) -> _Source:
+def _read(path: str, how: Reading) -> Table:
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
@@ -309,113 +282,110 @@ def _read(path: str, how: Reading) -> _Source:
         raise DataError(says, file=path, advice=ways) from error
 
 
-def _match_names(sources: list[_Source]) -> None:
+def _match_names(tables: Sequence[Table]) -> None:
     """Give columns the name in an earlier file, where only case and blanks differ."""
     known: dict[str, str] = {}
-    for k, source in enumerate(sources):
-        if not source.bare:
-            short = ["".join(name.split()).casefold() for name in source.labels]
-            times = Counter(short)
-            labels = [known.setdefault(low, name) if times[low] == 1 else name
-                      for low, name in zip(short, source.labels, strict=True)]  # fmt: skip
-            both = zip(source.labels, labels, strict=True)
-            if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
-                told = Advice(f"{source.path}: takes {', '.join(other)} of another file")
-                sources[k] = replace(source, labels=labels, guesses=[*source.guesses, told])
+    for table in tables:
+        if table.bare:
+            continue
+        short, own = ["".join(name.split()).casefold() for name in table.labels], table.labels
+        times = Counter(short)
+        table.labels = [known.setdefault(low, name) if times[low] == 1 else name
+                        for low, name in zip(short, own, strict=True)]  # fmt: skip
+        both = zip(own, table.labels, strict=True)
+        if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
+            says = f"{table.path}: takes {', '.join(other)} of another file"
+            table.guesses.append(Advice(says))
 
 
-def _widen(sources: list[_Source]) -> None:
+def _widen(tables: Sequence[Table]) -> None:
     """Give open-ended tables the columns of the widest, if they follow their own."""
-    widest = max((source.labels for source in sources if source.bare), key=len, default=range(0))
-    for i, source in enumerate(sources):
-        if source.open_ended and widest[: len(source.labels)] == source.labels:
-            source.columns.resize(source.columns.shape[0], len(widest))
-            sources[i] = replace(source, labels=widest)
+    widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
+    for table in tables:
+        if table.open_ended and widest[: len(table.labels)] == table.labels:
+            table.x.resize(table.x.shape[0], len(widest))
+            table.labels = widest
 
 
-def _require_asked(sources: Sequence[_Source], how: Reading) -> None:
+def _require_asked(tables: Sequence[Table], how: Reading) -> None:
     """Require that every file has the columns to take, and some file those to leave out."""
     asked = [*how.apart, *(how.columns or ()), *how.without]
-    have = [{*map(str, source.known(asked)), *source.beside} for source in sources]
+    have = [{*map(str, table.known(asked)), *table.apart} for table in tables]
     for name in asked:
-        lack = [source for source, own in zip(sources, have, strict=True) if name not in own]
-        if len(lack) > (len(sources) - 1) * (name in how.without):
-            known = [*map(str, lack[0].labels[:MANY]), *lack[0].beside]
+        lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
+        if len(lack) > (len(tables) - 1) * (name in how.without):
+            known = [*map(str, lack[0].labels[:MANY]), *lack[0].apart]
             says = f" has no column '{name}': {nearest(name, known)}"
             raise _fault(lack[0].path, says, column=name)
 
 
-def _counting(source: _Source, how: Reading) -> list[str]:
-    """Return the columns that count the rows."""
+def _counting(table: Table, how: Reading) -> list[str]:
+    """Return the columns that count the rows, and tell of them."""
+    if how.columns is not None or table.bare:
+        return []
+    columns = table.x if isinstance(table.x, list) else table.x.T
+    kept = {name: column for name, column in zip(table.labels, columns, strict=True)
+            if how.keeps(name)}  # fmt: skip
     found: list[str] = []
-    if how.columns is None and not source.bare:
-        columns = source.columns if isinstance(source.columns, list) else source.columns.T
-        for i, (name, column) in enumerate(zip(source.labels, columns, strict=True)):
-            own = name in source.index or counts_rows(name, column, i == len(found))
-            found += [name] * (own and how.keeps(name))
+    for i, (name, column) in enumerate(kept.items()):
+        found += [name] * (name in table.index or counts_rows(name, column, i == len(found)))
+    void = {name for name in found if not np.isfinite(parsed(kept[name])).any()}
+    if found:
+        what = f"{listed(found)} is no measurement and is left out of all files"
+        option = {"columns": [*filter(lambda name: name not in void, kept)]}
+        table.guesses.append(_guess(table.path, what, **option if len(void) < len(found) else {}))
     return found
 
 
-def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequence[Any]:
-    """Return the labels of the features."""
-    labels = source.labels if how.columns is None else source.known(dict.fromkeys(how.columns))
-    left = {*source.known([*how.without, *how.apart, *counting])}
-    return [label for label in labels if label not in left] if left else labels
+def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
+    """Leave the features in all tables, in one order, and return what is none."""
+    counting = {name for table in tables for name in _counting(table, how)}
+    wanted = []
+    for table in tables:
+        labels = table.labels if how.columns is None else table.known(dict.fromkeys(how.columns))
+        left = {*table.known([*how.without, *how.apart, *counting])}
+        wanted.append([label for label in labels if label not in left] if left else labels)
+    bare = {table.bare: (table, labels) for table, labels in zip(tables, wanted, strict=True)}
+    if len(bare) > 1:
+        (table, labels), (other, names) = bare[True], bare[False]
+        path, wide = table.path, len(names) == len(labels) and not issparse(table.x)
+        x = f"**numpy.load({path!r})" if path.endswith("z") else (
+            f"x=own_files.read({path!r}, header=False).x")  # fmt: skip
+        call = ("import numpy; from fedcore.datasets import own_files; "
+                f"numpy.savez({_new(path, 'named.npz')}, {x}, columns={names!r})")  # fmt: skip
+        says = f" has no names of its columns, and {other.path} has ({', '.join(names[:1])}, …)"
+        raise _fault(path, says, ("give it the same", {}, call * wide))
+    unfit = list[Unfit]()
+    if any(labels != wanted[0] for labels in wanted):
+        at = {label: i for i, label in enumerate(wanted[0])}
+        wanted = [sorted(own, key=lambda label: at.get(label, len(at))) for own in wanted]
+        lists = {t.path: [*map(str, own)] for t, own in zip(tables, wanted, strict=True)}
+        unfit = absent(lists)
+    for table, labels in zip(tables, wanted, strict=True):
+        unfit += _take(table, labels, how)
+    return unfit
 
 
-def _aligned(sources: Sequence[_Source], wanted: list[Any], how: Reading) -> list[Unfit]:
-    """Give all labels the order of the first, and return the columns that only some files have."""
-    if all(labels == wanted[0] for labels in wanted):
-        return []
-    kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
-    if len(kinds) > 1:
-        (bare, _), (named, names) = kinds[True], kinds[False]
-        fit = [own for own in (names, named.labels) if len(own) == len(bare.labels)]
-        arrays = f"x=own_files.read({bare.path!r}).x"
-        if bare.path.endswith("z"):
-            arrays = f"**numpy.load({bare.path!r})"
-        call = (
-            f"import numpy; from fedcore.datasets import own_files; "
-            f"numpy.savez({_new(bare.path, 'named.npz')}, {arrays}, columns={fit[:1]!r}[0])"
-        )
-        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
-        says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(bare.path, says, (what, {}, call * bool(fit and not issparse(bare.columns))))
-    at = {label: i for i, label in enumerate(wanted[0])}
-    for k, labels in enumerate(wanted):
-        wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
-    return absent({s.path: [*map(str, own)] for s, own in zip(sources, wanted, strict=True)})
-
-
-def _table(
-    source: _Source, labels: Sequence[Any], how: Reading, counting: Collection[str],
-    unfit: list[Unfit],
-) -> Table:  # fmt: skip
-    """Return the table of a file; add to `unfit` what is no feature."""
-    path, guesses = source.path, list(source.guesses)
+def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
+    """Leave the columns with these labels in a table, and return what is no feature."""
+    path, own = table.path, table.labels
+    apart = {name: table.column(name) for name in how.apart}
     na = [*filter(np.isfinite, map(number, how.na))]
-    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where, na)
+    x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
-        left = source.labels and not labels
+        left = own and not labels
         raise _fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
-    unfit += wrong
-    if not source.bare:
-        times = Counter(source.labels)
+    if not table.bare:
+        times = Counter(own)
         unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
                   for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
         unfit += [Unfit(path, name, "unnamed", f"without a name in {path}") for name in labels
                   if UNNAMED.fullmatch(name.strip()) and how.columns is None]  # fmt: skip
-        kept = [*filter(how.keeps, source.labels)]
-        if left := [name for name in kept if name in counting]:
-            what = f"{listed(left)} is no measurement and is left out"
-            void = {name for name in left if not np.isfinite(parsed(source.column(name))).any()}
-            kept = [name for name in kept if name not in void]
-            guesses.append(_guess(path, what, **{"columns": kept} if len(void) < len(left) else {}))
-    apart = {name: source.column(name) for name in how.apart}
-    x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
     for name, values in apart.items():
-        unfit += bad_cells(path, name, "missing", missing(values), None, source.where)
-    return Table(path, labels, x, apart, guesses)
+        unfit += bad_cells(path, name, "missing", missing(values), None, table.where)
+    x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
+    table.labels, table.x, table.apart = labels, x, apart
+    return unfit
 
 
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
@@ -511,7 +481,7 @@ def _arrow(path: str) -> Any:
     return pyarrow
 
 
-def _csv(path: str, how: Reading) -> _Source:
+def _csv(path: str, how: Reading) -> Table:
     """Read a CSV file."""
     arrow, skipped = _arrow(path), list[str]()
     with open(path, "rb") as raw:
@@ -549,19 +519,20 @@ def _csv(path: str, how: Reading) -> _Source:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("", {"delimiter": None}), row=0)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
-    width, above, named = fits[sign][1], 0, how.header
-    if sample and named is None:
-        above, named = headers.head(sample, width)
-    if len(sample) <= above + bool(named):
+    width, named = fits[sign][1], how.header
+    above = headers.head(sample, width) if sample and named is None else 0
+    if above is None:
+        says = f", line 1 ({', '.join(sample[0][:3])}{', …' * (width > 3)}) may be names or numbers"
+        ways = ("it has names", {"header": True}), ("none", {"header": False})
+        raise _fault(path, says, *ways)
+    named = named is not False
+    if len(sample) <= above + named:
         raise _fault(path, EMPTY_TABLE)
     top, first = samples[sign][above]
     ends = [first[width:], *(row[len(first) :] for row in sample[above:] if len(row) == width)]
     if not any(map(any, ends)):  # lines end with a separator, or those below the names
         first = [*first, *[""] * width][:width]
     width, top = len(first), top - (not named)
-    if named is None:
-        says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
-        raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
     texts, blanks = {str(i): arrow.string() for i in range(width)}, sign == " "
     columns = arrow.csv.read_csv(
         io.BytesIO("".join(lines(sign)).encode()) if blanks else path,
@@ -584,53 +555,52 @@ def _csv(path: str, how: Reading) -> _Source:
     guesses = [_guess(path, what, **option) for what, option, seen in (
         (table, {"header": True}, above),
         (f"{sign!r} separates the columns", other, not asked and sign != "," and width > 1),
-        ("line 1 has numbers and no names", {"header": True}, not named and how.header is None),
         (left_out, {}, skipped),
     ) if seen]  # fmt: skip
     labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
     columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
-    return _of_texts(_Source(path, labels, columns, guesses=guesses, place=place), how)
+    return _of_texts(Table(path, labels, columns, guesses=guesses, place=place), how)
 
 
-def _of_texts(source: _Source, how: Reading) -> _Source:
+def _of_texts(table: Table, how: Reading) -> Table:
     """Return a table of texts with numbers, by the decimal point that it shows."""
-    labels, found = source.labels, list[Any]([None] * len(source.labels))
-    at = [i for i, name in enumerate(map(str, labels)) if how.keeps(name) or name in how.apart]
-    cells = headers.Cells([source.columns[i] for i in at], how.decimal, how.na)
+    names, texts = table.names, table.x
+    at = [i for i, name in enumerate(names) if how.keeps(name) or name in how.apart]
+    cells = headers.Cells([texts[i] for i in at], how.decimal, how.na)
     if cells.doubts.any():
         place, text = cells.longest(cells.doubts)
-        column, row = divmod(place, len(source.columns[0]))
+        column, row = divmod(place, len(texts[0]))
         reads = {point: f"{number(text, point):.15g}" for point in sorted(OTHER)}
         slip = "correct the cells, or go on if " * cells.shown[cells.point]
         ways = [(f"{slip}it is {value}", {"decimal": point}) for point, value in reads.items()
                 if point == cells.point or not cells.shown[OTHER[point]]]  # fmt: skip
-        name = labels[at[column]]
-        says = f", {source.place(row)}, column '{name}': '{text}' is {' or '.join(reads.values())}"
-        raise _fault(source.path, says, *ways, row=row, column=name)
-    for i, (k, numbers) in enumerate(zip(at, cells.numbers(), strict=False)):
-        found[k] = cells.texts(i) if str(labels[k]) in how.apart else numbers
+        where = f"{table.place(row)}, column '{names[at[column]]}'"
+        says = f", {where}: '{text}' is {' or '.join(reads.values())}"
+        raise _fault(table.path, says, *ways, row=row, column=names[at[column]])
+    for i, numbers in enumerate(cells.numbers()[: len(at)]):
+        texts[at[i]] = cells.texts(i) if names[at[i]] in how.apart else numbers
     if cells.odd.any():
         _, text = cells.longest(cells.odd)
-        says = f"{source.path}: '{text}' is read as {number(text, cells.point):.15g}"
-        source.guesses.append(Advice(says))
-    return replace(source, columns=found)
+        says = f"{table.path}: '{text}' is read as {number(text, cells.point):.15g}"
+        table.guesses.append(Advice(says))
+    return table
 
 
-def _parquet(path: str, how: Reading) -> _Source:
+def _parquet(path: str, how: Reading) -> Table:
     file = _arrow(path).parquet.ParquetFile(path)
     bounded.require_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
     table = file.read()
     index = (table.schema.pandas_metadata or {}).get("index_columns", ())
-    return _Source(path, table.column_names, table.columns, index=index)
+    return Table(path, table.column_names, table.columns, index=index)
 
 
-def _npz(path: str, how: Reading) -> _Source:
+def _npz(path: str, how: Reading) -> Table:
     heads = bounded.heads(Path(path))
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
         bounded.require_shape(path, *matrix.shape)
         x = sparse.checked(matrix, path).matrix
-        return _Source(path, range(x.shape[1]), x)
+        return Table(path, range(x.shape[1]), x)
     shapes = {name: shape for name, (shape, _) in heads.items()}
     able = [name for name, shape in shapes.items() if shape and all(shape) and name != "columns"]
     tables = [name for name in able if len(shapes[name]) == 2]
@@ -653,7 +623,7 @@ def _npz(path: str, how: Reading) -> _Source:
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
     x = arrays[chosen[0]]
-    x, labels = x.reshape(len(x), -1), range(math.prod(x.shape[1:]))
+    x, labels = x.reshape(len(x), -1), range(math.prod(x.shape[1:]))  # type: Any, Any
     if names:
         labels = np.ravel(arrays["columns"]).astype(str).tolist()
         if len(labels) != x.shape[1]:
@@ -662,17 +632,17 @@ def _npz(path: str, how: Reading) -> _Source:
     vectors = {name: arrays[name] if name in how.apart else None for name in beside}
     if x.dtype.kind in "SU":
         x = [_arrow(path).chunked_array([column]) for column in np.strings.strip(x.astype(str)).T]
-    source = _Source(path, labels, x, vectors)
-    return _of_texts(source, how) if isinstance(x, list) else source
+    table = Table(path, labels, x, vectors)
+    return _of_texts(table, how) if isinstance(x, list) else table
 
 
-def _libsvm(path: str, how: Reading) -> _Source:
+def _libsvm(path: str, how: Reading) -> Table:
     x, beside = libsvm.parse_sparse(Path(path), zero_based=how.zero_based)
     labels = range(not how.zero_based, x.shape[1] + (not how.zero_based))
-    return _Source(path, labels, x, beside, open_ended=True)
+    return Table(path, labels, x, beside, open_ended=True)
 
 
-READERS: dict[str, Callable[[str, Reading], _Source]] = {
+READERS: dict[str, Callable[[str, Reading], Table]] = {
     ".csv": _csv, ".tsv": _csv, ".txt": _csv, ".npz": _npz, ".npy": _npz,
     ".libsvm": _libsvm, ".svm": _libsvm, ".parquet": _parquet,
 }  # fmt: skip

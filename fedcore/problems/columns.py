@@ -32,8 +32,8 @@ SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
 MINUS = "\u2212"  # of typographers
 GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
 NUMBER = {
-    point: rf"^[+{MINUS}-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})([{point}]\d*)?"
-           rf"|[{point}]\d+)([eE][+-]?\d+)?$"
+    point: rf"^[+{MINUS}-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})"
+           rf"([{point}]\d*)?|[{point}]\d+)([eE][+-]?\d+)?$"
     for point, other in OTHER.items()
 }  # fmt: skip
 
