@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
+    from fedcore.experiments.from_files import Own
     from fedcore.history import History
     from fedcore.problems.problem import Problem
     from fedcore.problems.tasks import Task
@@ -92,6 +92,16 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     )):  # fmt: skip
         command = option(command)
     return command
+
+
+def read(paths: Sequence[str], **how: Any) -> Own:
+    """Read files by `fedcore.experiments.from_files`, and print what was taken for granted."""
+    from fedcore.experiments import from_files
+
+    own = from_files.make(paths, **how)
+    for guess in own.guesses:
+        say(guess.told(command=True), err=True)
+    return own
 
 
 class Data(NamedTuple):
@@ -179,11 +189,7 @@ class Asked(SimpleNamespace):
 
         known = datasets.names()
         for name in words:
-            if Path(name).is_dir():
-                inside = Counter(p.suffix for p in Path(name).iterdir() if own_files.readable(p))
-                files = f"{name}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
-                raise InputError(f"{name} is a folder: name files, {files}")
-            if not own_files.readable(name) and not Path(name).is_file():
+            if not own_files.readable(name) and not Path(name).exists():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
                 raise ConfigError(
@@ -202,12 +208,10 @@ class Asked(SimpleNamespace):
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
         how = {name: getattr(self, name) for name in OF_FILES}
-        own = from_files.make(
+        own = read(
             paths, held_out=held_out, classes=task.packages != (),
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
-        for guess in own.guesses:
-            say(guess.told(command=True), err=True)
         name, draws = own.problem.name, [own.problem]
         return Data(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 

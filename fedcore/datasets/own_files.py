@@ -13,7 +13,6 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import math
 import os
 import re
 import shlex
@@ -51,7 +50,7 @@ from fedcore.problems.columns import (
     parsed,
     refusal,
 )
-from fedcore.validation import Rule, check_annotated, one_of
+from fedcore.validation import check_annotated, one_of
 from fedcore.words import counted
 
 SEPARATORS = "\t;|, "
@@ -63,8 +62,6 @@ MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
 EMPTY_TABLE = " has no numbers, it is empty: leave it out"
-SIGN = re.compile(r"\\t|[\t -!#-~]")
-ONE_SIGN = Rule('one character of ASCII, not "', lambda sign: bool(SIGN.fullmatch(str(sign))))
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class Reading:
     without: Sequence[str] = ()
     missing: Annotated[str, one_of(("refuse", "drop"))] | None = None
     header: bool | None = None
-    delimiter: Annotated[str, ONE_SIGN] | None = None
+    delimiter: str | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
     na: Sequence[str] = ()
     matrix: str | None = None
@@ -262,6 +259,10 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
 
 
 def _read(path: str, how: Reading) -> Table:
+    if Path(path).is_dir():
+        inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
+        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
+        raise InputError(f"{path} is a folder: name files, {files}")
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
@@ -395,11 +396,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:
-        holes = table.holes()
-        if holes and all(bad.all() for name, bad in holes.items() if name not in how.apart):
-            way = Advice(f"{table.path} has no numbers: leave it out")
-            return refusal(unfit, file=table.path, advice=[way])
-        holes = {name: bad for name, bad in holes.items() if name not in left}
+        holes = {name: bad for name, bad in table.holes().items() if name not in left}
         while holes:  # more than half of the rows are too much for one column, all for several
             most = max(holes, key=lambda name: holes[name].mean())
             much = how.missing is None and most not in how.apart and holes[most].mean() > 0.5
@@ -518,13 +515,16 @@ def _csv(path: str, how: Reading) -> Table:
     if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("", {"delimiter": None}), row=0)
+    joined = [",".join(row) for _, row in samples[","]] if sign == "," != asked else []
+    if joined and fits[","][1] == 2 and np.isfinite([*map(number, joined)]).all():
+        ways = [("two", {"delimiter": ","}), ("one", {"delimiter": ";", "decimal": ","})]
+        raise _fault(path, f", line 1: '{joined[0]}' is two numbers or one", *ways)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
     width, named = fits[sign][1], how.header
     above = headers.head(sample, width) if sample and named is None else 0
     if above is None:
         says = f", line 1 ({', '.join(sample[0][:3])}{', …' * (width > 3)}) may be names or numbers"
-        ways = ("it has names", {"header": True}), ("none", {"header": False})
-        raise _fault(path, says, *ways)
+        raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
     named = named is not False
     if len(sample) <= above + named:
         raise _fault(path, EMPTY_TABLE)
@@ -599,8 +599,7 @@ def _npz(path: str, how: Reading) -> Table:
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
         bounded.require_shape(path, *matrix.shape)
-        x = sparse.checked(matrix, path).matrix
-        return Table(path, range(x.shape[1]), x)
+        return Table(path, range(matrix.shape[1]), sparse.checked(matrix, path).matrix)
     shapes = {name: shape for name, (shape, _) in heads.items()}
     able = [name for name, shape in shapes.items() if shape and all(shape) and name != "columns"]
     tables = [name for name in able if len(shapes[name]) == 2]
@@ -622,8 +621,9 @@ def _npz(path: str, how: Reading) -> Table:
         raise _fault(path, says, ("where you save your arrays", {}, call), column=wrong[0])
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
-    x = arrays[chosen[0]]
-    x, labels = x.reshape(len(x), -1), range(math.prod(x.shape[1:]))  # type: Any, Any
+    x: Any = arrays[chosen[0]]
+    x = x.reshape(len(x), -1)
+    labels: Any = range(x.shape[1])
     if names:
         labels = np.ravel(arrays["columns"]).astype(str).tolist()
         if len(labels) != x.shape[1]:

@@ -321,3 +321,70 @@ def test_no_names_are_asked_for_where_names_are_plain(tmp_path, ids):
             table = own_files.read(tmp_path / "a.csv", **options)
             assert table.names == names
             assert not any("header" in guess.options for guess in table.guesses)
+
+
+@pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("named", [True, False])
+@pytest.mark.parametrize("below", [True, False])
+def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path, sign, named, below):
+    path = export(tmp_path / "a.csv", x := values(), sign)
+    with open(path, encoding="utf-8") as file:
+        first, *rest = file.read().splitlines()
+    lines = [first + sign * named, *[line + sign * below for line in rest]]
+    with open(path, "w", encoding="utf-8") as file:
+        file.write("\n".join(lines) + "\n")
+    table = own_files.read(path)
+    assert table.names == NAMES
+    np.testing.assert_array_equal(table.x, x)
+
+
+@pytest.mark.parametrize("form", ["{:.2f} {:.2f} {:.2f}", "{:10.2f}{:10.2f} {:9.2f}  "])
+def test_blanks_separate_columns_where_nothing_else_does(tmp_path, form):
+    x = values()
+    rows = [form.format(*row) for row in x]
+    (path := tmp_path / "a.txt").write_text("\n".join([" age dose   iron", *rows]) + "\n")
+    table = own_files.read(path)
+    assert table.names == NAMES
+    np.testing.assert_array_equal(table.x, x)
+    assert any("' '" in guess.what for guess in table.guesses)
+    rows[7] += " x"
+    path.write_text("\n".join(["age dose iron", "", *rows]))
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    assert told.value.row == 10
+
+
+@pytest.mark.parametrize("point", [".", ","])
+@pytest.mark.parametrize("form", ["csv", "npz"])
+def test_the_minus_of_typographers_is_one(tmp_path, point, form):
+    x = -values()
+    cells = np.vectorize(lambda v: text(v, point, "").replace("-", "\u2212"))(x)
+    if form == "csv":
+        path = tmp_path / "a.csv"
+        pandas.DataFrame(cells, columns=NAMES).to_csv(path, index=False, sep=";")
+    else:
+        np.savez(path := tmp_path / "a.npz", x=cells, columns=NAMES)
+    np.testing.assert_array_equal(own_files.read(path).x, x)
+
+
+@pytest.mark.parametrize("title", ["Report;;", "Report;2023;", ";;north", "north;north;north"])
+def test_a_title_as_wide_as_the_table_is_no_name(tmp_path, title):
+    path = export(tmp_path / "a.csv", x := values(), ";")
+    with open(path, encoding="utf-8") as file:
+        table = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{title}\n{table}")
+    found = own_files.read(path)
+    assert found.names == NAMES and any("line 2" in guess.what for guess in found.guesses)
+    np.testing.assert_array_equal(found.x, x)
+
+
+def test_of_a_column_of_decimal_commas_without_a_name_is_asked_and_both_answers_lead_on(tmp_path):
+    (path := tmp_path / "a.csv").write_text("1,5\n2,5\n3,7\n")
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    found = [own_files.read(path, header=False, **way.options).x for way in told.value.advice]
+    np.testing.assert_array_equal(found[0], [[1, 5], [2, 5], [3, 7]])
+    np.testing.assert_array_equal(found[1], [[1.5], [2.5], [3.7]])
+    path.write_text("x\n1,5\n2,5\n3,7\n")
+    np.testing.assert_array_equal(own_files.read(path).x, found[1])
