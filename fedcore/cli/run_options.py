@@ -45,7 +45,7 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "without": ("Of files: leave these out, in each that has them.", COLUMNS),
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
-    "header": ("Of CSV files: whether line 1 has names.  [default: guessed]", {"default": None}),
+    "header": ("Of CSV files: line 1 has names.  [default: if no number]", {"default": None}),
     "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
     "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
                 "[default: found]", {"type": click.Choice([".", ","])}),

@@ -30,8 +30,8 @@ class Cells:
     shown : dict of str to bool
         By decimal point: whether there are numbers with no other.
     odd, doubts : ndarray of bool
-        Which cells are numbers that Python writes otherwise, and where the other sign may separate
-        thousands, while nothing tells if it does.
+        Which cells are numbers that Python or who asks writes otherwise, and where the other sign
+        may separate thousands, while nothing tells if it does.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
@@ -58,6 +58,7 @@ class Cells:
         self.doubts &= not (asked == point or (only[point] & has).any())
         self._fits = fits[point]
         self.odd = self._fits & self._match(f"{SPACES}|[,{MINUS}{OTHER[point]}]")
+        self.odd |= only[point] & (asked == OTHER[point])
         self._plain = self._cells
         if self.odd.any():
             thousands, dot = f"{SPACES}|[{OTHER[point]}]", f"[{point}]"
@@ -144,4 +145,5 @@ def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
     if not first and not at[0]:
         return None
     above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
-    return at[max(above, key=lambda i: len({*rows[at[i]]} - {""}))] if above else 0
+    filled = {i: len({*rows[at[i]]} - {""}) + (not rows[at[i]][0]) for i in above}  # or an index
+    return at[max(above, key=filled.__getitem__)] if above else 0

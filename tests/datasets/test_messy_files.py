@@ -93,7 +93,11 @@ def test_a_decimal_point_that_a_file_shows_alone_is_read_whatever_is_asked(
     tmp_path, dialect, asked
 ):  # fmt: skip
     path = export(tmp_path / "a.csv", x := values(), *dialect)
-    np.testing.assert_array_equal(own_files.read(path, decimal=asked).x, x)
+    table = own_files.read(path, decimal=asked)
+    np.testing.assert_array_equal(table.x, x)
+    cells = [text(value, *dialect[1:]) for value in np.ravel(x)]
+    told = any(cell in guess.what for cell in cells for guess in table.guesses)
+    assert told == (asked == "," or dialect[1:] != (".", ""))
 
 
 @pytest.mark.parametrize("point", [".", ","])
