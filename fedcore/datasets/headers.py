@@ -10,6 +10,8 @@ import numpy as np
 
 from fedcore.problems.columns import EMPTY, MINUS, NUMBER, OTHER, SPACES, number
 
+TRUTHS = {"true": 1.0, "false": 0.0}
+
 
 class Cells:
     """The cells of a file's columns, and what they show of its decimal point.
@@ -61,9 +63,10 @@ class Cells:
         self.odd |= only[point] & (asked == OTHER[point])
         self._plain = self._cells
         if self.odd.any():
-            thousands, dot = f"{SPACES}|[{OTHER[point]}]", f"[{point}]"
-            for form, plain in ((thousands, ""), (dot, "."), (MINUS, "-")):
-                self._plain = compute.replace_substring_regex(self._plain, form, plain)
+            thousands = f"{SPACES}|[{OTHER[point]}]"
+            self._plain = compute.replace_substring_regex(self._plain, thousands, "")
+            for sign, plain in ((point, "."), (MINUS, "-")):
+                self._plain = compute.replace_substring(self._plain, sign, plain)
 
     def _match(self, form: str) -> np.ndarray:
         from pyarrow import compute
@@ -86,13 +89,14 @@ class Cells:
         values = self._values
         if values is None:
             values = compute.if_else(self._fits, self._plain, None).cast("float64").to_numpy()
-            values = np.where(self._match("^(?i)false$"), 0, values)
-            values = np.where(self._match("^(?i)true$"), 1, values)
         bad = (np.isnan(values) & self._cells.is_valid().to_numpy()).reshape(self._shape)
-        columns = [*values.reshape(self._shape)]
+        columns = [*values.reshape(self._shape).copy()]
         for i in np.flatnonzero(bad.any(axis=1)).tolist():
-            columns[i] = columns[i].astype(object)
-            columns[i][bad[i]] = self._column(self._cells, i).filter(bad[i]).to_numpy()
+            cells = self._column(self._cells, i).filter(bad[i]).to_pylist()
+            values = [TRUTHS.get(cell.lower(), cell) for cell in cells]
+            if any(isinstance(value, str) for value in values):
+                columns[i] = columns[i].astype(object)
+            columns[i][bad[i]] = values
         return columns
 
     def texts(self, i: int) -> np.ndarray:
