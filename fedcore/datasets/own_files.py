@@ -349,13 +349,11 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
     bare = {table.bare: (table, labels) for table, labels in zip(tables, wanted, strict=True)}
     if len(bare) > 1:
         (table, labels), (other, names) = bare[True], bare[False]
-        path, wide = table.path, len(names) == len(labels) and not issparse(table.x)
-        x = f"**numpy.load({path!r})" if path.endswith("z") else (
-            f"x=own_files.read({path!r}, header=False).x")  # fmt: skip
-        call = ("import numpy; from fedcore.datasets import own_files; "
-                f"numpy.savez({_new(path, 'named.npz')}, {x}, columns={names!r})")  # fmt: skip
         says = f" has no names of its columns, and {other.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(path, says, ("give it the same", {}, call * wide))
+        new = _new(table.path, "named.npz")
+        call = f"import numpy; numpy.savez({new}, **arrays, columns={names!r})"
+        fit = call * (len(names) == len(labels) and not issparse(table.x))
+        raise _fault(table.path, says, ("give it the same, where you save your arrays", {}, fit))
     unfit = list[Unfit]()
     if any(labels != wanted[0] for labels in wanted):
         at = {label: i for i, label in enumerate(wanted[0])}
@@ -426,20 +424,16 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
         told.append(Advice(f"{path} and the others have no names: columns are matched by position"))
     if any(issparse(table.x) for table in tables):
         return told
-    numbered, ends = list[str](), dict[str, list[str]]()
-    for i, name in enumerate(tables[0].names):
-        each = [table.x[:, i] for table in tables]
-        if how.columns is None and all(identifies(x) for x in each):
-            numbered.append(name)
-        ends.setdefault(f"{_far_end(np.concatenate(each)):.15g}", []).append(name)
-    if numbered:
+    each = {name: [table.x[:, i] for table in tables] for i, name in enumerate(tables[0].names)}
+    if numbered := [name for name, parts in each.items() if all(map(identifies, parts))]:
         what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
-        told.append(_guess(path, what, without=[*how.without, *numbered]))
-    ends.pop("nan", None)
-    if ends:
-        far = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
-        what = f"{far} is far from all other values, and is taken as measured"
-        told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
+        told += [_guess(path, what, without=[*how.without, *numbered])] * (how.columns is None)
+    ends = {name: f"{_far_end(np.concatenate(parts)):.15g}" for name, parts in each.items()}
+    if far := {name: end for name, end in ends.items() if end != "nan"}:
+        values = [*dict.fromkeys(far.values())]
+        what = f"{', '.join(values)} in {listed([*far])} is far from all other values"
+        told.append(_guess(path, f"{what}, and is taken as measured", na=[*how.na, *values],
+                           missing="drop"))  # fmt: skip
     return told
 
 
