@@ -178,7 +178,6 @@ TEXTS = [  # of a.csv, and what the line names besides the file
     ("", "no numbers"),
     ("age;dose\n1,500;2\n", "--decimal ,"),
     ('age,dose\n"1,500",2.5\n', "--decimal ."),
-    ("age dose\n1 5\n", "'age dose'"),
     ("age,ward\n1,north\n", "--without ward"),
     ("age,blood type\n1,N/A\n", "--without 'blood type'"),
 ]

@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedcore.cli import blas, options, running
+from fedcore.cli import blas, options, run_options, running
 from fedcore.cli.output import as_json, emit, say
-from fedcore.cli.run_options import OF_FILES
 from fedcore.errors import Advice, InputError, TableError
 
 if TYPE_CHECKING:
     import numpy as np
 
     from fedcore.estimators import FederatedPCA
-    from fedcore.experiments.from_files import LoadedFiles
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
@@ -94,7 +92,7 @@ def pca(
     _require(files, components, bounds, epsilon, delta, figure, force)
     from fedcore import FederatedPCA
 
-    own = _read(files, tables)
+    own = run_options.read(files, **tables)
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     names = own.columns or [str(i) for i in range(own.problem.n_features)]
     low, high = (-1.0, 1.0) if bounds is None else ranges(bounds, names)
@@ -129,18 +127,10 @@ def pca(
         draw(figure, model, {Path(name).stem if short else name: x for name, x in data.items()})
 
 
-OF_RUN = {*OF_FILES, "blas_threads"} - {"labels"}  # options that are those of `fedcore run`
+OF_RUN = {*run_options.OF_FILES, "blas_threads"} - {
+    "labels"
+}  # options that are those of `fedcore run`
 pca.params += [option for option in running.run.params if option.name in OF_RUN]
-
-
-def _read(files: Sequence[str], how: Mapping[str, Any]) -> LoadedFiles:
-    """Read the files, and print what was taken for granted."""
-    from fedcore.experiments import from_files
-
-    own = from_files.make(files, **how)
-    for guess in own.guesses:
-        say(guess.format(command=True), err=True)
-    return own
 
 
 def _is_picture(path: str | None) -> bool:
@@ -152,9 +142,6 @@ def _require(
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
     """Refuse what does not fit together before anything is read."""
-    for file in files:
-        if Path(file).is_dir():
-            raise InputError(f"{file} is a folder: name the files in it")
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
     if epsilon is not None and components < 1:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +18,7 @@ from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
+    from fedcore.experiments.from_files import LoadedFiles
     from fedcore.history import History
     from fedcore.problems.problem import Problem
     from fedcore.problems.tasks import Task
@@ -45,12 +45,13 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "without": ("Of files: leave these out, in each that has them.", COLUMNS),
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
-    "header": ("Of CSV files: whether line 1 has names.  [default: guessed]", {"default": None}),
+    "header": ("Of CSV files: line 1 has names.  [default: if no number]", {"default": None}),
     "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
     "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
                 "[default: found]", {"type": click.Choice([".", ","])}),
     "na": ("Of files: a text or number that is a missing value; may be given several times.",
            {"multiple": True, "metavar": "MARK"}),
+    "matrix": ("Of NPZ files: the array that is the matrix.", {"metavar": "ARRAY"}),
     "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip
 OF_DATA_SETS = "clients", "partition", "surrogate"
@@ -91,6 +92,16 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     )):  # fmt: skip
         command = option(command)
     return command
+
+
+def read(paths: Sequence[str], **how: Any) -> LoadedFiles:
+    """Read files by `fedcore.experiments.from_files`, and print what was taken for granted."""
+    from fedcore.experiments import from_files
+
+    own = from_files.make(paths, **how)
+    for guess in own.guesses:
+        say(guess.format(command=True), err=True)
+    return own
 
 
 class RunData(NamedTuple):
@@ -178,11 +189,7 @@ class RunOptions(SimpleNamespace):
 
         known = datasets.names()
         for name in words:
-            if Path(name).is_dir():
-                inside = Counter(p.suffix for p in Path(name).iterdir() if own_files.readable(p))
-                files = f"{name}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
-                raise InputError(f"{name} is a folder: name files, {files}")
-            if not own_files.readable(name) and not Path(name).is_file():
+            if not own_files.readable(name) and not Path(name).exists():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
                 raise ConfigError(
@@ -201,12 +208,10 @@ class RunOptions(SimpleNamespace):
         if held_out == "test":
             raise InputError("files have no test samples of their own: give a share to --held-out")
         how = {name: getattr(self, name) for name in OF_FILES}
-        own = from_files.make(
+        own = read(
             paths, held_out=held_out, classes=task.packages != (),
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
-        for guess in own.guesses:
-            say(guess.format(command=True), err=True)
         name, draws = own.problem.name, [own.problem]
         return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
 

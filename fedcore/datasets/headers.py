@@ -2,175 +2,167 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from fedcore.problems.columns import EMPTY, NUMBER, OTHER, SPACES, number
+from fedcore.problems.columns import EMPTY, MINUS, NUMBER, OTHER, SPACES, number
 
-CHANCE = 0.05  # by which numbers may lie outside all others of their columns
+TRUTHS = {"true": 1.0, "false": 0.0}
 
 
-class Signs:
-    """What the cells of a file show of its decimal point.
+class Cells:
+    """The cells of a file's columns, and what they show of its decimal point.
 
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
         They are looked at as one, one after the other.
+    asked : str or None
+        The decimal point that a user has named. It counts unless the file shows another alone.
+    na : sequence of str
+        What is missing, beside `EMPTY`.
 
     Attributes
     ----------
-    numbers : dict of str to ndarray of bool, shape (n_columns, n_rows)
-        By decimal point: which cells are numbers.
-    only, groups, doubts : dict of str to ndarray of bool
-        By decimal point: numbers with no other, those of them in which the other sign separates
-        thousands, and numbers with either point in which it may.
-    blanks : ndarray of bool
-        Numbers in which a blank separates thousands.
     point : str
-        The decimal point of most columns, and else of most cells; a dot, if none shows one.
-    unclear : bool
-        Whether nothing tells if the other sign separates thousands.
+        The decimal point of most cells that show one; a dot, if none does.
+    shown : dict of str to bool
+        By decimal point: whether there are numbers with no other.
+    odd, doubts : ndarray of bool
+        Which cells are numbers that Python or who asks writes otherwise, and where the other sign
+        may separate thousands, while nothing tells if it does.
     """
 
-    def __init__(self, columns: Sequence[Any]) -> None:
+    def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
         import pyarrow as arrow
+        from pyarrow import compute
 
         chunks = [chunk for column in columns for chunk in column.chunks]
-        self._cells = arrow.chunked_array(chunks, arrow.string())
-        fits = {point: _matches(self._cells, form) for point, form in NUMBER.items()}
-        has = {sign: _has(self._cells, sign) for sign in OTHER}
-        self.numbers = {point: fit.reshape(max(len(columns), 1), -1) for point, fit in fits.items()}
-        self.only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
-        self.groups = {point: self.only[point] & has[other] for point, other in OTHER.items()}
-        self.doubts = {p: fits[p] & fits[other] & has[other] for p, other in OTHER.items()}
-        self.blanks = (fits["."] | fits[","]) & _matches(self._cells, SPACES)
-        votes = {point: only.reshape(max(len(columns), 1), -1).sum(axis=1)
-                 for point, only in self.only.items()}  # fmt: skip
-        self.point = max(OTHER, key=lambda point: (
-            (votes[point] > votes[OTHER[point]]).sum(), votes[point].sum()
-        ))  # fmt: skip
-        self.unclear = self.doubts[self.point].any() and not self.groups[self.point].any()
+        cells = arrow.chunked_array(chunks, arrow.string())
+        empty = compute.is_in(cells, arrow.array([*EMPTY, *na]))
+        self._cells, self._values = compute.if_else(empty, None, cells), None
+        self._shape = max(len(columns), 1), -1
+        try:  # all are numbers as Python writes them
+            self._values = self._cells.cast("float64").to_numpy() if asked != "," else None
+        except arrow.ArrowInvalid:
+            pass
+        fits = {point: self._match(form) for point, form in NUMBER.items()}
+        only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
+        most = max(OTHER, key=lambda point: only[point].sum())
+        self.shown = {point: bool(own.any()) for point, own in only.items()}
+        denied = asked is None or (self.shown[most] and not self.shown[asked])
+        self.point = point = most if denied else str(asked)
+        has = self._match(f"[{OTHER[point]}]")
+        self.doubts = fits[point] & fits[OTHER[point]] & has
+        self.doubts &= not (asked == point or (only[point] & has).any())
+        self._fits = fits[point]
+        self.odd = self._fits & self._match(f"{SPACES}|[,{MINUS}{OTHER[point]}]")
+        self.odd |= only[point] & (asked == OTHER[point])
+        self._plain = self._cells
+        if self.odd.any():
+            thousands = f"{SPACES}|[{OTHER[point]}]"
+            self._plain = compute.replace_substring_regex(self._plain, thousands, "")
+            for sign, plain in ((point, "."), (MINUS, "-")):
+                self._plain = compute.replace_substring(self._plain, sign, plain)
 
-    def first(self, cells: np.ndarray) -> tuple[int, str]:
-        """Return the place of the first of these cells, and what it holds."""
-        return int(cells.argmax()), self._cells[int(cells.argmax())].as_py()
+    def _match(self, form: str) -> np.ndarray:
+        from pyarrow import compute
 
+        if self._values is not None:
+            return np.zeros(len(self._cells), bool)
+        return compute.match_substring_regex(self._cells, form).fill_null(False).to_numpy()
 
-def is_named(rows: Sequence[Sequence[str]]) -> bool | None:
-    """Return whether the first row has the columns' names; None if one cannot tell.
+    def longest(self, which: np.ndarray) -> tuple[int, str]:
+        """Return the place of the longest of some cells, and what it holds."""
+        from pyarrow import compute
 
-    It has if a text stands above numbers. Numbers above numbers may be names if they count by one
-    step, begin with a zero, or are unlike all others of their columns.
+        at = int((which * compute.utf8_length(self._cells).fill_null(0).to_numpy()).argmax())
+        return at, self._cells[at].as_py()
 
-    Examples
-    --------
-    >>> texts = "a,b|1,2", "0,1,2|5,7,6", "2019,2020|5,6", "400.5,401,401.5|3,1,2", "001,17|3,2"
-    >>> [is_named([line.split(",") for line in text.split("|")]) for text in texts]
-    [True, None, None, None, None]
-    >>> texts = "3,1|5,2", "5,5,5|1,2,3", "1,0,2|5,6,7", "x,3.5|y,2.5", "id,2019,2020|x,3.5,2.5"
-    >>> [is_named([line.split(",") for line in text.split("|")]) for text in texts]
-    [False, False, False, False, True]
-    """
-    width = len(rows[0])
-    first, *rest = [[number(cell) for cell in row] for row in rows if len(row) == width]
-    above, below = np.array(first), np.array(rest).reshape(-1, width)
-    numeric = np.isfinite(below).any(axis=0) & ~np.isinf(below).any(axis=0)
-    whole = numeric.all() or not numeric.any()
-    numeric |= whole
-    if np.isinf(above[numeric]).any():
-        return True
-    numeric &= np.isfinite(above)
-    alike = _like_names([rows[0][i].strip() for i in range(width) if numeric[i]], below[:, numeric])
-    return alike and (None if whole and rows[0][0].strip() else True)
+    def numbers(self) -> list[np.ndarray]:
+        """Return each column's numbers, NaN for what is missing; as objects if it has texts."""
+        from pyarrow import compute
+
+        values = self._values
+        if values is None:
+            values = compute.if_else(self._fits, self._plain, None).cast("float64").to_numpy()
+        bad = (np.isnan(values) & self._cells.is_valid().to_numpy()).reshape(self._shape)
+        columns = [*values.reshape(self._shape).copy()]
+        for i in np.flatnonzero(bad.any(axis=1)).tolist():
+            cells = self._column(self._cells, i).filter(bad[i]).to_pylist()
+            values = [TRUTHS.get(cell.lower(), cell) for cell in cells]
+            if any(isinstance(value, str) for value in values):
+                columns[i] = columns[i].astype(object)
+            columns[i][bad[i]] = values
+        return columns
+
+    def texts(self, i: int) -> np.ndarray:
+        """Return a column's texts, empty for what is missing; numbers as Python writes them."""
+        from pyarrow import compute
+
+        cells = compute.if_else(self._fits, self._plain, self._cells).fill_null("")
+        return self._column(cells, i).to_numpy()
+
+    def _column(self, cells: Any, i: int) -> Any:
+        rows = len(cells) // self._shape[0]
+        return cells.slice(i * rows, rows)
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
     """Return how many rows have as many cells as most have, and how many cells these are.
 
-    None fit if these are one, or two that may be one with a decimal comma.
+    None fit if these are one, or two that may be one number.
     """
     width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     wide = [row for row in rows if len(row) == width]
-    one = width == 2 and sign == "," and wide[0] != rows[0] and np.inf not in map(number, wide[0])
+    one = width == 2 and wide[0] != rows[0] and np.isfinite(number(sign.join(wide[0])))
     return times * (width > 1 and not one), width
 
 
-def head(rows: Sequence[Sequence[str]], width: int, header: bool | None) -> tuple[int, bool | None]:
-    """Return how many rows stand above a table, and whether its first one has the names.
+def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
+    """Return which row has the columns' names; None if the first one may have numbers.
 
-    `width` cells are in most rows, and `header` says whether the first has names. Titles stand
-    above names alone: a row of texts, as wide as most rows.
+    Names stand above the first row of numbers. Of several rows of texts there, they are the one
+    with most different texts, and those above it are titles.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+    width : int
+        Cells of most rows.
+
+    Examples
+    --------
+    >>> texts = "a,b|1,2", "2019,2020|5,6", "a title|in,|age,dose|1,2", "x1,2|3,4", "x,1|y,2"
+    >>> [head([line.split(",") for line in text.split("|")], 2) for text in texts]
+    [0, None, 2, 0, None]
     """
-    wide = [i for i, row in enumerate(rows)
-            if len(row) == width and (width < 3 or sum(map(bool, row)) > 1)]  # fmt: skip
-    above = wide[0] if wide and header is None else 0
-    if above and is_named(rows[above:]) and not np.isfinite([*map(number, rows[above])]).any():
-        return above, True
-    return 0, is_named(rows) if header is None and rows else header
+    at = [i for i, row in enumerate(rows) if len(row) == width]
+    values = np.array([[number(cell) for cell in rows[i]] for i in at]).reshape(-1, width)
+    finite, text = np.isfinite(values), np.isinf(values)
+    numeric = finite.any(axis=0) & (finite.sum(axis=0) >= text[1:].sum(axis=0))
+    data = (finite & numeric).any(axis=1) & ~(text & numeric).any(axis=1)
+    first = int(data.argmax()) if data.any() else 1
+    if not first and not at[0]:
+        return None
+    above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
+    filled = {i: len({*rows[at[i]]} - {""}) + (not rows[at[i]][0]) for i in above}  # or an index
+    return at[max(above, key=filled.__getitem__)] if above else 0
 
 
-def _like_names(cells: Sequence[str], others: np.ndarray) -> bool:
-    """Whether numbers may be names of columns with these other numbers."""
-    if list(cells) == ["0"] or any(re.match(r"[+-]?0\d", cell) for cell in cells):
-        return True  # 0, as pandas writes a column without a name
-    values = np.array([number(cell) for cell in cells])
-    steps = np.diff(values)
-    even = len(steps) and np.allclose(steps, steps[0], rtol=1e-6, atol=0)
-    if even and (steps[0] == 1 or (len(steps) > 1 and steps[0] != 0)):
-        return True  # any two numbers have one step
-    low, high = np.fmin.reduce(others, initial=np.inf), np.fmax.reduce(others, initial=-np.inf)
-    by_chance = (2 / (len(others) + 1)) ** len(values)
-    return bool(((values < low) | (values > high)).all()) and by_chance < CHANCE
+def may_be_names(row: Sequence[str]) -> bool:
+    """Return whether numbers may be names: whole ones, such as years, or a growing scale.
 
-
-def numbers(column: Any, number: np.ndarray, point: str, na: Sequence[str]) -> np.ndarray:
-    """Return a column's numbers, NaN for what is missing; as objects if texts are among them.
-
-    `number` says which cells are numbers with this decimal point; truth values are others.
+    Examples
+    --------
+    >>> [may_be_names(row.split()) for row in ("2019 2020", "400.5 401 401.5", "0.3 -1.2", "id 2")]
+    [True, True, False, True]
     """
-    import pyarrow as arrow
-    from pyarrow import compute
-
-    values = compute.if_else(number, _plain(column, point), None).cast("float64").to_numpy()
-    if number.all():
-        return values
-    values = np.where(_matches(column, "^(?i)false$"), 0, values)
-    values = np.where(_matches(column, "^(?i)true$"), 1, values)
-    bad = np.isnan(values) & ~compute.is_in(column, arrow.array([*EMPTY, *na])).to_numpy()
-    if bad.any():
-        values = values.astype(object)
-        values[bad] = column.filter(bad).to_numpy()
-    return values
-
-
-def texts(column: Any, point: str, na: Sequence[str]) -> np.ndarray:
-    """Return a column's texts, empty for what is missing; numbers among them as Python has them."""
-    from pyarrow import compute
-
-    number = _matches(column, NUMBER[point])
-    cells = compute.if_else(number, _plain(column, point), column).to_numpy()
-    return np.where(np.isin(cells, na), "", cells)
-
-
-def _plain(column: Any, point: str) -> Any:
-    from pyarrow import compute
-
-    plain = compute.replace_substring_regex(column, f"{SPACES}|[{OTHER[point]}]", "")
-    return compute.replace_substring(plain, point, ".")
-
-
-def _has(column: Any, sign: str) -> np.ndarray:
-    import pyarrow.compute as arrow
-
-    return arrow.match_substring(column, sign).to_numpy()
-
-
-def _matches(column: Any, form: str) -> np.ndarray:
-    import pyarrow.compute as arrow
-
-    return arrow.match_substring_regex(column, form).to_numpy()
+    values = np.array([number(cell) for cell in row])
+    values = values[np.isfinite(values)]
+    return bool(
+        (values == np.round(values)).all() or (len(values) > 1 and (np.diff(values) > 0).all())
+    )

@@ -1,6 +1,6 @@
 """Tables of one's own: CSV, Parquet, NPZ, NPY and LIBSVM, by one rule for all.
 
-Each format is read as columns with labels, a `_Source`, and the same checks make a `Table` of it:
+Each format is read as a `Table` of columns with labels, and the same checks make it one of numbers:
 one matrix of numbers, and columns that are kept apart, such as labels. `fedcore.problems.columns`
 says what is a number and what is missing, for files as for data frames. Nothing is dropped or
 filled in silently: what is guessed stands in `Table.guesses`, and an option says otherwise. CSV and
@@ -11,6 +11,7 @@ Parquet are read by pyarrow, in the extra ``files``. LIBSVM files and NPZ files 
 from __future__ import annotations
 
 import csv
+import io
 import itertools
 import os
 import re
@@ -18,8 +19,8 @@ import shlex
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -49,10 +50,11 @@ from fedcore.problems.columns import (
     parsed,
     refusal,
 )
-from fedcore.validation import Rule, check_annotated, one_of
+from fedcore.validation import check_annotated, one_of
 from fedcore.words import counted
 
-SEPARATORS = "\t;|,"
+SEPARATORS = "\t;|, "
+BLANKS = re.compile(r"^ +|(?<= ) +| +(?=[\r\n]*$)")  # that separate nothing
 # How texts are written, by the first two bytes; else in UTF-8.
 CODINGS = (rb"\xff\xfe|\xfe\xff", "utf-16"), (rb".\0", "utf-16-le"), (rb"\0.", "utf-16-be")
 SPREAD = 5  # values that show how far a column goes
@@ -60,8 +62,6 @@ MANY = 1000  # names that are compared with a misspelt one
 UNREADABLE = (OSError, ValueError, TypeError, EOFError, RuntimeError, csv.Error, zlib.error,
               zipfile.BadZipFile)  # fmt: skip
 EMPTY_TABLE = " has no numbers, it is empty: leave it out"
-SIGN = re.compile(r"\\t|[\t -!#-~]")
-ONE_SIGN = Rule('one character of ASCII, not "', lambda sign: bool(SIGN.fullmatch(str(sign))))
 
 
 @dataclass(frozen=True)
@@ -79,15 +79,18 @@ class Reading:
     missing : {'refuse', 'drop'}, optional
         Whether a row with a missing value is refused, or left out; refused without it.
     header : bool, optional
-        Whether the first line of a CSV file has the names; guessed without it.
+        Whether the first line of a CSV file has the names, guessed without it; whether those that
+        an NPZ file has are taken.
     delimiter : str, optional
         What separates the columns of all CSV files; found in each without it.
     decimal : {'.', ','}, optional
         The decimal point of CSV files, where the other sign separates thousands; found in each
-        without it.
+        without it, and in one that has no other.
     na : collection of str
         Texts that stand for a missing value in a CSV file, beside those of `headers.EMPTY`, and
         numbers that do in any table.
+    matrix : str, optional
+        The array of NPZ files that is the matrix, where they have several.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -97,9 +100,10 @@ class Reading:
     without: Sequence[str] = ()
     missing: Annotated[str, one_of(("refuse", "drop"))] | None = None
     header: bool | None = None
-    delimiter: Annotated[str, ONE_SIGN] | None = None
+    delimiter: str | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
     na: Sequence[str] = ()
+    matrix: str | None = None
     zero_based: bool = False
 
     def __post_init__(self) -> None:
@@ -114,78 +118,48 @@ class Reading:
         return wanted and name not in self.without and name not in self.apart
 
 
-@dataclass(frozen=True)
+@dataclass
 class Table:
     """A file's numbers.
 
     Attributes
     ----------
     path : str
-    labels : sequence of str, or of int
+    labels : list of str, or range
         Names of the columns of `x`; their numbers, if the file has no names.
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
+        A list of columns, until they are known to be numbers.
     apart : dict of str to ndarray of shape (rows,)
-        The columns that were asked for apart; of a CSV file as text.
+        The columns that were asked for apart; of a CSV file as text. At first vectors beside the
+        matrix, None for one that nobody has asked for.
     guesses : list of Advice
         What was taken for granted, and the option that says otherwise.
+    index : collection of str
+        Columns that pandas has for its index.
+    place : callable
+        Says where a row of the file is.
+    open_ended : bool
+        Whether further columns hold zeros alone, as in a LIBSVM file.
     """
 
     path: str
-    labels: Sequence[Any]
+    labels: Any
     x: Any
-    apart: dict[str, np.ndarray]
-    guesses: list[Advice]
+    apart: dict[str, Any] = field(default_factory=dict)
+    guesses: list[Advice] = field(default_factory=list)
+    index: Collection[str] = ()
+    place: Callable[[int], str] = "row {}".format
+    open_ended: bool = False
 
     @property
     def names(self) -> list[str]:
         """The labels as text."""
         return [*map(str, self.labels)]
 
-    def holes(self) -> dict[str, np.ndarray]:
-        """Return where each column has no number, and each one apart no value."""
-        apart = {name: missing(values) for name, values in self.apart.items()}
-        if issparse(self.x):
-            return apart
-        return {**dict(zip(self.names, ~np.isfinite(self.x).T, strict=True)), **apart}
-
-
-@dataclass(frozen=True)
-class _Source:
-    """What a file holds.
-
-    Attributes
-    ----------
-    path : str
-    labels : list of str, or range
-        Names of the columns, or their numbers.
-    columns : list of columns, ndarray or csr_array
-    beside : dict of str to ndarray or None
-        Vectors beside the matrix; None for one that nobody has asked for.
-    guesses : list of Advice
-    index : collection of str
-        Columns that pandas has for its index.
-    place : callable
-        Says where a row is.
-    open_ended : bool
-        Whether further columns hold zeros alone, as in a LIBSVM file.
-    texts : bool
-        Whether the columns are still texts, as in a CSV file.
-    """
-
-    path: str
-    labels: Any
-    columns: Any
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    guesses: list[Advice] = field(default_factory=list)
-    index: Collection[str] = ()
-    place: Callable[[int], str] = "row {}".format
-    open_ended: bool = False
-    texts: bool = False
-
     @property
     def bare(self) -> bool:
         """Whether the columns have no names."""
-        return isinstance(self.labels, range)
+        return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
         """Return the labels of those names that are columns."""
@@ -193,23 +167,32 @@ class _Source:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
 
-    def taken(self, labels: Sequence[Any]) -> Any:
+    def columns(self, labels: Sequence[Any]) -> Any:
         """Return the columns with these labels."""
         if labels == self.labels:
-            return self.columns
+            return self.x
         at = {label: i for i, label in enumerate(self.labels)}
-        if isinstance(self.columns, list):
-            return [self.columns[at[label]] for label in labels]
-        return self.columns[:, [at[label] for label in labels]]
+        if isinstance(self.x, list):
+            return [self.x[at[label]] for label in labels]
+        return self.x[:, [at[label] for label in labels]]
 
     def column(self, name: str) -> np.ndarray:
         """Return one of the columns, or a vector beside them."""
-        cells = self.beside[name] if name in self.beside else self.taken(self.known([name]))
+        cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
         return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
         """Return in words where a row is."""
         return f"{self.path}, {self.place(row)}"
+
+    def holes(self) -> dict[str, np.ndarray]:
+        """Return where each column has no number, and each one apart no value."""
+        dense = {} if issparse(self.x) else zip(self.names, ~np.isfinite(self.x).T, strict=True)
+        return {**dict(dense), **{name: missing(values) for name, values in self.apart.items()}}
+
+    def incomplete(self) -> np.ndarray:
+        """Return which rows lack a value."""
+        return np.logical_or.reduce([np.zeros(self.x.shape[0], bool), *self.holes().values()])
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
@@ -255,37 +238,31 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     for path, times in Counter(map(os.path.realpath, paths)).items():
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
-    sources = [_read(os.fspath(path), how) for path in paths]
-    _match_names(sources)
-    _parse_numbers(sources, how)
-    _widen(sources)
-    _require_asked(sources, how)
-    counting = {name for source in sources for name in _counting(source, how)}
-    wanted = [_wanted(source, how, counting) for source in sources]
-    unfit = _aligned(sources, wanted, how)
-    tables = [_table(source, labels, how, counting, unfit)
-              for source, labels in zip(sources, wanted, strict=True)]  # fmt: skip
-    whole = [*map(_complete, tables)] if how.missing == "drop" else tables
-    if how.missing == "drop" and all(table.x.shape[0] for table in whole):
+    tables = [_read(os.fspath(path), how) for path in paths]
+    _match_names(tables)
+    _widen(tables)
+    _require_asked(tables, how)
+    unfit = _select(tables, how)
+    lacking = [table.incomplete() for table in tables]
+    if how.missing == "drop" and not any(rows.all() for rows in lacking):
         unfit = [one for one in unfit if one.kind != "missing"]
     if unfit:
         raise _refusal(unfit, tables, how)
-    whole[0].guesses[:0] = _doubts(tables, how)
-    return whole
+    for table, rows in zip(tables, lacking, strict=True):
+        if rows.any():
+            told = f"{table.path}: {rows.sum()} of {len(rows)} rows lack a value and are left out"
+            table.guesses.append(Advice(told))
+            table.x = table.x[~rows]
+            table.apart = {name: values[~rows] for name, values in table.apart.items()}
+    tables[0].guesses[:0] = _doubts(tables, how)
+    return tables
 
 
-def _complete(table: Table) -> Table:
-    """Return a table without the rows that lack a value."""
-    lacking = np.logical_or.reduce([np.zeros(table.x.shape[0], bool), *table.holes().values()])
-    if not lacking.any():
-        return table
-    told = f"{table.path}: {lacking.sum()} of {len(lacking)} rows lack a value and are left out"
-    apart = {name: values[~lacking] for name, values in table.apart.items()}
-    guesses = [*table.guesses, Advice(told)]
-    return replace(table, x=table.x[~lacking], apart=apart, guesses=guesses)
-
-
-def _read(path: str, how: Reading) -> _Source:
+def _read(path: str, how: Reading) -> Table:
+    if Path(path).is_dir():
+        inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
+        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
+        raise InputError(f"{path} is a folder: name files, {files}")
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
@@ -306,158 +283,115 @@ def _read(path: str, how: Reading) -> _Source:
         raise DataError(says, file=path, advice=ways) from error
 
 
-def _match_names(sources: list[_Source]) -> None:
+def _match_names(tables: Sequence[Table]) -> None:
     """Give columns the name in an earlier file, where only case and blanks differ."""
     known: dict[str, str] = {}
-    for k, source in enumerate(sources):
-        if not source.bare:
-            short = ["".join(name.split()).casefold() for name in source.labels]
-            times = Counter(short)
-            labels = [known.setdefault(low, name) if times[low] == 1 else name
-                      for low, name in zip(short, source.labels, strict=True)]  # fmt: skip
-            both = zip(source.labels, labels, strict=True)
-            if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
-                told = Advice(f"{source.path}: takes {', '.join(other)} of another file")
-                sources[k] = replace(source, labels=labels, guesses=[*source.guesses, told])
+    for table in tables:
+        if table.bare:
+            continue
+        short, own = ["".join(name.split()).casefold() for name in table.labels], table.labels
+        times = Counter(short)
+        table.labels = [known.setdefault(low, name) if times[low] == 1 else name
+                        for low, name in zip(short, own, strict=True)]  # fmt: skip
+        both = zip(own, table.labels, strict=True)
+        if other := [f"{old!r} as {new!r}" for old, new in both if old != new]:
+            says = f"{table.path}: takes {', '.join(other)} of another file"
+            table.guesses.append(Advice(says))
 
 
-def _parse_numbers(sources: list[_Source], how: Reading) -> None:
-    """Give CSV files numbers, by the decimal point that each one shows."""
-    kept = {k: [i for i, name in enumerate(map(str, source.labels))
-                if how.keeps(name) or name in how.apart]
-            for k, source in enumerate(sources) if source.texts}  # fmt: skip
-    shown = {k: headers.Signs([sources[k].columns[i] for i in at]) for k, at in kept.items()}
-    needed = any(signs.unclear for signs in shown.values())
-    for k, signs in shown.items():
-        source, own, asked = sources[k], signs.point, how.decimal
-        against = asked not in (None, own) and signs.only[own].any()
-        if (asked is None and signs.unclear) or (against and not needed):
-            cell, text = signs.first(signs.only[own] if against else signs.doubts[own])
-            column, row = divmod(cell, len(source.columns[0]))
-            name, other = source.labels[kept[k][column]], OTHER[own]
-            says = f"'{own}' in '{text}' is the decimal point"
-            ways: list[tuple[Any, str]] = [(None, "")]
-            if not against:
-                says = f"'{other}' in '{text}' may separate thousands"
-                slip = "correct the cells, or go on if " * bool(signs.only[own].any())
-                ways = [(own, f"{slip}it separates thousands"), (other, "it is a decimal point")]
-            advice = [(what, {"decimal": sign}) for sign, what in sorted(ways)
-                      if sign is None or not signs.only[OTHER[sign]].any()]  # fmt: skip
-            says = f", {source.place(row)}, column '{name}': {says}"
-            raise _fault(source.path, says, *advice, row=row, column=name)
-        point = asked if asked and not against else own
-        thousands = signs.groups[point] | signs.doubts[point]
-        seen = {
-            f"'{point}' is the decimal point": signs.only[point] & (point != (asked or ".")),
-            f"'{OTHER[point]}' separates thousands": thousands,
-            "blanks separate thousands": signs.blanks,
-        }  # fmt: skip
-        told = [Advice(f"{source.path}: {what}, as in '{signs.first(cells)[1]}'")
-                for what, cells in seen.items() if cells.any()]  # fmt: skip
-        number = dict(zip(kept[k], signs.numbers[point], strict=False))
-        columns = [
-            headers.numbers(column, number[i], point, how.na) if how.keeps(str(label))
-            else headers.texts(column, point, how.na)
-            for i, (label, column) in enumerate(zip(source.labels, source.columns, strict=True))
-        ]  # fmt: skip
-        sources[k] = replace(source, columns=columns, guesses=[*source.guesses, *told])
-
-
-def _widen(sources: list[_Source]) -> None:
+def _widen(tables: Sequence[Table]) -> None:
     """Give open-ended tables the columns of the widest, if they follow their own."""
-    widest = max((source.labels for source in sources if source.bare), key=len, default=range(0))
-    for i, source in enumerate(sources):
-        if source.open_ended and widest[: len(source.labels)] == source.labels:
-            source.columns.resize(source.columns.shape[0], len(widest))
-            sources[i] = replace(source, labels=widest)
+    widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
+    for table in tables:
+        if table.open_ended and widest[: len(table.labels)] == table.labels:
+            table.x.resize(table.x.shape[0], len(widest))
+            table.labels = widest
 
 
-def _require_asked(sources: Sequence[_Source], how: Reading) -> None:
+def _require_asked(tables: Sequence[Table], how: Reading) -> None:
     """Require that every file has the columns to take, and some file those to leave out."""
     asked = [*how.apart, *(how.columns or ()), *how.without]
-    have = [{*map(str, source.known(asked)), *source.beside} for source in sources]
+    have = [{*map(str, table.known(asked)), *table.apart} for table in tables]
     for name in asked:
-        lack = [source for source, own in zip(sources, have, strict=True) if name not in own]
-        if len(lack) > (len(sources) - 1) * (name in how.without):
-            known = [*map(str, lack[0].labels[:MANY]), *lack[0].beside]
+        lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
+        if len(lack) > (len(tables) - 1) * (name in how.without):
+            known = [*map(str, lack[0].labels[:MANY]), *lack[0].apart]
             says = f" has no column '{name}': {nearest(name, known)}"
             raise _fault(lack[0].path, says, column=name)
 
 
-def _counting(source: _Source, how: Reading) -> list[str]:
-    """Return the columns that count the rows."""
+def _counting(table: Table, how: Reading) -> list[str]:
+    """Return the columns that count the rows, and tell of them."""
+    if how.columns is not None or table.bare:
+        return []
+    columns = table.x if isinstance(table.x, list) else table.x.T
+    kept = {name: column for name, column in zip(table.labels, columns, strict=True)
+            if how.keeps(name)}  # fmt: skip
     found: list[str] = []
-    if how.columns is None and not source.bare:
-        columns = source.columns if isinstance(source.columns, list) else source.columns.T
-        for i, (name, column) in enumerate(zip(source.labels, columns, strict=True)):
-            own = name in source.index or counts_rows(name, column, i == len(found))
-            found += [name] * (own and how.keeps(name))
+    for i, (name, column) in enumerate(kept.items()):
+        found += [name] * (name in table.index or counts_rows(name, column, i == len(found)))
+    void = {name for name in found if not np.isfinite(parsed(kept[name])).any()}
+    if found:
+        what = f"{listed(found)} is no measurement and is left out of all files"
+        option = {"columns": [*filter(lambda name: name not in void, kept)]}
+        table.guesses.append(_guess(table.path, what, **option if len(void) < len(found) else {}))
     return found
 
 
-def _wanted(source: _Source, how: Reading, counting: Collection[str]) -> Sequence[Any]:
-    """Return the labels of the features."""
-    labels = source.labels if how.columns is None else source.known(dict.fromkeys(how.columns))
-    left = {*source.known([*how.without, *how.apart, *counting])}
-    return [label for label in labels if label not in left] if left else labels
-
-
-def _aligned(sources: Sequence[_Source], wanted: list[Any], how: Reading) -> list[Unfit]:
-    """Give all labels the order of the first, and return the columns that only some files have."""
-    if all(labels == wanted[0] for labels in wanted):
-        return []
-    kinds = {source.bare: (source, labels) for source, labels in zip(sources, wanted, strict=True)}
-    if len(kinds) > 1:
-        (bare, _), (named, names) = kinds[True], kinds[False]
-        given = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
-                 and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
-        options = "".join(f", {name}={value!r}" for name, value in given.items())
-        x = "table.x" + ".toarray()" * issparse(bare.columns)
-        fit = [own for own in (names, named.labels) if len(own) == len(bare.labels)]
-        what = "give it the same ones, as the first line of a CSV file or as a vector `columns`"
+def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
+    """Leave the features in all tables, in one order, and return what is none."""
+    counting = {name for table in tables for name in _counting(table, how)}
+    wanted = []
+    for table in tables:
+        labels = table.labels if how.columns is None else table.known(dict.fromkeys(how.columns))
+        left = {*table.known([*how.without, *how.apart, *counting])}
+        wanted.append([label for label in labels if label not in left] if left else labels)
+    bare = {table.bare: (table, labels) for table, labels in zip(tables, wanted, strict=True)}
+    if len(bare) > 1:
+        (table, labels), (other, names) = bare[True], bare[False]
+        set_ = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
+                and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
+        options = "".join(f", {name}={value!r}" for name, value in set_.items())
+        x = "table.x" + ".toarray()" * issparse(table.x)
+        what = "give it the same, as the first line of a CSV file or as a vector `columns`"
         call = (
             f"import numpy; from fedcore.datasets import own_files; "
-            f"table = own_files.read({bare.path!r}{options}); "
-            f"numpy.savez({_new(bare.path, 'named.npz')}, x={x}, columns={[*(fit or [names])[0]]!r}"
-            ", **table.apart)"
+            f"table = own_files.read({table.path!r}{options}); "
+            f"numpy.savez({_new(table.path, 'named.npz')}, x={x}, columns={names!r}, **table.apart)"
         )
-        says = f" has no names of its columns, and {named.path} has ({', '.join(names[:1])}, …)"
-        raise _fault(bare.path, says, (what, {}, call * bool(fit)))
-    at = {label: i for i, label in enumerate(wanted[0])}
-    for k, labels in enumerate(wanted):
-        wanted[k] = sorted(labels, key=lambda label: at.get(label, len(at)))
-    return absent({s.path: [*map(str, own)] for s, own in zip(sources, wanted, strict=True)})
+        says = f" has no names of its columns, and {other.path} has ({', '.join(names[:1])}, …)"
+        raise _fault(table.path, says, (what, {}, call * (len(names) == len(labels))))
+    unfit = list[Unfit]()
+    if any(labels != wanted[0] for labels in wanted):
+        at = {label: i for i, label in enumerate(wanted[0])}
+        wanted = [sorted(own, key=lambda label: at.get(label, len(at))) for own in wanted]
+        lists = {t.path: [*map(str, own)] for t, own in zip(tables, wanted, strict=True)}
+        unfit = absent(lists)
+    for table, labels in zip(tables, wanted, strict=True):
+        unfit += _take(table, labels, how)
+    return unfit
 
 
-def _table(
-    source: _Source, labels: Sequence[Any], how: Reading, counting: Collection[str],
-    unfit: list[Unfit],
-) -> Table:  # fmt: skip
-    """Return the table of a file; add to `unfit` what is no feature."""
-    path, guesses = source.path, list(source.guesses)
+def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
+    """Leave the columns with these labels in a table, and return what is no feature."""
+    path, own = table.path, table.labels
+    apart = {name: table.column(name) for name in how.apart}
     na = [*filter(np.isfinite, map(number, how.na))]
-    x, wrong = examined(map(str, labels), source.taken(labels), path, source.where, na)
+    x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
-        left = source.labels and not labels
+        left = own and not labels
         raise _fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
-    unfit += wrong
-    if not source.bare:
-        times = Counter(source.labels)
+    if not table.bare:
+        times = Counter(own)
         unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
                   for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
         unfit += [Unfit(path, name, "unnamed", f"without a name in {path}") for name in labels
                   if UNNAMED.fullmatch(name.strip()) and how.columns is None]  # fmt: skip
-        kept = [*filter(how.keeps, source.labels)]
-        if left := [name for name in kept if name in counting]:
-            what = f"{listed(left)} is no measurement and is left out"
-            void = {name for name in left if not np.isfinite(parsed(source.column(name))).any()}
-            kept = [name for name in kept if name not in void]
-            guesses.append(_guess(path, what, **{"columns": kept} if len(void) < len(left) else {}))
-    apart = {name: source.column(name) for name in how.apart}
-    x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
     for name, values in apart.items():
-        unfit += bad_cells(path, name, "missing", missing(values), None, source.where)
-    return Table(path, labels, x, apart, guesses)
+        unfit += bad_cells(path, name, "missing", missing(values), None, table.where)
+    x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
+    table.labels, table.x, table.apart = labels, x, apart
+    return unfit
 
 
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
@@ -467,11 +401,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:
-        holes = table.holes()
-        if holes and all(bad.all() for name, bad in holes.items() if name not in how.apart):
-            way = Advice(f"{table.path} has no numbers: leave it out")
-            return refusal(unfit, file=table.path, advice=[way])
-        holes = {name: bad for name, bad in holes.items() if name not in left}
+        holes = {name: bad for name, bad in table.holes().items() if name not in left}
         while holes:  # more than half of the rows are too much for one column, all for several
             most = max(holes, key=lambda name: holes[name].mean())
             much = how.missing is None and most not in how.apart and holes[most].mean() > 0.5
@@ -501,20 +431,16 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
         told.append(Advice(f"{path} and the others have no names: columns are matched by position"))
     if any(issparse(table.x) for table in tables):
         return told
-    numbered, ends = list[str](), dict[str, list[str]]()
-    for i, name in enumerate(tables[0].names):
-        each = [table.x[:, i] for table in tables]
-        if how.columns is None and all(identifies(x) for x in each):
-            numbered.append(name)
-        ends.setdefault(f"{_far_end(np.concatenate(each)):.15g}", []).append(name)
-    if numbered:
+    each = {name: [table.x[:, i] for table in tables] for i, name in enumerate(tables[0].names)}
+    if numbered := [name for name, parts in each.items() if all(map(identifies, parts))]:
         what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
-        told.append(_guess(path, what, without=[*how.without, *numbered]))
-    ends.pop("nan", None)
-    if ends:
-        far = ", ".join(f"{end} in {listed(names)}" for end, names in ends.items())
-        what = f"{far} is far from all other values, and is taken as measured"
-        told.append(_guess(path, what, na=[*how.na, *ends], missing="drop"))
+        told += [_guess(path, what, without=[*how.without, *numbered])] * (how.columns is None)
+    ends = {name: f"{_far_end(np.concatenate(parts)):.15g}" for name, parts in each.items()}
+    if far := {name: end for name, end in ends.items() if end != "nan"}:
+        values = [*dict.fromkeys(far.values())]
+        what = f"{', '.join(values)} in {listed([*far])} is far from all other values"
+        told.append(_guess(path, f"{what}, and is taken as measured", na=[*how.na, *values],
+                           missing="drop"))  # fmt: skip
     return told
 
 
@@ -553,21 +479,24 @@ def _arrow(path: str) -> Any:
     return pyarrow
 
 
-def _csv(path: str, how: Reading) -> _Source:
-    """Read a CSV file as columns of text, see `_parse_numbers`."""
+def _csv(path: str, how: Reading) -> Table:
+    """Read a CSV file."""
     arrow, skipped = _arrow(path), list[str]()
     with open(path, "rb") as raw:
         head = raw.read(2)
     coding = next((name for form, name in CODINGS if re.fullmatch(form, head)), "utf-8-sig")
 
+    def lines(sign: str) -> Iterator[str]:
+        with open(path, encoding=coding, newline="") as file:
+            yield from (BLANKS.sub("", line) for line in file) if sign == " " else file
+
     def rows(sign: str) -> Iterator[tuple[int, list[str]]]:
         """Yield the rows that are not blank, with the numbers of the lines that end them."""
-        with open(path, encoding=coding, newline="") as file:
-            reader = csv.reader(file, delimiter=sign)
-            for row in reader:
-                blank = len(row) < 2 and row != [""] and not "".join(row).strip()
-                if not blank and not row[0].startswith("sep="):  # as Excel writes it
-                    yield reader.line_num, [cell.strip() for cell in row]
+        reader = csv.reader(lines(sign), delimiter=sign)
+        for row in reader:
+            blank = len(row) < 2 and row != [""] and not "".join(row).strip()
+            if not blank and not row[0].startswith("sep="):  # as Excel writes it
+                yield reader.line_num, [cell.strip() for cell in row]
 
     def place(row: int) -> str:
         even = (line for line, cells in rows(sign) if len(cells) == width and line > top)
@@ -587,19 +516,32 @@ def _csv(path: str, how: Reading) -> _Source:
     if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
         says = f", line 1: {best!r} separates the columns, and not {sign!r}"
         raise _fault(path, says, ("", {"delimiter": None}), row=0)
+    joined = [",".join(row) for _, row in samples[","]] if sign == "," != asked else []
+    if joined and fits[","][1] == 2 and np.isfinite([*map(number, joined)]).all():
+        ways = [("two", {"delimiter": ","}), ("one", {"delimiter": ";", "decimal": ","})]
+        raise _fault(path, f", line 1: '{joined[0]}' is two numbers or one", *ways)
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
-    above, named = headers.head(sample, fits[sign][1], how.header)
-    if len(sample) <= above + bool(named):
+    width, named = fits[sign][1], how.header
+    above = headers.head(sample, width) if sample and named is None else 0
+    guessed = above is None and not headers.may_be_names(sample[0])
+    if guessed:
+        above, named = 0, False
+    if above is None:
+        says = f", line 1 ({', '.join(sample[0][:3])}{', …' * (width > 3)}) may be names or numbers"
+        raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
+    named = named is not False
+    if len(sample) <= above + named:
         raise _fault(path, EMPTY_TABLE)
     top, first = samples[sign][above]
+    ends = [first[width:], *(row[len(first) :] for row in sample[above:] if len(row) == width)]
+    if not any(map(any, ends)):  # lines end with a separator, or those below the names
+        first = [*first, *[""] * width][:width]
     width, top = len(first), top - (not named)
-    if named is None:
-        says = f", line 1 ({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
-        raise _fault(path, says, ("it has names", {"header": True}), ("none", {"header": False}))
-    texts = {str(i): arrow.string() for i in range(width)}
+    texts, blanks = {str(i): arrow.string() for i in range(width)}, sign == " "
     columns = arrow.csv.read_csv(
-        path,
-        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top, encoding=coding),
+        io.BytesIO("".join(lines(sign)).encode()) if blanks else path,
+        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top,
+                              encoding="utf-8" if blanks else coding),
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True,
                                invalid_row_handler=skip),
         arrow.csv.ConvertOptions(column_types=texts),
@@ -616,103 +558,102 @@ def _csv(path: str, how: Reading) -> _Source:
     other = {"delimiter": ","} if fits[","][0] else {}
     guesses = [_guess(path, what, **option) for what, option, seen in (
         (table, {"header": True}, above),
+        ("line 1 has numbers and no names", {"header": True}, guessed),
         (f"{sign!r} separates the columns", other, not asked and sign != "," and width > 1),
-        ("line 1 has numbers and no names", {"header": True}, not named and how.header is None),
         (left_out, {}, skipped),
     ) if seen]  # fmt: skip
     labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
     columns = [*map(arrow.compute.utf8_trim_whitespace, columns)]
-    return _Source(path, labels, columns, guesses=guesses, place=place, texts=True)
+    return _of_texts(Table(path, labels, columns, guesses=guesses, place=place), how)
 
 
-def _parquet(path: str, how: Reading) -> _Source:
+def _of_texts(table: Table, how: Reading) -> Table:
+    """Return a table of texts with numbers, by the decimal point that it shows."""
+    names, texts = table.names, table.x
+    at = [i for i, name in enumerate(names) if how.keeps(name) or name in how.apart]
+    cells = headers.Cells([texts[i] for i in at], how.decimal, how.na)
+    if cells.doubts.any():
+        place, text = cells.longest(cells.doubts)
+        column, row = divmod(place, len(texts[0]))
+        reads = {point: f"{number(text, point):.15g}" for point in sorted(OTHER)}
+        slip = "correct the cells, or go on if " * cells.shown[cells.point]
+        ways = [(f"{slip}it is {value}", {"decimal": point}) for point, value in reads.items()
+                if point == cells.point or not cells.shown[OTHER[point]]]  # fmt: skip
+        where = f"{table.place(row)}, column '{names[at[column]]}'"
+        says = f", {where}: '{text}' is {' or '.join(reads.values())}"
+        raise _fault(table.path, says, *ways, row=row, column=names[at[column]])
+    for i, numbers in enumerate(cells.numbers()[: len(at)]):
+        texts[at[i]] = cells.texts(i) if names[at[i]] in how.apart else numbers
+    if cells.odd.any():
+        _, text = cells.longest(cells.odd)
+        says = f"{table.path}: '{text}' is read as {number(text, cells.point):.15g}"
+        table.guesses.append(Advice(says))
+    return table
+
+
+def _parquet(path: str, how: Reading) -> Table:
     file = _arrow(path).parquet.ParquetFile(path)
     bounded.require_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
     table = file.read()
     index = (table.schema.pandas_metadata or {}).get("index_columns", ())
-    return _Source(path, table.column_names, table.columns, index=index)
+    return Table(path, table.column_names, table.columns, index=index)
 
 
-def _npz(path: str, how: Reading) -> _Source:
+def _npz(path: str, how: Reading) -> Table:
     heads = bounded.heads(Path(path))
-
-    objects = any(kind.hasobject for _, kind in heads.values())
-    load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
-    load = f"arrays = dict({load})" if zipfile.is_zipfile(path) else f"arrays = {{'x': {load}}}"
-    trusted = "if you trust the file, " * objects
-
-    def again(ending: str, arrays: str) -> str:
-        """Return the call that saves other arrays made of those of the file."""
-        return f"import numpy; {load}; numpy.savez({_new(path, ending)}, **{arrays})"
-
-    def array(name: str, numbers: bool = False) -> np.ndarray:
-        kind, own = heads[name][1], f"arrays[{name!r}]"
-        if not kind.hasobject and (kind.kind in "biuf" or not numbers):
-            loaded = np.load(path, allow_pickle=False)
-            return loaded if isinstance(loaded, np.ndarray) else loaded[name]
-        what, call = "save text", again("text.npz", f"{{**arrays, {name!r}: {own}.astype(str)}}")
-        if kind.kind == "c":
-            what, call = (
-                "save the real part",
-                again("real.npz", f"{{**arrays, {name!r}: {own}.real}}"),
-            )
-        elif numbers:  # which cells are none is told of a table
-            texts = own + ".astype(str)" * (kind.kind in "SU")
-            fits = "columns" in heads and heads["columns"][0] == heads[name][0][1:]
-            columns = ", columns=arrays['columns'].astype(str)" * fits
-            beside = f".assign(**{{name: arrays[name] for name in {[*how.apart]!r}}})"
-            what, call = (
-                "save a table",
-                (
-                    f"import numpy, pandas; {load}; pandas.DataFrame({texts}{columns})"
-                    f"{beside * bool(how.apart)}.to_csv({_new(path, 'table.csv')}, index=False, "
-                    f"header={fits or bool(how.apart)})"
-                ),
-            )
-        raise _fault(path, f": '{name}' holds {kind.name}", (trusted + what, {}, call), column=name)
-
     if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
         matrix = scipy.sparse.load_npz(path)
         bounded.require_shape(path, *matrix.shape)
-        x = sparse.checked(matrix, path).matrix
-        return _Source(path, range(x.shape[1]), x)
-    matrices = [name for name, (shape, _) in heads.items() if len(shape) == 2]
-    if len(matrices) != 1:
-        found = ", ".join(f"{name} {shape}" for name, (shape, _) in heads.items()) or "nothing"
-        ways = list[tuple[Any, ...]]()
-        several = [name for name, (shape, _) in heads.items()
-                   if shape and all(shape) and name not in ("columns", *how.apart)]  # fmt: skip
-        for name in matrices or several:
-            size = heads[name][0]
-            fit = [own for own, (shape, _) in heads.items()
-                   if own not in (name, "x") and shape == size[own == "columns" :][:1]]  # fmt: skip
-            taken = f"{{name: arrays[name] for name in {fit!r}}}"
-            x = f"arrays[{name!r}].reshape(len(arrays[{name!r}]), -1)"
-            call = again(f"{name}.npz", f"{taken}, x={x}")
-            ways.append((f"{trusted}take '{name}'", {}, call))
+        return Table(path, range(matrix.shape[1]), sparse.checked(matrix, path).matrix)
+    shapes = {name: shape for name, (shape, _) in heads.items()}
+    able = [name for name, shape in shapes.items() if shape and all(shape) and name != "columns"]
+    tables = [name for name in able if len(shapes[name]) == 2]
+    chosen = [name for name in able if name == how.matrix] or tables
+    if len(chosen) != 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
         says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
-        raise _fault(path, says, *ways[:SHOWN])
-    x, labels = array(matrices[0], numbers=True), range(heads[matrices[0]][0][1])
-    if "columns" in heads:
-        given = array("columns")
-        if given.shape != x.shape[1:]:
-            rest = "{name: x for name, x in arrays.items() if name != 'columns'}"
-            says = f": 'columns' names {given.size} of {x.shape[1]} columns"
-            raise _fault(path, says, ("leave out names", {}, again("bare.npz", rest)))
-        labels = given.astype(str).tolist()
-    beside = {name: array(name) if name in how.apart else None
-              for name, (shape, _) in heads.items()
-              if shape == x.shape[:1] and name != "columns"}  # fmt: skip
-    return _Source(path, labels, x, beside)
+        ways = [(f"take '{name}'", {"matrix": name}) for name in tables or able][:SHOWN]
+        raise _fault(path, says, *ways)
+    names = how.header is not False and "columns" in heads
+    beside = {name for name, shape in shapes.items()
+              if shape == shapes[chosen[0]][:1] and (name != "columns" or not names)}  # fmt: skip
+    taken = [*chosen, *["columns"] * names, *beside.intersection(how.apart)]
+    if wrong := [name for name in taken if heads[name][1].kind not in "biufSU"]:
+        name, kind = wrong[0], heads[wrong[0]][1]
+        objects = any(kind.hasobject for _, kind in heads.values())
+        load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
+        load = f"dict({load})" if zipfile.is_zipfile(path) else f"{{'x': {load}}}"
+        call = (
+            f"import numpy; arrays = {load}; "
+            f"arrays[{name!r}] = arrays[{name!r}].{'real' if kind.kind == 'c' else 'astype(str)'}; "
+            f"numpy.savez({_new(path, 'anew.npz')}, **arrays)"
+        )
+        what = f"{'if you trust the file, ' * objects}save it anew"
+        raise _fault(path, f": '{name}' holds {kind.name}", (what, {}, call), column=name)
+    loaded = np.load(path, allow_pickle=False)
+    arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
+    x: Any = arrays[chosen[0]]
+    x = x.reshape(len(x), -1)
+    labels: Any = range(x.shape[1])
+    if names:
+        labels = np.ravel(arrays["columns"]).astype(str).tolist()
+        if len(labels) != x.shape[1]:
+            says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
+            raise _fault(path, says, ("leave out names", {"header": False}))
+    vectors = {name: arrays[name] if name in how.apart else None for name in beside}
+    if x.dtype.kind in "SU":
+        x = [_arrow(path).chunked_array([column]) for column in np.strings.strip(x.astype(str)).T]
+    table = Table(path, labels, x, vectors)
+    return _of_texts(table, how) if isinstance(x, list) else table
 
 
-def _libsvm(path: str, how: Reading) -> _Source:
+def _libsvm(path: str, how: Reading) -> Table:
     x, beside = libsvm.parse_sparse(Path(path), zero_based=how.zero_based)
     labels = range(not how.zero_based, x.shape[1] + (not how.zero_based))
-    return _Source(path, labels, x, beside, open_ended=True)
+    return Table(path, labels, x, beside, open_ended=True)
 
 
-READERS: dict[str, Callable[[str, Reading], _Source]] = {
+READERS: dict[str, Callable[[str, Reading], Table]] = {
     ".csv": _csv, ".tsv": _csv, ".txt": _csv, ".npz": _npz, ".npy": _npz,
     ".libsvm": _libsvm, ".svm": _libsvm, ".parquet": _parquet,
 }  # fmt: skip

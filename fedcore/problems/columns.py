@@ -16,7 +16,6 @@ from fedcore.errors import MOST, TableError
 from fedcore.words import counted
 
 SHOWN = 8  # columns of a kind that a sentence names
-MARKS = 3  # texts that may stand for missing values in one column, or a twentieth of its rows
 UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
 INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
 # Names that such a column has if it counts the rows from 0 or 1.
@@ -30,10 +29,11 @@ EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-n
          "None", "none", "NaT"]  # fmt: skip
 OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
 SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
+MINUS = "\u2212"  # of typographers
 GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
 NUMBER = {
-    point: rf"^[+-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})([{point}]\d*)?"
-           rf"|[{point}]\d+)([eE][+-]?\d+)?$"
+    point: rf"^[+{MINUS}-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})"
+           rf"([{point}]\d*)?|[{point}]\d+)([eE][+-]?\d+)?$"
     for point, other in OTHER.items()
 }  # fmt: skip
 
@@ -52,7 +52,7 @@ class Unfit(NamedTuple):
     row : int
         The first of them, from 0.
     marks : collection of str
-        All texts in these cells, if they are so few that they may stand for missing values.
+        All texts in these cells, if these are so few that they may stand for missing values.
     """
 
     file: Any
@@ -72,26 +72,18 @@ def listed(names: Sequence[Any]) -> str:
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
     """Return the error that names all columns that are no features; `more` is for `TableError`."""
-    columns: dict[Any, dict[str, list[Unfit]]] = {}
-    alike: dict[Any, list[Any]] = {}  # columns of which the same is wrong
+    alike: dict[str, list[Unfit]] = {}
     for one in unfit:
-        kinds = columns.setdefault(one.column, {})
-        kinds.setdefault(one.kind if one.cells else one.what, []).append(one)
-    for name, kinds in columns.items():
-        alike.setdefault(frozenset(kinds), []).append(name)
+        alike.setdefault(one.kind if one.cells else one.what, []).append(one)
     told = []
-    for names in alike.values():
-        what = []
-        for kind in columns[names[0]]:
-            first, *others = (one for name in names for one in columns[name][kind])
-            cells = sorted({one.cells for one in others} - {0})
-            rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
-            what.append(first.what + rest)
-        told.append(f"{listed(names)} ({', '.join(what)})")
-    return TableError(
-        f"{who}{counted(len(columns), 'column')} cannot be used: {', '.join(told)}",
-        row=unfit[0].row, column=unfit[0].column, parts=unfit, **more,
-    )  # fmt: skip
+    for first, *others in alike.values():
+        cells = sorted({one.cells for one in others} - {0})
+        rest = f"; others {cells[0]}{f'–{cells[-1]}' * (len(cells) > 1)}" if cells else ""
+        names = listed([*dict.fromkeys(one.column for one in (first, *others))])
+        told.append(f"{names} ({first.what}{rest})")
+    columns = counted(len({one.column for one in unfit}), "column")
+    says = f"{who}{columns} cannot be used: {', '.join(told)}"
+    return TableError(says, row=unfit[0].row, column=unfit[0].column, parts=unfit, **more)
 
 
 def examined(
@@ -127,17 +119,15 @@ def bad_cells(
     if not bad.any():
         return []
     at = int(bad.argmax())
-    cell, marks = kind, {}
+    cell, marks = kind, list[Any]()
     if kind != "missing":
         values = as_values(column)
         cell = f"no finite number, '{values[at]!s:.20}'"
-        if 2 * bad.sum() < len(bad):
-            marks = dict.fromkeys(values[bad].tolist())
-        few = len(marks) <= max(MARKS, min(MOST, len(bad) // 20))
-        if not few or not all(isinstance(mark, str) for mark in marks):
-            marks = {}
+        marks = [*dict.fromkeys(values[bad].tolist())] if 2 * bad.sum() < len(bad) else []
+        if len(marks) > MOST or not all(isinstance(mark, str) for mark in marks):
+            marks = []
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
-    return [Unfit(file, name, kind, what, int(bad.sum()), at, [*marks])]
+    return [Unfit(file, name, kind, what, int(bad.sum()), at, marks)]
 
 
 def as_values(column: Any) -> np.ndarray:
@@ -227,7 +217,8 @@ def number(cell: str, points: str = ".,") -> float:
     text = cell.strip()
     for point in points:
         if re.search(NUMBER[point], text, re.ASCII):
-            return float(re.sub(SPACES, "", text.replace(OTHER[point], "")).replace(point, "."))
+            plain = re.sub(f"{SPACES}|[{OTHER[point]}]", "", text)
+            return float(plain.replace(point, ".").replace(MINUS, "-"))
     return np.nan if text in EMPTY else np.inf
 
 

@@ -13,8 +13,10 @@ import numpy as np
 from fedcore.errors import Advice, ColumnWarning, warn
 from fedcore.problems.columns import (
     COUNTING,
+    MINUS,
     OTHER,
     SHOWN,
+    SPACES,
     UNNAMED,
     Unfit,
     absent,
@@ -39,7 +41,7 @@ def _mend_pandas(texts: Marks, others: Marks, signs: Signs) -> str:
     marks = _listed(itertools.chain(*texts.values(), *others.values()))
     replaced = f".replace({marks}, float('nan'))" * (marks != "[]")
     for sign, other in signs:
-        replaced += f".replace('[{sign}]', {other!r}, regex=True)"
+        replaced += f".replace({f'[{sign}]'!r}, {other!r}, regex=True)"
     return replaced + ".astype(float)" * bool(texts)
 
 
@@ -225,9 +227,11 @@ def _mends(calls: Calls, cells: Mapping[Any, list[Any]], unfit: Sequence[Unfit])
         texts = [name for name in marks if any(isinstance(cell, str) for cell in cells[name])]
         kept = "".join(c for name in texts for c in cells[name]
                        if isinstance(c, str) and c not in marks[name])  # fmt: skip
-        signs = [(OTHER[point], "")] * (OTHER[point] in kept)
-        signs += [(",", ".")] * (point == "," and "," in kept)
-        if len(marks) == most and (texts or any(marks.values())) and (point == "." or signs):
+        signs = [(sign, plain) for sign, plain in (
+            *((sign, "") for sign in OTHER[point] + SPACES[1:-1]), (MINUS, "-"), (",", ".")
+        ) if sign in kept and (plain != "." or point == ",")]  # fmt: skip
+        shown = point == "." or {*kept} & {*OTHER}
+        if len(marks) == most and (texts or any(marks.values())) and shown:
             ways.append(_mended(calls, marks, texts, point, signs, unfit))
     return ways
 

@@ -34,10 +34,10 @@ ROWS = 30
 NO_NUMBERS = ["n/a", "", " ", "<5", "inf", "-", "see note", "'", '"a\\b"']
 
 
-def written(values, point, thousands=""):
+def written(values, point, thousands="", minus="-"):
     """Return numbers as a person writes them."""
     texts = [f"{v:{',' if thousands else ''}.3f}" for v in values]
-    swap = str.maketrans({",": thousands, ".": point})
+    swap = str.maketrans({",": thousands, ".": point, "-": minus})
     return [text.translate(swap) for text in texts]
 
 
@@ -54,7 +54,8 @@ def tables(draw):
     """Return a frame of which some columns need a call, the numbers meant, and where none is."""
     rng = np.random.default_rng(draw(st.integers(0, 10**6)))
     point = draw(st.sampled_from([".", ","]))
-    thousands = draw(st.sampled_from(["", ".,".replace(point, "")]))
+    thousands = draw(st.sampled_from(["", ".,".replace(point, ""), " ", "\u202f", "'"]))
+    minus = draw(st.sampled_from(["-", "\u2212"]))
     columns, truth, lost = {}, {}, set()
     for name in ["age", "my dose", 'a"b', "iron"][: draw(st.integers(1, 4))]:
         values = np.round(rng.standard_normal(ROWS) * 3000 * bool(thousands) + 0.5, 3)
@@ -72,7 +73,7 @@ def tables(draw):
             columns[name] = [f"ward {i % 4}" for i in range(ROWS)]
             continue
         else:
-            texts = written(values, point, thousands)
+            texts = written(values, point, thousands, minus)
             bad = {i: draw(st.sampled_from(NO_NUMBERS)) for i in at}
             columns[name] = spoilt(texts, bad) if kind == "mixed" else texts
         truth[name] = values
