@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 import scipy.sparse
@@ -52,13 +50,6 @@ def test_the_bar_changes_nothing_and_a_rule_of_the_users_still_ends_the_run(clie
         np.testing.assert_array_equal(plain.components, shown.components)
         assert plain.history["round"].tolist() == shown.history["round"].tolist()
     assert plain.history["iteration"][-1] == 3
-
-
-@pytest.mark.parametrize("progress", [False, True])
-def test_a_warning_shows_the_users_line(clients, progress):
-    with pytest.warns(fedcore.ConvergenceWarning) as caught:
-        fedcore.run("ssi", clients, 2, rounds=1, progress=progress)
-    assert {Path(warning.filename) for warning in caught} == {Path(__file__)}
 
 
 def method(name="ssi", r=2, given=None, **options):

@@ -277,12 +277,6 @@ def test_single_precision_clients_send_and_receive_single_precision():
     assert (federation.ledger.bytes_down, federation.ledger.bytes_up) == (6 * 4 + 2 * 8, 4 * 4 + 4)
 
 
-def test_mixed_precision_clients_send_double_precision():
-    federation = Federation([np.ones((2, 3), np.float32), np.ones((2, 3))])
-    federation.broadcast(np.zeros(3))
-    assert federation.ledger.bytes_down == 2 * 3 * 8
-
-
 def test_a_clients_stream_depends_on_its_id_and_the_seed_alone():
     all_of_them = dict(
         zip("abc", Federation(blocks(1, 1, 1), 4, ids=[7, 3, 5]).gather(draw), strict=True)
