@@ -237,12 +237,14 @@ reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
 """
 
 
-def test_a_type_checker_reads_the_wheel(environment, tmp_path):
+def test_a_type_checker_reads_the_types(tmp_path):
+    """As it does those of the wheel, which has all files of the package, `py.typed` too."""
     pytest.importorskip("mypy")
     (tmp_path / "code.py").write_text(TYPED)
+    assert (ROOT / "fedcore/py.typed").is_file()
     run = subprocess.run(
-        [environment / "python", "-m", "mypy", "--cache-dir", "cache", "code.py"],
-        cwd=tmp_path, capture_output=True, text=True,
+        [sys.executable, "-m", "mypy", "--cache-dir", ROOT / ".mypy_cache", "code.py"],
+        cwd=tmp_path, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
     found = run.stdout.splitlines()
     errors = [line.split(":")[1] for line in found if ": error:" in line]

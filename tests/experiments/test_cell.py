@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import yaml
 
+import cells
 import fedcore
 from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError
 from fedcore.experiments import build
@@ -30,20 +31,11 @@ def problem_file(tmp_path):
     return tmp_path / "problem.h5"
 
 
+PLAIN = {"params": {"n_components": 2}, "repeats": 3, "metrics": ["objective", "kappa"], "seed": 7}
+
+
 def cell(algorithm="power_gd", **changes):
-    given = {
-        "paper": "factorization",
-        "experiment": "tiny",
-        "algorithm": algorithm,
-        "name": "tiny-default",
-        "problem": "tiny",
-        "params": {"n_components": 2},
-        "repeats": 3,
-        "metrics": ["objective", "kappa"],
-        "iterates": "last",
-        "seed": 7,
-    }
-    return Cell(**given | changes)
+    return cells.cell(**PLAIN | {"algorithm": algorithm} | changes)
 
 
 def test_a_cell_becomes_one_history_file(problem_file, tmp_path):

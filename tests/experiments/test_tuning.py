@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cells
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
-from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -30,14 +30,11 @@ def file(tmp_path):
 
 
 def cell(grid, repeats=3, tried=3, **params):
-    given = {
-        "paper": "p", "experiment": "e", "algorithm": "fedrep_linear", "name": "drawn-x",
-        "problem": "drawn", "params": {"n_components": 2, "rounds": 20, **params},
-        "repeats": repeats, "metrics": ["fitted_loss", "representation_distance"],
-        "iterates": "none", "stop": {}, "audit": None, "seed": 4,
-        "tune": {"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
-    }  # fmt: skip
-    return Cell(**given)
+    return cells.cell(
+        "fedrep_linear", {"n_components": 2, "rounds": 20, **params}, problem="drawn", seed=4,
+        repeats=repeats, metrics=["fitted_loss", "representation_distance"], iterates="none",
+        tune={"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
+    )  # fmt: skip
 
 
 def plain(file, spec, **params):
