@@ -163,15 +163,6 @@ def test_duplicates_are_added_in_a_copy():
     np.testing.assert_array_equal(given_.data, [1, 2, 4])
 
 
-@pytest.mark.parametrize(
-    ("dtype", "kept"), [(np.float32, np.float32), (np.float64, np.float64), (np.int8, np.float64),
-                        (bool, np.float64), (np.longdouble, np.float64)]
-)  # fmt: skip
-def test_precisions(dtype, kept):
-    (found,) = check_clients([csr(np.eye(3).astype(dtype))])
-    assert found.dtype == kept
-
-
 def bad(place, index, value):
     matrix = csr(drawn(4, 3, 1.0))
     getattr(matrix, place)[index] = value

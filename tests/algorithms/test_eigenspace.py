@@ -13,7 +13,7 @@ from fedcore import metrics
 from fedcore.api import execute
 from fedcore.experiments.repeats import run_cell
 from fedcore.federation.ledger import Cost
-from fedcore.parts.eigensolvers import RULES, SOLVERS
+from fedcore.parts.eigensolvers import RULES
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 from fedcore.problems.tasks import shared_basis
@@ -80,14 +80,6 @@ def test_the_multipliers_satisfy_the_optimality_conditions(clients):
     np.testing.assert_allclose(total, 0, atol=1e-12 * scale)  # (7) with Θ = 0
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("rule", RULES)
-def test_faps_with_one_client_is_the_svd(clients, rule, solver):
-    S = np.vstack(clients)
-    found = run("faps", [S], rounds=200, inner=rule, inner_steps=5, solver=solver)
-    assert sine(found.basis, [S]) < 1e-12
-
-
 def test_the_rate_of_every_number_of_inner_steps():
     """Clients that are alike: (b + g c^q)/(b + g), c = λ₃/(λ₂ + b), with λ₂ = 0.95, λ₃ = 0.9."""
     alike = [np.diag(np.sqrt([1.0, 0.95, 0.90, 0.5, 0.2])) / 2] * 4
@@ -148,13 +140,6 @@ def test_block_krylov_is_numpys_svd_in_far_fewer_rounds(close_clients):
     assert sine(found.basis, close_clients) < 1e-12
     exact = np.linalg.svd(np.vstack(close_clients))[1][:4] ** 2
     np.testing.assert_allclose(found.output["ritz_values"], exact, rtol=1e-13)
-
-
-@pytest.mark.parametrize("memory", [2, 3, 5])
-def test_restarts_bound_the_memory_and_still_converge(close_clients, memory):
-    """That the memory is bounded is the plain form's, in the contract."""
-    rounds = rounds_to(1e-8, "block_krylov", close_clients, 4, memory=memory)
-    assert memory < rounds < 900  # SSI's number
 
 
 @pytest.mark.parametrize("rank", [1, 5, 9])

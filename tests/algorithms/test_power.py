@@ -24,18 +24,6 @@ def test_with_a_start_there_is_nothing_to_sample(name, clients):
     call(samples=1)
 
 
-def test_the_two_readings_of_the_restarts_keep_the_best_sketch_or_the_best_result(clients):
-    """Each is the plain form's, in the contract; here they differ."""
-    call = partial(fedcore.run, "power_iteration", clients, RANK, samples=8, power=2)
-    kappa = np.array([
-        [call(seed=seed, select=select, measure=["kappa"]).history["kappa"][0]
-         for select in ("initial", "final")]
-        for seed in range(10)
-    ])  # fmt: skip
-    assert (kappa[:, 1] <= kappa[:, 0] * (1 + 1e-10)).all()
-    assert (kappa[:, 1] < 0.99 * kappa[:, 0]).any()
-
-
 def descent(clients, **options):
     measure = ["objective", "exact_objective"]
     return fedcore.run("power_gd", clients, RANK, measure=measure, **options)
@@ -56,14 +44,6 @@ def test_the_excess_falls_as_the_eigenvalues_of_v_say(low_rank_clients):
         assert excess[t] == pytest.approx(
             0.5 * np.sum(eigenvalues * factors * energy), rel=1e-9, abs=0
         )
-
-
-def test_an_orthonormal_v_needs_one_step(clients):
-    options = {"power": 2, "orthonormalise": True, "local_steps": 3}
-    result = descent(clients, **options)
-    loss, exact = result.history["objective"], result.history["exact_objective"]
-    assert loss[0] > exact[0] + 0.1
-    np.testing.assert_allclose(loss[1:], exact[1:], rtol=1e-14)  # Remark 4, and rounding
 
 
 @pytest.mark.filterwarnings("ignore::fedcore.errors.RoundingWarning")  # of what is not there

@@ -17,7 +17,7 @@ import pytest
 
 from fedcore import datasets
 from fedcore.datasets import download
-from fedcore.errors import ConfigError, DataError
+from fedcore.errors import DataError
 
 DIGEST = hashlib.sha256
 IMAGES = b"\0\0\x08\x03" + b"\0\0\0\x03" + b"\0\0\0\x02" * 2 + bytes(range(12))
@@ -189,7 +189,16 @@ def test_what_a_person_must_provide(toy, place, tmp_path, monkeypatch):
         datasets.load("toy", raw, registry=reg)
 
 
-def test_md5_when_no_sha256_is_known(source, registry, place, refused):
+@pytest.mark.parametrize("refuses", [False, True], ids=["", "FIPS"])
+def test_md5_when_no_sha256_is_known(source, registry, place, refused, monkeypatch, refuses):
+    """Also where it is refused for security."""
+
+    def refusing(name, *, usedforsecurity=True, new=hashlib.new):
+        assert name != "md5" or not usedforsecurity
+        return new(name)
+
+    if refuses:
+        monkeypatch.setattr(hashlib, "new", refusing)
     entry = source("idx", SPLITS, FILES)
     for file in entry["files"]:
         del file["sha256"]
@@ -199,17 +208,6 @@ def test_md5_when_no_sha256_is_known(source, registry, place, refused):
     raw = place("raw", {"labels": b"x"})
     with refused(raw / "toy" / "labels"):
         datasets.load("toy", raw, registry=reg)
-
-
-def test_md5_where_it_is_refused_for_security(source, registry, place, refused, monkeypatch):
-    """As on machines under FIPS."""
-
-    def refusing(name, *, usedforsecurity=True, new=hashlib.new):
-        assert name != "md5" or not usedforsecurity
-        return new(name)
-
-    monkeypatch.setattr(hashlib, "new", refusing)
-    test_md5_when_no_sha256_is_known(source, registry, place, refused)
 
 
 def test_fetching_again_writes_the_record_only_when_it_says_something_else(toy, place):
@@ -246,12 +244,6 @@ def test_number_of_features_is_checked(source, registry, place):
     reg = registry(source("idx", SPLITS, FILES), n_features=5)
     with pytest.raises(DataError):
         datasets.load("toy", place("raw", FILES), registry=reg)
-
-
-def test_unknown_name(tmp_path):
-    for call in (datasets.fetch, datasets.load, datasets.missing):
-        with pytest.raises(ConfigError, match="mnist"):
-            call("mnits", tmp_path)
 
 
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
@@ -375,34 +367,23 @@ def test_an_odd_answer_is_a_short_printable_line(endless, far, tmp_path, odd):
     far(b"1")
 
 
-@pytest.fixture
-def closed(monkeypatch):
-    """Make a folder unreadable, or unwritable, for anybody, the superuser too."""
+@pytest.mark.parametrize(
+    ("name", "calls", "said"),
+    [("stat", ("missing", "fetch", "load"), "Permission denied"),
+     ("replace", ("fetch",), "fetched.json")],
+)  # fmt: skip
+def test_a_raw_folder_that_may_not_be_searched_or_written(
+    toy, place, monkeypatch, name, calls, said
+):
+    """For anybody, the superuser too."""
+    reg, raw, real = toy(), place("raw", FILES), getattr(os, name)
 
-    def close(name, folder):
-        real = getattr(os, name)
+    def refuse(path, *args, **keywords):
+        if str(path).startswith(str(raw / "toy")):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **keywords)
 
-        def refuse(path, *args, **keywords):
-            if str(path).startswith(str(folder)):
-                raise PermissionError(13, "Permission denied", str(path))
-            return real(path, *args, **keywords)
-
-        monkeypatch.setattr(os, name, refuse)
-
-    return close
-
-
-def test_raw_folder_that_may_not_be_searched(toy, place, closed):
-    reg, raw = toy(), place("raw", FILES)
-    closed("stat", raw / "toy")
-    for call in (datasets.missing, datasets.fetch, datasets.load):
-        with pytest.raises(DataError, match="Permission denied"):
-            call("toy", raw, registry=reg)
-
-
-def test_raw_folder_that_may_not_be_written(toy, place, closed):
-    reg, raw = toy(), place("raw", FILES)
-    closed("replace", raw / "toy")
-    with pytest.raises(DataError, match=r"fetched\.json"):
-        fetch(raw, reg)
-    assert datasets.load("toy", raw, registry=reg).y.tolist() == [5, 0, 4]
+    monkeypatch.setattr(os, name, refuse)
+    for call in calls:
+        with pytest.raises(DataError, match=said):
+            getattr(datasets, call)("toy", raw, registry=reg)

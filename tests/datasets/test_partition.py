@@ -49,11 +49,6 @@ def test_even_and_shuffled(n, clients, seed):
     np.testing.assert_array_equal(np.concatenate(parts), np.arange(n))
 
 
-def test_w8a_parts_of_the_paper():
-    """49,749 rows over 25 clients: 24 of 1990 and one of 1989."""
-    assert [len(p) for p in partition.even(49749, 25)] == [1990] * 24 + [1989]
-
-
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), SEEDS)
 def test_shards(classes, per_client, times, spare, seed):
     clients = classes * times
@@ -116,26 +111,6 @@ def test_lognormal_sizes_follow_the_law():
     assert counts.min() >= 100
     assert np.median(counts) == pytest.approx(np.exp(4) + 99.5, rel=0.02)
     assert counts.mean() == pytest.approx(np.exp(4.5) + 99.5, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("spec", "count"),
-    [
-        ({"by": "label"}, 5),
-        ({"by": "identity"}, 5),
-        ({"by": "even", "clients": 25}, 25),
-        ({"by": "shuffled", "clients": 25}, 25),
-        ({"by": "shards", "clients": 10, "shards_per_client": 2}, 10),
-        ({"by": "dirichlet", "clients": 10, "alpha": 0.3}, 10),
-        ({"by": "dirichlet", "clients": 4, "alpha": 1, "min_size": 5}, 4),
-        ({"by": "lognormal", "clients": 3, "mean": 1, "sigma": 0.5, "minimum": 2}, 3),
-    ],
-)
-def test_split(spec, count):
-    labels = np.arange(200) % 5
-    parts = partition.split(spec, 200, labels, np.random.default_rng(0))
-    assert len(parts) == count
-    ascending_and_disjoint(parts, 200)
 
 
 TWO, TEN = {"clients": 2}, np.arange(10) % 2

@@ -202,12 +202,6 @@ def test_scikit_learn_need_not_be_there():
     assert done.stdout == "NotFittedError\n(30, 2)\n"
 
 
-def test_old_keywords_still_work():
-    X = load_iris().data
-    old = FederatedPCA(2, algorithm="ssi", rounds=7, tol=0.0)
-    assert old.params == {"rounds": 7} and old.fit(X).n_iter_ == 7
-
-
 def test_no_warning_for_the_last_of_all_components():
     """None asks for all: that those without variance are arbitrary is no news."""
     with warnings.catch_warnings():
