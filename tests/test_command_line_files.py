@@ -204,15 +204,6 @@ def test_a_file_of_something_else_is_named(name, tmp_path):
     assert "allow_pickle=False" not in line  # NumPy's own words
 
 
-def test_sparse_and_dense_files_do_not_mix(sparse_tables, tmp_path):
-    one = sparse_files(tmp_path, sparse_tables, "npz")[0]
-    np.savez(dense := tmp_path / "dense.npz", x=np.ones((5, 6)))
-    assert "one_shot" in refused_command("run", "one_shot", one, "-r", 2)
-    for options in ((), ("--by", "3")):
-        line = refused_command("run", "ssi", one, dense, "-r", 2, *options)
-        assert f"client 1 ('{dense}')" in line and f"client 0 ('{one}')" in line
-
-
 def libsvm(path, x, labels):
     rows = [" ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()) if v) for row in x]
     path.write_text("".join(f"{y} {row}\n" for y, row in zip(labels, rows, strict=True)))

@@ -16,7 +16,6 @@ import fedcore
 from fedcore import linalg
 from fedcore.errors import InputError
 from fedcore.federation import centring
-from fedcore.parts.gram_products import gram_pays_off
 from fedcore.privacy import bounded_rows
 from fedcore.problems import problem as problems
 from fedcore.problems.clients import Clients, check_clients
@@ -284,13 +283,6 @@ def test_the_checksum_covers_every_part():
     ]  # fmt: skip
     found = {sums(*base), sums(*base, shape=(2, 4)), *(sums(*parts) for parts in others)}
     assert len(found) == 5 and sums(*base) == sums(*base)
-
-
-def test_a_gram_matrix_is_made_only_where_it_is_smaller_than_the_data():
-    # 300 columns, 580 000 stored entries in rows of 12: w8a.
-    assert gram_pays_off(580_000, 580_000 * 12, 300, 10)
-    assert not gram_pays_off(580_000, 580_000 * 12, 300, 2)
-    assert not gram_pays_off(1_500_000, 1_500_000 * 75, 47_236, 10**9)  # 18 GB
 
 
 def test_wide_clients_run_in_the_memory_of_their_entries(by_products):

@@ -122,6 +122,17 @@ def test_tight_gaussian_noise_is_that_of_balle_and_wang(epsilon):
         assert noisy_power.noise_multiplier(params) == pytest.approx(sigma * math.sqrt(releases))
 
 
+def test_printed_noise():
+    one = {"n_components": 1, "epsilon": 0.5, "delta": 1e-5, "calibration": "paper"}
+    assert analyze_gauss.noise_multiplier(analyze_gauss.Params(**one)) == pytest.approx(
+        math.sqrt(2 * math.log(1.25e5)) / 0.5
+    )
+    params = noisy_power.Params(**one, rounds=7, protects="entry")
+    assert noisy_power.noise_multiplier(params) == pytest.approx(
+        math.sqrt(4 * 14 * math.log(1e5)) / 0.5
+    )
+
+
 PAPER = {"calibration": "paper"}
 
 
