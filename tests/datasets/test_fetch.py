@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import http.server
 import json
 import os
 import socket
@@ -12,6 +11,7 @@ import socketserver
 import threading
 import time
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -29,43 +29,43 @@ pytestmark = pytest.mark.usefixtures("no_mirror")
 
 @pytest.fixture
 def server(monkeypatch):
-    """Serve FILES on loopback; `fail[path]` first answers come out as `code`, or cut short."""
+    """Serve FILES on loopback; `fail[path]` first answers come out as `code`, or cut short.
+
+    With a `head` every answer is that, and `drip` after each `pause`, without an end.
+    """
     monkeypatch.setattr(download, "BACKOFF_S", 0.01)
-    fail: Counter[str] = Counter()
-    seen: Counter[str] = Counter()
-    how = {"code": 503}
+    fail, seen, stop = Counter(), Counter(), threading.Event()
+    how = {"code": 503, "head": None, "drip": b"x", "pause": 0.02, "sent": 0}
 
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_HEAD(self):
-            seen["HEAD"] += 1
-            self.send_error(404)
-
-        def do_GET(self):
-            name = self.path.strip("/")
+    class Handler(socketserver.BaseRequestHandler):
+        def handle(self):
+            method, path = self.request.recv(4096).decode().split()[:2]
+            name = path.strip("/") if method == "GET" else method
             seen[name] += 1
-            body = FILES.get(name, b"")
-            broken = seen[name] <= fail[name]
-            if broken and how["code"] != 200:
-                self.send_error(how["code"])
-                return
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body[:-5] if broken else body)
+            body, broken = FILES.get(name, b""), seen[name] <= fail[name]
+            code = 404 if method == "HEAD" else how["code"] if broken else 200
+            head = b"HTTP/1.1 %d said\r\nContent-Length: %d\r\n\r\n" % (code, len(body))
+            with contextlib.suppress(OSError):
+                if how["head"] is None:
+                    self.request.sendall(head + body[: -5 if broken else None])
+                    return
+                self.request.sendall(how["head"])
+                while not stop.wait(how["pause"]):
+                    self.request.sendall(how["drip"])
+                    how["sent"] += len(how["drip"])
 
-        def log_message(self, *args):
-            pass
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+        block_on_close = False
 
-    httpd = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=httpd.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    httpd.base, httpd.fail, httpd.seen, httpd.how = (
-        f"http://127.0.0.1:{httpd.server_address[1]}", fail, seen, how,
-    )  # fmt: skip
-    yield httpd
-    httpd.shutdown()
-    httpd.server_close()
-    thread.join()
+    with Server(("127.0.0.1", 0), Handler) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        base = f"http://127.0.0.1:{made.server_address[1]}"
+        yield SimpleNamespace(base=base, fail=fail, seen=seen, how=how)
+        stop.set()
+        made.shutdown()
+        thread.join()
 
 
 @pytest.fixture
@@ -263,33 +263,10 @@ def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
 
 
 @pytest.fixture
-def endless(monkeypatch):
-    """Serve bytes without an end on loopback, one at a time or at once, in the headers or after."""
-    monkeypatch.setattr(download, "BACKOFF_S", 0.01)
-    how = {"head": b"HTTP/1.1 200 OK\r\n\r\n", "drip": b"x", "pause": 0.02, "sent": 0}
-    stop = threading.Event()
-
-    class Handler(socketserver.BaseRequestHandler):
-        def handle(self):
-            self.request.recv(4096)
-            with contextlib.suppress(OSError):
-                self.request.sendall(how["head"])
-                while not stop.wait(how["pause"]):
-                    self.request.sendall(how["drip"])
-                    how["sent"] += len(how["drip"])
-
-    class Server(socketserver.ThreadingTCPServer):
-        daemon_threads = True
-        block_on_close = False
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        how["base"] = f"http://127.0.0.1:{server.server_address[1]}"
-        yield how
-        stop.set()
-        server.shutdown()
-        thread.join()
+def endless(server):
+    """The server as one of bytes without an end, one at a time or at once, in headers or after."""
+    server.how.update(head=b"HTTP/1.1 200 OK\r\n\r\n", base=server.base)
+    return server.how
 
 
 HEADERS = {
