@@ -156,7 +156,6 @@ def test_versions_agree_and_the_changelog_is_ready_for_the_tag():
     headings = re.findall(r"^## \[(.+?)\](.*)$", text("CHANGELOG.md"), re.MULTILINE)
     assert [name for name, _ in headings[:2]] == ["Unreleased", version]
     assert re.fullmatch(r" - (\d{4}-\d\d-\d\d|day of the tag)", headings[1][1])
-    assert text("pyproject.toml").count("# OWNER:") == 1
 
 
 def pinned(lock: str) -> dict[str, str]:

@@ -113,6 +113,26 @@ def test_lognormal_sizes_follow_the_law():
     assert counts.mean() == pytest.approx(np.exp(4.5) + 99.5, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("spec", "count"),
+    [
+        ({"by": "label"}, 5),
+        ({"by": "identity"}, 5),
+        ({"by": "even", "clients": 25}, 25),
+        ({"by": "shuffled", "clients": 25}, 25),
+        ({"by": "shards", "clients": 10, "shards_per_client": 2}, 10),
+        ({"by": "dirichlet", "clients": 10, "alpha": 0.3}, 10),
+        ({"by": "dirichlet", "clients": 4, "alpha": 1, "min_size": 5}, 4),
+        ({"by": "lognormal", "clients": 3, "mean": 1, "sigma": 0.5, "minimum": 2}, 3),
+    ],
+)
+def test_split(spec, count):
+    labels = np.arange(200) % 5
+    parts = partition.split(spec, 200, labels, np.random.default_rng(0))
+    assert len(parts) == count
+    ascending_and_disjoint(parts, 200)
+
+
 TWO, TEN = {"clients": 2}, np.arange(10) % 2
 REFUSED = [
     (ConfigError, TEN, {"by": "evenn", **TWO}, "evenn"),
