@@ -99,34 +99,3 @@ def test_the_doctor_lists_them_all(fedcore_):
     assert done.returncode == 1
     broken = [line for line in done.stdout.splitlines() if line.startswith("broken")]
     assert len([line for line in broken if "of the package broken: " in line]) == len(BROKEN) + 5
-
-
-SKEWED = (
-    PARTS.replace("def run(*a): ...\n", "")
-    + PARAMS
-    + """
-def run(federation, params, rng, record):
-    Z = 3.0 * rng.standard_normal((federation.shape.n_features, params.n_components))
-    record(0, basis=Z)
-    return {"basis": Z}
-"""
-    + DECLARED
-)
-
-
-def test_a_basis_that_is_not_orthonormal_ends_in_a_sentence(tmp_path, installed):
-    (tmp_path / "skewed.py").write_text(SKEWED)
-    installed(tmp_path, "skew", "[fedcore.algorithms]\nskewed = skewed\n")
-    start = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    given = "skewed", "w8a", "--components", "2", "--surrogate"
-    main = f"{start}from fedcore.cli import main; main()"
-    fit = f"{start}import fedcore; PCA = fedcore.FederatedPCA\n"
-    fit += "PCA(2, algorithm='skewed').fit([[[1, 2], [3, 5], [4, 1]]])"
-    calls = (main, "run", *given, "--out", "s.h5"), (main, "compare", *given), (fit,)
-    for code, *words in calls:
-        done = subprocess.run(
-            [sys.executable, "-c", code, *words], capture_output=True, text=True, cwd=tmp_path
-        )
-        assert done.returncode == 1 and "skewed returns a basis" in done.stderr
-        assert code == fit or "Traceback" not in done.stderr
-    assert not (tmp_path / "s.h5").exists()

@@ -139,18 +139,6 @@ def test_fetch(tmp_path, monkeypatch):
     assert result.output == "r/w8a/file\nr/mnist/file\n"
 
 
-def test_run_prints_metrics_and_ledger():
-    result = call(*RUN, "--clients", "4")
-    assert result.exit_code == 0
-    assert (
-        "power_gd on w8a [surrogate data]: 4 clients, 5000 samples, 300 features" in result.output
-    )
-    lines = [line.split() for line in result.stdout.splitlines()]
-    assert ["rounds", "1"] in lines
-    assert ["up", "3,600", "scalars", "28.8", "kB"] in lines  # 4 clients x 300 x 3 doubles
-    assert {"objective", "subspace_distance"} <= {line[0] for line in lines if line}
-
-
 def rows_of(text):
     return [line.split() for line in text.splitlines() if line.strip()]
 

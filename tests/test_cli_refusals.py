@@ -17,6 +17,7 @@ from fedcore.problems.problem import Problem
 
 RUN = "run power_gd w8a --surrogate --components 3 --set local_steps=4 "
 FILES = "a.csv b.csv -r 1 "
+NETWORK = "run fedavg mnist --surrogate "
 REFUSED = [  # a command, and what its line names
     (RUN + "--components 400", "n_components = 400"),
     (RUN + "--set local_stepps=4", "'local_stepps'", "'local_steps'"),
@@ -56,11 +57,15 @@ REFUSED = [  # a command, and what its line names
     ("run ssi problem.h5 a.csv -r 2", "problem"),
     ("run ssi problem.h5 -r 2 --clients 3", "--clients"),
     ("run ssi problem.h5 -r 2 --order any", "--order any"),
+    (NETWORK + "--set model=femnist_mlp -r 2", "drop --components"),
+    (NETWORK, "'model'"),
+    ("run ssi mnist --surrogate -r 2 --held-out test", "--held-out"),
 ]
 USAGE = [
     RUN + "--set power", RUN + "--set n_components=2", RUN + "--partition label",
     RUN + "--partition by=even,clients=3 --clients 3", RUN + "--seed -1", RUN + "--repeats 0",
     f"compare ssi {FILES} --set sssi.rounds=1", "compare ssi -r 1",
+    NETWORK + "--set model=femnist_mlp --held-out 2", "run ssi mnist --surrogate",
 ]  # fmt: skip
 # Options that name where to write, in a folder that is not there.
 WRITES = [

@@ -96,14 +96,6 @@ def test_what_reads_a_table_is_said_where_it_is_not_installed(
     assert error.advice[0].call.startswith("pip install pyarrow")
 
 
-def test_real_parquet_is_read(tables, tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    table = pyarrow.table({name: tables[0][:, i] for i, name in enumerate(NAMES)})
-    parquet.write_table(table, tmp_path / "a.parquet")
-    np.testing.assert_array_equal(own_files.read(tmp_path / "a.parquet").x, tables[0])
-
-
 def test_a_column_says_whose_the_rows_are(tables, tmp_path):
     wards = [["b", "a"] * 10, ["a"] * 12, ["c"] * 8]
     paths = [
@@ -120,21 +112,6 @@ def test_a_column_says_whose_the_rows_are(tables, tmp_path):
     assert listed["metrics"]["objective"]["at best"] == pytest.approx(
         0.5 * np.sum(np.linalg.svd(pooled)[1][1:] ** 2)
     )
-
-
-def test_columns_are_matched_by_name(tables, tmp_path):
-    paths = [csv(tmp_path / f"{i}.csv", x) for i, x in enumerate(tables)]
-    csv(paths[1], tables[1][:, ::-1], names=NAMES[::-1])
-    clients = from_files.make([str(p) for p in paths]).problem.clients
-    for client, x in zip(clients, tables, strict=True):
-        np.testing.assert_array_equal(client, x)
-    csv(paths[1], tables[1], names=["age", "dose", "lead"])
-    says = refused_command("run", "ssi", *paths, "-r", 1)
-    assert str(paths[1]) in says and "--without lead,iron" in says
-    paths[1].write_text(paths[1].read_text().split("\n", 1)[1])  # no line of names
-    for order in (paths[:2], paths[1::-1]):
-        says = refused_command("run", "ssi", *order, "-r", 1)
-        assert f"{paths[1]} has no names" in says
 
 
 def test_labels_of_numbers_and_of_classes(tables, tmp_path):
@@ -162,23 +139,14 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
     assert done.exit_code == 0, done.output
 
 
-TEXTS = [  # of a.csv, and what the line names besides the file
+TEXTS = [  # of a.csv, and what the line names besides the file; more: test_own_files
     ("age,dose,iron\n1,2,3\n4,,6\n", "line 3"),
-    ("age,dose,iron\n1,2,3\n4,n/a,6\n", "line 3"),
-    ("age,dose,iron\n1,2,3\n\n4,nan,6\n", "line 4"),
-    ("age,dose\n1,NaN\n", "--without dose"),
-    ("age,dose\n1,inf\n", "--without dose"),
     ("age,dose,iron\n1,2,3\n4,5\n", "line 3"),
-    ("age,dose\n1,5,2,5\n3,5,4,1\n", "line 2"),
-    ("age,dose\n1,5\n3,5,4\n", "line 3"),
-    (",age,dose\n0.5,1,5\n1,3,5\n", "name"),
-    ("age,,dose\n1,5,2\n3,5,2\n", "name"),
+    ("age,dose\n1,inf\n", "--without dose"),
     ("age,dose,dose\n1,2,3\n", "'dose'"),
-    ("age,dose,iron\n", "no numbers"),
+    (",age,dose\n0.5,1,5\n1,3,5\n", "name"),
     ("", "no numbers"),
     ("age;dose\n1,500;2\n", "--decimal ,"),
-    ('age,dose\n"1,500",2.5\n', "--decimal ."),
-    ("age,ward\n1,north\n", "--without ward"),
     ("age,blood type\n1,N/A\n", "--without 'blood type'"),
 ]
 
@@ -199,18 +167,6 @@ def test_rows_that_do_not_say_whose_they_are_are_no_client_of_their_own(tmp_path
     assert (told.value.file, told.value.column, told.value.row) == (str(path), "ward", 1)
     left = from_files.make([str(path)], by="ward", **told.value.advice[0].options)
     assert left.clients == ["north", "south"]
-
-
-@pytest.mark.parametrize("option", ["--without", "--by", "--labels"])
-def test_rows_of_another_length_or_of_nobody_with_a_column_apart(option, tmp_path):
-    path = tmp_path / "a.csv"
-    for text, name in (
-        ("1,5,2,5\n3,5,4,1\n", "line 2"), ("1,5,2\n3,5,4,1\n", "line 3"),
-        *([("1,2,north\n3,5, \n", "'ward'")] if option == "--by" else []),
-    ):  # fmt: skip
-        path.write_text(f"age,dose,ward\n{text}")
-        line = refused_command("run", "ssi", path, "-r", 1, option, "ward")
-        assert str(path) in line and name in line
 
 
 def packed(**arrays):
@@ -245,15 +201,6 @@ def test_a_file_of_something_else_is_named(name, tmp_path):
     line = refused_command("run", "ssi", tmp_path / name, "-r", 1, *options)
     assert str(tmp_path / name) in line and said in line
     assert "allow_pickle=False" not in line  # NumPy's own words
-
-
-def test_sparse_and_dense_files_do_not_mix(sparse_tables, tmp_path):
-    one = sparse_files(tmp_path, sparse_tables, "npz")[0]
-    np.savez(dense := tmp_path / "dense.npz", x=np.ones((5, 6)))
-    assert "one_shot" in refused_command("run", "one_shot", one, "-r", 2)
-    for options in ((), ("--by", "3")):
-        line = refused_command("run", "ssi", one, dense, "-r", 2, *options)
-        assert f"client 1 ('{dense}')" in line and f"client 0 ('{one}')" in line
 
 
 def libsvm(path, x, labels):

@@ -58,13 +58,6 @@ def test_all_draws_of_a_problem_file_are_run(problem, tmp_path):
     assert second == pytest.approx(4 * first)
 
 
-def test_without_mpi4py_the_engine_says_how_to_get_it(problem, monkeypatch):
-    monkeypatch.setitem(sys.modules, "mpi4py", None)
-    done = call("ssi", problem, "-r", "2", *MPI)
-    assert done.exit_code == 1 and done.stderr.count("\n") == 1
-    assert "make env EXTRAS=mpi" in done.stderr
-
-
 @pytest.mark.parametrize("words", [["--engine", "mpi"], ["--engine=mpi"]])
 @pytest.mark.parametrize("rank", [0, 1])
 def test_the_first_rank_alone_prints_what_is_wrong_with_a_command(words, rank, monkeypatch):
@@ -130,12 +123,6 @@ def test_an_error_ends_all_ranks_with_one_sentence(problem, tmp_path, words, sai
     assert done.returncode == status
     assert done.stderr.count("Error: ") == 1 and said in done.stderr
     assert not done.stdout and not list(tmp_path.iterdir())
-
-
-@needs_mpi
-def test_more_ranks_than_clients_end_with_a_sentence(problem):
-    done = run(6, *FEDCORE, "ssi", problem, "-r", "2", *MPI)
-    assert done.returncode == 1 and "(mpiexec -n 5)" in done.stderr.splitlines()[-1]
 
 
 STEPS = """

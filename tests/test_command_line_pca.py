@@ -6,14 +6,14 @@ import itertools
 import json
 import shlex
 import subprocess
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from matplotlib import image
 
-from fedcore.__main__ import main
+import commands
 from fedcore.cli.pca import pca
 from fedcore.errors import Advice, ConvergenceWarning, InputError
 from fedcore.estimators import FederatedPCA
@@ -22,21 +22,13 @@ NAMES = ["age", "dose", "iron", "salt"]
 LOW, HIGH = np.array([0.0, -50, 0, -20]), np.array([120.0, 60, 8, 40])
 
 
-def call(*words):
-    return CliRunner().invoke(main, ["pca", *map(str, words)])
+call, refused = partial(commands.call, "pca"), partial(commands.refused_command, "pca")
 
 
 def found(*words):
     done = call(*words, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
-
-
-def refused(*words):
-    done = call(*words)
-    assert done.exit_code == 1 and done.stderr.startswith("Error: "), done.output
-    assert done.stderr.count("\n") == 1
-    return done.stderr
 
 
 @pytest.fixture

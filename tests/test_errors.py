@@ -22,7 +22,7 @@ def test_of_many_names_those_that_are_alike_are_listed_and_the_others_counted():
     assert {"rounds", "round", "sounds"} <= set(shown) <= set(names)
 
 
-@pytest.mark.parametrize("length", [1, 999, 1000, 1001, 5_000_000])
+@pytest.mark.parametrize("length", [1, 999, 1000, 1001, 100_000])
 @pytest.mark.parametrize("kind", FedcoreError.__subclasses__())
 def test_a_message_is_bounded_and_keeps_where_it_begins_and_how_it_ends(kind, length):
     middle = "x" * length

@@ -70,16 +70,6 @@ def test_the_default_is_the_pca_of_the_pooled_data(name, split):
         )  # fmt: skip
 
 
-@pytest.mark.parametrize("algorithm", ["momentum_power", "ssi"])
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
-def test_so_are_the_slower_methods_with_a_test(algorithm, name):
-    X = DATA[name]()
-    ours = fedcore.FederatedPCA(3, algorithm=algorithm).fit(np.array_split(X, 5))
-    theirs = PCA(3, svd_solver="full").fit(X)
-    np.testing.assert_allclose(ours.components_, theirs.components_, rtol=0, atol=CLOSE)
-    np.testing.assert_allclose(ours.singular_values_, theirs.singular_values_, rtol=CLOSE)
-
-
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits"])
 def test_without_centring_it_is_truncated_svd(name):
     X = DATA[name]()

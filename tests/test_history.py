@@ -4,7 +4,6 @@ import time
 from dataclasses import replace
 from functools import partial
 
-import h5netcdf
 import h5py
 import numpy as np
 import pytest
@@ -257,12 +256,3 @@ def test_the_tree_of_a_history_is_that_of_its_file(history, file):
     assert read.attrs.pop("sealed")
     for group in made.groups:
         xarray.testing.assert_identical(made[group].to_dataset(), read[group].to_dataset())
-
-
-def test_h5netcdf_finds_a_scale_for_every_dimension(file):
-    with h5netcdf.File(file) as opened:
-        assert {"repeat", "record", "snapshot", "feature", "component"} <= set(opened.dimensions)
-        for group in opened.groups.values():
-            for name, variable in group.variables.items():
-                assert len(variable.dimensions) == len(variable.shape), name
-                assert set(variable.dimensions) <= set(opened.dimensions), name

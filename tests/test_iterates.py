@@ -24,15 +24,17 @@ def drawn(clients, V, seed=0):
     return [gaussian(len(s), V.shape[1], seed + i) for i, s in enumerate(clients)]
 
 
-@pytest.mark.parametrize("rank", [1, 3, 6])
-def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, rank):
-    V = gaussian(9, rank, 3)
+DEFICIENT = [gaussian(9, 2, 7) @ gaussian(2, rank, 8) for rank in (3, 5)]
+
+
+@pytest.mark.parametrize("V", [*(gaussian(9, rank, 3) for rank in (1, 3, 6)), *DEFICIENT])
+def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, V):
     U = drawn(clients, V)
     factors = kept_by(clients, V, U)
     direct = sum(0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, U, strict=True))
     # Two sums of squares of the same size: rounding.
     total = factorization.objective(Iterate(factors=factors), problem)
-    assert total == pytest.approx(direct, rel=1e-13)
+    assert total == pytest.approx(direct, rel=1e-12)
     assert total == pytest.approx(problem.exact_loss(V) + factors.excess(), rel=1e-15)
 
 
@@ -52,17 +54,6 @@ def test_the_excess_of_the_least_squares_solution_is_zero_to_the_square_of_round
     assert ExactFactors(V).excess() == 0.0
 
 
-def test_noise_free_low_rank_data_give_an_objective_below_1e_25(low_rank_problem):
-    clients = low_rank_problem.clients
-    S = np.vstack(clients)
-    V = S.T @ gaussian(len(S), 3, 6)
-    U = [s @ np.linalg.pinv(V).T for s in clients]
-    ours = factorization.objective(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
-    # An error of eps·‖S‖·κ(V) per entry at most, squared: (2e-16 · 7 · 10)² · 360 ≈ 1e-25.
-    assert 0 <= ours <= 1e-25
-    assert factorization.objective(Iterate(factors=ExactFactors(V)), low_rank_problem) <= 1e-25
-
-
 def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_problem):
     clients = low_rank_problem.clients
     S = np.vstack(clients)
@@ -73,15 +64,6 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
     ours = factorization.objective(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
     # ½ (1e-10)²; some 1e-14 of rounding in S − UVᵀ against its 1e-10.
     assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
-
-
-@pytest.mark.parametrize("rank", [3, 5])
-def test_a_rank_deficient_v_is_measured_like_any_other(problem, clients, rank):
-    V = gaussian(9, 2, 7) @ gaussian(2, rank, 8)
-    U = drawn(clients, V)
-    direct = 0.5 * np.linalg.norm(np.vstack(clients) - np.vstack(U) @ V.T) ** 2
-    total = factorization.objective(Iterate(factors=kept_by(clients, V, U)), problem)
-    assert total == pytest.approx(direct, rel=1e-12)  # rounding
 
 
 def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):

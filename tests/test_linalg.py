@@ -258,23 +258,13 @@ def test_the_spectral_norm_is_numpys(shape):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "scale"),
-    [(np.float64, s) for s in (1e-300, 1e-200, 1e200, 1e300)]
-    + [(np.float32, 1e-35), (np.float32, 1e30)],
+    ("dtype", "power"),
+    [(np.float64, p) for p in (-990, -250, -50, 990)] + [(np.float32, p) for p in (-110, -28, 100)],
 )
-def test_the_spectral_norm_of_tiny_and_huge_entries(dtype, scale):
-    matrix = gaussian(100, 80, 5).astype(dtype)
-    expected = np.linalg.norm(matrix.astype(float), 2) * scale
-    found = linalg.spectral_norm(matrix * dtype(scale))
-    assert found == pytest.approx(expected, rel=100 * eps_of(dtype), abs=0)
-
-
-@pytest.mark.parametrize(
-    ("dtype", "power"), [(np.float64, p) for p in (-250, -50, 250)] + [(np.float32, -28)]
-)
-def test_the_size_of_the_entries_does_not_change_the_spectral_norm(dtype, power):
+@pytest.mark.parametrize("shape", [(100, 80), (1000, 800)])
+def test_the_size_of_the_entries_does_not_change_the_spectral_norm(dtype, power, shape):
     """ARPACK's error is absolute for small values: 1.8e-5 at 2^-50, before scaling."""
-    matrix = gaussian(1000, 800, 0).astype(dtype)
+    matrix = gaussian(*shape, 0).astype(dtype)
     found = np.ldexp(linalg.spectral_norm(np.ldexp(matrix, power)), -power)
     assert found == pytest.approx(np.linalg.norm(matrix.astype(float), 2), rel=30 * eps_of(dtype))
 

@@ -65,6 +65,7 @@ WRONG = [  # recorded, returned, and what is said of it
     ({"basis": TALL}, TALL, "no V"),
     ({"basis": TALL}, None, "no V"),
     ({"basis": TALL}, {"V": TALL.T}, "V of shape (1, 3)"),
+    ({"basis": TALL}, {"basis": 3.0 * TALL}, "returns a basis"),
 ]
 
 

@@ -24,13 +24,6 @@ def test_a_result_holds_components_history_ledger_and_output(clients):
     np.testing.assert_allclose(P.T @ (P @ V), V, atol=1e-12)
 
 
-def test_the_components_of_the_centralised_svd_are_numpys_up_to_sign(clients):
-    components = fedcore.run("centralized_svd", clients, 3).components
-    expected = np.linalg.svd(np.vstack(clients))[2][:3]
-    # Gaps of the singular values are 1 and more: vectors are accurate to a few eps.
-    np.testing.assert_allclose(np.abs(components @ expected.T), np.eye(3), atol=1e-13)
-
-
 @pytest.mark.parametrize("measure", [(), ("kappa",), ("subspace_distance", "exact_objective")])
 def test_what_is_measured_is_what_was_asked_for(clients, measure):
     history = fedcore.run("power_exact", clients, 2, measure=measure).history

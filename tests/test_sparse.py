@@ -16,7 +16,6 @@ import fedcore
 from fedcore import linalg
 from fedcore.errors import InputError
 from fedcore.federation import centring
-from fedcore.parts.gram_products import gram_pays_off
 from fedcore.privacy import bounded_rows
 from fedcore.problems import problem as problems
 from fedcore.problems.clients import Clients, check_clients
@@ -163,15 +162,6 @@ def test_duplicates_are_added_in_a_copy():
     np.testing.assert_array_equal(given_.data, [1, 2, 4])
 
 
-@pytest.mark.parametrize(
-    ("dtype", "kept"), [(np.float32, np.float32), (np.float64, np.float64), (np.int8, np.float64),
-                        (bool, np.float64), (np.longdouble, np.float64)]
-)  # fmt: skip
-def test_precisions(dtype, kept):
-    (found,) = check_clients([csr(np.eye(3).astype(dtype))])
-    assert found.dtype == kept
-
-
 def bad(place, index, value):
     matrix = csr(drawn(4, 3, 1.0))
     getattr(matrix, place)[index] = value
@@ -293,13 +283,6 @@ def test_the_checksum_covers_every_part():
     ]  # fmt: skip
     found = {sums(*base), sums(*base, shape=(2, 4)), *(sums(*parts) for parts in others)}
     assert len(found) == 5 and sums(*base) == sums(*base)
-
-
-def test_a_gram_matrix_is_made_only_where_it_is_smaller_than_the_data():
-    # 300 columns, 580 000 stored entries in rows of 12: w8a.
-    assert gram_pays_off(580_000, 580_000 * 12, 300, 10)
-    assert not gram_pays_off(580_000, 580_000 * 12, 300, 2)
-    assert not gram_pays_off(1_500_000, 1_500_000 * 75, 47_236, 10**9)  # 18 GB
 
 
 def test_wide_clients_run_in_the_memory_of_their_entries(by_products):

@@ -61,14 +61,6 @@ def followed(wheel, tmp_path_factory):
     return folder, time.monotonic() - began, said
 
 
-def test_it_takes_at_most_eight_commands_and_ten_minutes(followed):
-    typed = [words for block in CONSOLE for words, _ in session(block)]
-    assert len(typed) <= 8
-    numbers = "zero one two three four five six seven eight".split()
-    assert f"{numbers[len(typed)]} commands" in PAGE.read_text(encoding="utf-8")
-    assert followed[1] < 300  # the rest of ten minutes is for pip
-
-
 def test_what_it_finds_is_what_the_pooled_table_gives(followed):
     folder, _, said = followed
     tables = [

@@ -153,44 +153,70 @@ def test_papers_of_earlier_runs_stay_and_those_that_are_gone_are_dropped(
     assert list(certificate.pages(kept)) == pages
 
 
-def test_items_that_a_run_leaves_out_keep_their_verdicts(certificate, results, tmp_path):
+@pytest.fixture
+def kept(certificate, results, tmp_path):
+    """A function that collects a run with these verdicts, and returns those that are then kept."""
+
+    def collect(*found, papers=PAPERS, whole=False):
+        verdict_pages.write(found, results / "verdicts" / "mf.tsv")
+        for path in (results / "plans").iterdir():
+            plan = json.loads(path.read_text())
+            path.write_text(json.dumps(plan | {"missing": {} if whole else {"celeba": "needed"}}))
+        certificate.collect(results, tmp_path / "kept", papers, CODES)
+        return verdict_pages.read(tmp_path / "kept" / MF)
+
+    return collect
+
+
+def left_out(verdict):
+    return replace(verdict, verdict="not run", because="left out", readings=(), measured="")
+
+
+def test_items_that_a_run_leaves_out_keep_their_verdicts(kept, tmp_path):
     """With the runs that judged them, and only while they have a check."""
-    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
     first = [made(name, "reproduced") for name in "abc"]
-    gone = [
-        replace(v, verdict="not run", because="left out", readings=(), measured="") for v in first
-    ]
-    verdict_pages.write(first, file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    verdict_pages.write([gone[0], gone[1], replace(first[2], measured="7")], file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    assert [v.measured for v in verdict_pages.read(kept / MF)] == ["6", "6", "7"]
-    verdict_pages.write([gone[0], first[1], gone[2]], file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    assert [v.measured for v in verdict_pages.read(kept / MF)] == ["6", "6", "7"]
-    notes = json.loads((kept / "kept/run.json").read_text())["mf"]
-    assert [part["items"] for part in notes["earlier"]] == [["c"], ["a"]]
-    certificate.collect(results, kept, PAPERS | {"mf": {"a": "a rule"}}, CODES)
-    found = verdict_pages.read(kept / MF)
+    gone = [left_out(v) for v in first]
+    kept(*first)
+    for now in ((*gone[:2], replace(first[2], measured="7")), (gone[0], first[1], gone[2])):
+        assert [v.measured for v in kept(*now)] == ["6", "6", "7"]
+    notes = tmp_path / "kept/kept/run.json"
+    earlier = json.loads(notes.read_text())["mf"]["earlier"]
+    assert [part["items"] for part in earlier] == [["c"], ["a"]]
+    found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}})
     assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
-    for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
-    certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / MF)
+    found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}}, whole=True)
     assert [v.verdict for v in found] == ["not run", "reproduced", "not run"]
-    assert json.loads((kept / "kept/run.json").read_text())["mf"]["earlier"] == []
+    assert json.loads(notes.read_text())["mf"]["earlier"] == []
 
 
-def test_readings_that_a_run_leaves_out_stay(certificate, results, tmp_path):
-    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
-    item = replace(made("a", "not run"), measured="")
-    gone, no_table = Reading(obstacle="no row"), Reading(obstacle="no table")
-    one, other = ((gone, Reading(state="fails", measured=x)) for x in ("70", "71"))
-    for now, stays in [(one, one), ((gone,), one), (other, other), ((no_table,), (no_table,))]:
-        verdict_pages.write([replace(item, readings=now)], file)
-        certificate.collect(results, kept, PAPERS, CODES)
-        (found,) = verdict_pages.read(kept / MF)
-        assert found.readings == stays
+GONE_READING, NO_TABLE = Reading(obstacle="no row"), Reading(obstacle="no table")
+ONE, OTHER = ((GONE_READING, Reading(state="fails", measured=x)) for x in ("70", "71"))
+SIX = made("a", "reproduced", count=6)
+FOUR = made("a", "deviates", count=4)
+OTHER_RULE = {"papers": PAPERS | {"mf": {"a": "another rule"}}}
+PARTS = [  # of an item: what was kept, what a part of a run finds, what is then kept, and options
+    *((replace(made("a", "not run"), measured="", readings=old),
+       replace(made("a", "not run"), measured="", readings=new), old if stays else new, {})
+      for old, new, stays in ((ONE, (GONE_READING,), True), (ONE, OTHER, False),
+                              (OTHER, (NO_TABLE,), False))),
+    (SIX, FOUR, SIX, {}),  # judged on fewer runs, as problems are left out
+    (SIX, replace(FOUR, count=6), replace(FOUR, count=6), {}),
+    (SIX, replace(FOUR, readings=AS_CODE), replace(FOUR, readings=AS_CODE), {}),
+    (SIX, FOUR, FOUR, {"whole": True}),
+    *((made("a", "reproduced"), lost, made("a", "reproduced") if no_rival else lost, {})
+      for no_rival in (True, False)
+      for lost in (made("a", "undecided", readings=(Reading(no_rival=no_rival),)),)),
+    (made("a", "reproduced"), left_out(made("a", "reproduced")), "not run", OTHER_RULE),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "now", "then", "options"), PARTS)
+def test_what_a_part_of_a_run_finds_replaces_what_it_has_judged_in_full(
+    kept, before, now, then, options
+):
+    kept(before)
+    (found,) = kept(now, **options)
+    assert then in (found, found.readings, found.verdict)
 
 
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
@@ -205,54 +231,6 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     with pytest.raises(DataError):
         certificate.collect(results, kept, PAPERS, CODES)
     assert (kept / MF).read_bytes() == before
-
-
-def test_an_item_that_a_part_of_a_run_judges_on_fewer_runs_keeps_its_verdict(
-    certificate, results, tmp_path
-):
-    """As one for every problem, where problems are left out; another reading has its own number."""
-    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
-    verdict_pages.write([made(name, "reproduced", count=6) for name in "abc"], file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    now = [
-        made(name, "deviates", count=count) for name, count in zip("abc", (4, 6, 4), strict=True)
-    ]
-    now[2] = replace(now[2], readings=AS_CODE)
-    verdict_pages.write(now, file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / MF)
-    assert [(v.verdict, v.count) for v in found] == [
-        ("reproduced", 6), ("deviates", 6), ("deviates", 4),
-    ]  # fmt: skip
-    for path in (results / "plans").iterdir():  # a run of the whole paper says what it says
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"missing": {}}))
-    certificate.collect(results, kept, PAPERS, CODES)
-    assert verdict_pages.read(kept / MF) == now
-
-
-def test_an_item_whose_counterfactual_a_run_leaves_out_keeps_its_verdict(
-    certificate, results, tmp_path
-):
-    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
-    verdict_pages.write([made(name, "reproduced") for name in "ab"], file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    now = [made(name, "undecided", readings=(Reading(no_rival=name == "a"),)) for name in "ab"]
-    verdict_pages.write(now, file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    found = verdict_pages.read(kept / MF)
-    assert [v.verdict for v in found] == ["reproduced", "undecided"]
-
-
-def test_a_verdict_by_another_rule_is_not_kept(certificate, results, tmp_path):
-    kept, file = tmp_path / "kept", results / "verdicts" / "mf.tsv"
-    first = [made(name, "reproduced") for name in "ab"]
-    verdict_pages.write(first, file)
-    certificate.collect(results, kept, PAPERS, CODES)
-    verdict_pages.write([replace(v, verdict="not run", measured="") for v in first], file)
-    rules = PAPERS["mf"] | {"b": "another rule"}
-    certificate.collect(results, kept, PAPERS | {"mf": rules}, CODES)
-    found = verdict_pages.read(kept / MF)
-    assert [v.verdict for v in found] == ["reproduced", "not run"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from cells import cell
 from fedcore import metrics
 from fedcore.experiments.repeats import run_cell
 from fedcore.federation.ledger import Cost
-from fedcore.parts.eigensolvers import RULES, SOLVERS
+from fedcore.parts.eigensolvers import RULES
 from fedcore.problems.problem import Problem
 from fedcore.problems.storage import save
 from fedcore.problems.tasks import shared_basis
@@ -81,14 +81,6 @@ def test_the_multipliers_satisfy_the_optimality_conditions(clients):
     np.testing.assert_allclose(total, 0, atol=1e-12 * scale)  # (7) with Θ = 0
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("rule", RULES)
-def test_faps_with_one_client_is_the_svd(clients, rule, solver):
-    S = np.vstack(clients)
-    found = run("faps", [S], rounds=200, inner=rule, inner_steps=5, solver=solver)
-    assert sine(found.basis, [S]) < 1e-12
-
-
 def test_the_rate_of_every_number_of_inner_steps():
     """Clients that are alike: (b + g c^q)/(b + g), c = λ₃/(λ₂ + b), with λ₂ = 0.95, λ₃ = 0.9."""
     alike = [np.diag(np.sqrt([1.0, 0.95, 0.90, 0.5, 0.2])) / 2] * 4
@@ -104,50 +96,12 @@ def test_the_rate_of_every_number_of_inner_steps():
         assert found.penalty[0] == 0
 
 
-def test_the_rate_from_the_servers_basis_hardly_depends_on_the_inner_steps():
-    """Clients that are alike: 1 − g/b + (1 − c^q) g²/(b (b + g)), λ₂ = 0.97, λ₃ = 0.94."""
-    alike = [np.diag(np.sqrt([1.0, 0.97, 0.94, 0.5, 0.2])) / 2] * 4
-    start = np.eye(5)[:, :2] + 1e-3 * np.random.default_rng(1).standard_normal((5, 2))
-    b, g, measured = 0.15, 0.03, []
-    for q in (1, 2, 4, 50):
-        rule = {"inner": "fixed", "inner_steps": q, "adapt": False, "inner_start": "server"}
-        one = np.ones(5)
-        one[3:] = q > 1  # a single step is slower along the smaller eigenvalues: leave them out
-        found = run("faps", alike, 2, rounds=80, start=start * one[:, None], **rule)
-        measured.append((found.subspace_distance[80] / found.subspace_distance[50]) ** (1 / 30))
-        share = 1 - (0.94 / (0.97 + b)) ** q
-        assert measured[-1] == pytest.approx(1 - g / b + share * g**2 / (b * (b + g)), rel=1e-3)
-    assert max(measured) - min(measured) < 0.04  # 1 − g/b is 0.8
-    ssi = run("ssi", alike, 2, rounds=300, start=start).subspace_distance
-    assert (ssi[300] / ssi[250]) ** (1 / 50) == pytest.approx(0.94 / 0.97, rel=1e-3)
-
-
-@pytest.mark.parametrize(("b", "stable"), [(0.150, True), (0.135, False)])
-def test_one_step_from_the_servers_basis_needs_a_penalty_above_a_seventh(b, stable):
-    """λ₁/7 = 0.1429, and the worst gap is (λ₁ + b)/2 = 0.57: an eigenvalue 0.43 beyond p = 1."""
-    alike = [np.diag(np.sqrt([1.0, 0.43, 0.1])) / 2] * 4
-    start = np.array([[1.0], [1e-6], [0.0]])
-    rule = {"inner": "fixed", "inner_steps": 1, "adapt": False, "beta_factor": b}
-    found = run("faps", alike, 1, rounds=60, start=start, inner_start="server", **rule)
-    distance = found.subspace_distance
-    if stable:
-        rate = (1 + b) / (4 * b) - 1
-        assert (distance[60] / distance[40]) ** (1 / 20) == pytest.approx(rate, rel=1e-2)
-    else:
-        assert distance[60] > 10 * distance[0]
-
-
 @pytest.mark.parametrize(("start", "each"), [("server", (6, 12, 18)), ("client", (6, 11, 16))])
 def test_the_servers_basis_costs_one_more_product_a_round_but_the_first(clients, start, each):
     """One product for the first Wᵢ, then one per inner step."""
     rule = {"inner": "fixed", "inner_steps": 5, "inner_start": start}
     found = run("faps", clients, rounds=3, **rule)
     np.testing.assert_array_equal(found.inner_products, [0, *(4 * n for n in each)])
-
-
-def test_the_first_round_is_the_same_from_either_start(clients):
-    one, other = (run("faps", clients, rounds=1, inner_start=s) for s in ("client", "server"))
-    np.testing.assert_array_equal(one.basis, other.basis)
 
 
 @pytest.mark.parametrize("norm", ["spectral", "frobenius"])
@@ -175,13 +129,6 @@ def test_the_residual_rule_is_the_one_of_the_theory(clients):
         assert after <= 0.2 * before
 
 
-def test_a_raised_penalty_first_shows_in_the_sixth_round(clients):
-    """(25) is asked at k = 5, where the distance has grown from zero, and counts from k + 1."""
-    fixed, adapted = (run("faps", clients, rounds=8, adapt=flag) for flag in (False, True))
-    same = fixed.subspace_distance == adapted.subspace_distance
-    np.testing.assert_array_equal(same, [True] * 7 + [False] * 2)
-
-
 # --- what else SSI's messages allow -------------------------------------------------------------
 
 
@@ -194,13 +141,6 @@ def test_block_krylov_is_numpys_svd_in_far_fewer_rounds(close_clients):
     assert sine(found.basis, close_clients) < 1e-12
     exact = np.linalg.svd(np.vstack(close_clients))[1][:4] ** 2
     np.testing.assert_allclose(found.output["ritz_values"], exact, rtol=1e-13)
-
-
-@pytest.mark.parametrize("memory", [2, 3, 5])
-def test_restarts_bound_the_memory_and_still_converge(close_clients, memory):
-    """That the memory is bounded is the plain form's, in the contract."""
-    rounds = rounds_to(1e-8, "block_krylov", close_clients, 4, memory=memory)
-    assert memory < rounds < 900  # SSI's number
 
 
 @pytest.mark.parametrize("rank", [1, 5, 9])

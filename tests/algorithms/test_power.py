@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -23,28 +22,6 @@ def test_with_a_start_there_is_nothing_to_sample(name, clients):
     call = partial(fedcore.run, name, clients, RANK, start=np.eye(9, RANK))
     refused(lambda: call(samples=2), InputError, "samples", "got 2")
     call(samples=1)
-
-
-def test_the_two_readings_of_the_restarts_keep_the_best_sketch_or_the_best_result(clients):
-    """Each is the plain form's, in the contract; here they differ."""
-    call = partial(fedcore.run, "power_iteration", clients, RANK, samples=8, power=2)
-    kappa = np.array([
-        [call(seed=seed, select=select, measure=["kappa"]).history["kappa"][0]
-         for select in ("initial", "final")]
-        for seed in range(10)
-    ])  # fmt: skip
-    assert (kappa[:, 1] <= kappa[:, 0] * (1 + 1e-10)).all()
-    assert (kappa[:, 1] < 0.99 * kappa[:, 0]).any()
-
-
-def test_every_power_brings_the_exact_solution_nearer_to_the_floor(clients, problem):
-    floor = problem.optimal_loss(RANK)
-    gaps = [
-        fedcore.run("power_exact", clients, RANK, power=a).history["objective"][0] - floor
-        for a in range(5)
-    ]
-    # Theorem 3: by (σ₄/σ₃)^4 = 3e-4 per power on the leading term; a factor of 100 leaves room.
-    assert all(0 < new < old / 100 for old, new in pairwise(gaps[:4]))
 
 
 def descent(clients, **options):
@@ -67,40 +44,6 @@ def test_the_excess_falls_as_the_eigenvalues_of_v_say(low_rank_clients):
         assert excess[t] == pytest.approx(
             0.5 * np.sum(eigenvalues * factors * energy), rel=1e-9, abs=0
         )
-
-
-def test_after_1000_steps_log10_of_the_loss_falls_868_6_per_unit_of_inverse_squared_kappa():
-    """Fig. 2: ``log10 F = 2·1000·log10(1 − x) + …``, of slope −2000/ln 10 = −868.6 at small x."""
-    steps, points = 1000, np.array([1e-5, 2e-5, 4e-5])
-    # S with orthonormal columns and V = SᵀS·start = start: the condition number is ours to choose.
-    S = np.linalg.qr(np.random.default_rng(0).standard_normal((40, 2)))[0]
-    logs = []
-    for x in points:
-        start = np.diag([1.0, np.sqrt(x)])
-        result = fedcore.run("power_gd", [S[:15], S[15:]], 2, start=start, local_steps=steps)
-        history = result.history["objective"]
-        logs.append(np.log10(history[-1] / history[1]))  # the same first step for all: F₁₀₀₀ / F₁
-        # x is known to eps/x = 2e-11.
-        assert logs[-1] == pytest.approx(2 * (steps - 1) * np.log10(1 - x), rel=1e-9)
-    slope = np.polyfit(points, logs, 1)[0] * steps / (steps - 1)
-    # The slope at small x, up to the curvature x/2 of the logarithm (2e-5 relative).
-    assert slope == pytest.approx(-868.6, rel=1e-4)
-
-
-def test_an_orthonormal_v_needs_one_step(clients):
-    options = {"power": 2, "orthonormalise": True, "local_steps": 3}
-    result = descent(clients, **options)
-    loss, exact = result.history["objective"], result.history["exact_objective"]
-    assert loss[0] > exact[0] + 0.1
-    np.testing.assert_allclose(loss[1:], exact[1:], rtol=1e-14)  # Remark 4, and rounding
-
-
-def test_the_start_has_the_variance_one_over_the_number_of_samples():
-    S = np.random.default_rng(0).standard_normal((4000, 3))
-    U = fedcore.run("power_gd", [S[:3000], S[3000:]], 3, local_steps=0).output["U"]
-    for u, n in zip(U, (3000, 1000), strict=True):
-        # 3n squares of standard deviation √2/n: five standard errors.
-        assert np.mean(u**2) * n == pytest.approx(1, abs=5 * np.sqrt(2 / (3 * n)))
 
 
 @pytest.mark.filterwarnings("ignore::fedcore.errors.RoundingWarning")  # of what is not there
@@ -232,16 +175,6 @@ def test_data_of_0_to_255_in_single_precision_stand_a_power_of_4():
     assert found.history["objective"][0] == pytest.approx(0.5 * np.sum(sigma[1:] ** 2), rel=1e-4)
     fit = np.vstack(found.output["U"]).astype(float) @ V.astype(float).T
     assert np.linalg.norm(S - fit) ** 2 == pytest.approx(np.sum(sigma[1:] ** 2), rel=1e-4)
-
-
-@pytest.mark.parametrize("scale", [1e-140, 1e-80, 1e80, 1e140])
-def test_momentum_has_no_size(scale, clients):
-    scaled = [client * scale for client in clients]
-    found = fedcore.run("momentum_power", scaled, RANK, rounds=60, tol=0, measure=["kkt_residual"])
-    top = np.linalg.svd(np.vstack(clients))[2][:RANK].T
-    Z = found.components.T
-    assert np.linalg.norm(top - Z @ (Z.T @ top), 2) < 1e-12
-    assert found.history["kkt_residual"][-1] < 1e-13
 
 
 def spread(dtype, power, decay, rows=200, columns=30):

@@ -15,7 +15,6 @@ import fedcore
 from fedcore import algorithms
 from fedcore.algorithms import (
     adaptive_power,
-    adaptive_search,
     analyze_gauss,
     dn26,
     dp_pca,
@@ -218,20 +217,6 @@ def test_shuffling_keeps_within_the_theorem(epsilon):
 # --- sensitivities ------------------------------------------------------------------------------
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 2**32 - 1), st.floats(0.05, 1.0))
-def test_one_row_more_moves_the_filtered_sum_by_at_most_the_threshold(seed, theta):
-    rng = np.random.default_rng(seed)
-    rows = rng.standard_normal((8, 3)) * rng.uniform(0, 2, (8, 1))
-    X = np.linalg.qr(rng.standard_normal((3, 2)))[0]
-
-    def kept(A: np.ndarray) -> np.ndarray:
-        terms = [np.outer(a, a @ X) for a in A]
-        return sum((t for t in terms if np.linalg.norm(t) <= theta), np.zeros((3, 2)))
-
-    assert np.linalg.norm(kept(rows) - kept(rows[:-1])) <= theta * (1 + 1e-12)
-
-
 def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
     rows = spiked(300)[0]
     X = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 1)))[0]
@@ -315,31 +300,6 @@ def test_singular_vectors_and_coherence_move_as_little_as_dn26_says(seed, whole_
     assert abs(math.log(m / m2)) <= math.log1p(2 * b / (gap - 3))
 
 
-def test_clipped_gradients_of_oja_are_within_the_bound():
-    """The noise of a step in units of what one replaced row moves it by."""
-    rows = spiked(500, norm=3.0)[0]
-    W = np.linalg.qr(np.random.default_rng(0).standard_normal((6, 1)))[0]
-    lengths = np.linalg.norm(rows, axis=1) * np.abs(rows @ W)[:, 0]
-    assert lengths.max() > 1.0  # so that clipping matters
-    _, _, basis = run("private_oja", [rows], epsilon=50.0, bound=0.5, batch=500, offset=1e-9, gap=1)
-    clipped = rows.T @ (rows @ start_of(6) * np.minimum(1, 0.5 / length(rows, start_of(6)))) / 500
-    expected = start_of(6) + 2.0 / 1e-9 * clipped
-    assert abs(basis[:, 0] @ expected[:, 0]) / np.linalg.norm(expected) == pytest.approx(
-        1, abs=1e-5
-    )
-
-
-def start_of(d: int) -> np.ndarray:
-    """First basis of a run with seed 0."""
-    rng = np.random.default_rng(np.random.SeedSequence(0, spawn_key=(0,)))
-    x = rng.standard_normal((d, 1))
-    return x / np.linalg.norm(x)
-
-
-def length(rows: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return np.linalg.norm(rows, axis=1, keepdims=True) * np.abs(rows @ w)
-
-
 # --- what the noise is --------------------------------------------------------------------------
 
 
@@ -407,17 +367,6 @@ def test_a_private_histogram_sees_only_full_bins():
     few = [private_mean.largest_bin(np.full(10, 7), 1.0, 1e-6, rng) for _ in range(200)]
     assert few == [None] * 200  # the threshold is at 30
     assert private_mean.largest_bin(np.array([], int), 1.0, 1e-6, rng) is None
-
-
-def test_the_choice_among_guesses_is_the_best_one_without_noise():
-    """With κ = 0.05 four steps are too few and 32 are not."""
-    clients = spiked(3000, gap=0.05)
-    top = np.linalg.svd(clients[0])[2][0]
-    found = run("adaptive_search", clients, epsilon=None, guesses=4, unit=4.0)[2][:, 0]
-    alone = run("adaptive_power", clients, epsilon=None, rounds=32)[2][:, 0]
-    assert abs(found @ top) == pytest.approx(abs(alone @ top), abs=1e-12)
-    schedule = adaptive_search.schedule(adaptive_search.Params(1, guesses=4, unit=4.0))
-    assert schedule == [4, 8, 16, 32]
 
 
 # --- what a row can move, where it was more than it was charged for -----------------------------

@@ -20,8 +20,7 @@ from fedcore.experiments.repeats import run_cell
 from fedcore.federation.transcript import Exchange
 from fedcore.generators import canary
 from fedcore.privacy import noise
-from fedcore.privacy.accounting import epsilon, gaussian_noise_multiplier
-from fedcore.privacy.events import Gaussian
+from fedcore.privacy.accounting import gaussian_noise_multiplier
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan, read_yaml
@@ -77,18 +76,6 @@ def test_fedcore_run_has_no_way_to_weaken():
             fedcore.run("analyze_gauss", data, 1, **options)
 
 
-@pytest.mark.parametrize("sigma", [0.4, 1.0, 3.0])
-def test_the_bound_of_a_gaussian_mechanism_lies_below_its_epsilon_and_not_far(sigma):
-    rng = np.random.default_rng(0)
-    true, found = epsilon({Gaussian(sigma): 1}, 1e-3), []
-    for _ in range(40):
-        present, absent = rng.normal(1, sigma, 4000), rng.normal(0, sigma, 4000)
-        found.append(audit.lower_bound(present, absent, delta=1e-3).epsilon)
-    # Each bound fails with a probability of at most 5 %: more than 7 of 40 in one case of 1000.
-    assert sum(bound > true for bound in found) <= 7
-    assert np.median(found) > 0.3 * true
-
-
 def test_the_direction_of_the_score_does_not_matter():
     rng = np.random.default_rng(1)
     present, absent = rng.normal(2, 1, 2000), rng.normal(0, 1, 2000)
@@ -96,15 +83,6 @@ def test_the_direction_of_the_score_does_not_matter():
     # One-sided evidence: an event that only ever happens on the second data set.
     rare = np.where(np.arange(2000) % 5 < 1, -9.0, 0.0)
     assert audit.lower_bound(np.zeros(2000), rare, delta=1e-5).epsilon > 2.0
-
-
-def test_equal_data_are_not_told_apart():
-    rng = np.random.default_rng(2)
-    bounds = [
-        audit.lower_bound(*rng.standard_normal((2, 400)), delta=1e-5).epsilon for _ in range(60)
-    ]
-    assert sum(bound > 0.0 for bound in bounds) <= 8  # at most 5 % expected; 1 in 1000 for more
-    assert min(bounds) == 0.0
 
 
 @pytest.mark.parametrize("gaussian", [True, False])

@@ -142,18 +142,6 @@ def test_samples_of_any_precision_and_read_only_ones_will_do(name):
 
 
 @every_algorithm
-@pytest.mark.parametrize("last", [0, 2])
-def test_nothing_is_done_or_charged_after_the_recorder_has_said_so(name, last):
-    tuned = {"fine_tune": 2} if algorithms.get(name).takes("fine_tune") else {}
-    whole = run(name, **tuned)
-    cut = run(name, stop=lambda row: row["iteration"] >= last, **tuned)
-    for column, values in cut.columns.items():
-        np.testing.assert_array_equal(values, whole.columns[column][: last + 1])
-    assert cut.ledger.snapshot() == {c: cut.columns[c][-1] for c in cut.ledger.snapshot()}
-    assert bytes_of(cut.networks[-1]) == bytes_of(whole.networks[last])
-
-
-@every_algorithm
 def test_the_order_of_clients_does_not_matter_when_their_ids_move_along(name):
     needs_torch()
     algorithm, data, apart = algorithms.get(name), images(), held_out()

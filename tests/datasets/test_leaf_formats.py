@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fedcore.datasets import archive, partition, reading
+from fedcore.datasets import partition, reading
 from fedcore.datasets.formats import letters, tweets
 from fedcore.errors import ConfigError, DataError
 from fedcore.experiments import build
@@ -56,14 +56,6 @@ def test_a_nist_image_that_is_none(tmp_path, refused, content):
     with refused(tmp_path / "z.zip") as error:
         letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="a")
     assert "train_61_00000.png" in str(error.value)
-
-
-def test_a_member_that_is_too_large(tmp_path, refused):
-    zipped(tmp_path / "z.zip", {"a": bytes(100)})
-    with archive.opened(tmp_path / "z.zip") as file:
-        assert len(file.content("a", 100)) == 100
-        with refused(tmp_path / "z.zip"):
-            file.content("a", 99)
 
 
 TWEETS = {"archive": "t.zip", "members": ["t.csv"], "vectors": "v.zip", "words": "v.txt"}

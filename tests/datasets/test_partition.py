@@ -49,11 +49,6 @@ def test_even_and_shuffled(n, clients, seed):
     np.testing.assert_array_equal(np.concatenate(parts), np.arange(n))
 
 
-def test_w8a_parts_of_the_paper():
-    """49,749 rows over 25 clients: 24 of 1990 and one of 1989."""
-    assert [len(p) for p in partition.even(49749, 25)] == [1990] * 24 + [1989]
-
-
 @given(st.integers(1, 5), st.integers(1, 4), st.integers(1, 4), st.integers(0, 3), SEEDS)
 def test_shards(classes, per_client, times, spare, seed):
     clients = classes * times

@@ -319,13 +319,30 @@ def test_import_is_light():
 # ----------------------------------------------- the real files, from a mirror
 
 
-def test_real_mnist(real):
-    raw = real("mnist")
-    got = datasets.load("mnist", raw)
-    assert got.x.shape == (60000, 784) and got.x.dtype == np.uint8 and got.status == "official"
-    first = np.bincount(got.y[:6000]).tolist()
-    assert first == [592, 671, 581, 608, 623, 514, 608, 651, 551, 601]
-    assert datasets.load("mnist", raw, split="test").x.shape == (10000, 784)
+MEANS = {  # of each colour, as they are published
+    "cifar10": [0.49139968, 0.48215841, 0.44653091],
+    "cifar100": [0.50707516, 0.48654887, 0.44091784],
+}
+FIRST = [592, 671, 581, 608, 623, 514, 608, 651, 551, 601]  # of the digits, of 6000
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "each"),
+    [("mnist", (60000, 784), None), ("fashion_mnist", (60000, 784), 6000),
+     ("cifar10", (50000, 3072), 5000), ("cifar100", (50000, 3072), 500)],
+)  # fmt: skip
+def test_real_pictures(real, name, shape, each):
+    raw, options = real(name), {"labels": "coarse"} if name == "cifar100" else {}
+    got, test = datasets.load(name, raw), datasets.load(name, raw, split="test", options=options)
+    assert (got.x.shape, got.x.dtype) == (shape, np.uint8) and got.status.startswith("official")
+    assert test.x.shape == (10000, shape[1])
+    if each is None:
+        assert np.bincount(got.y[:6000]).tolist() == FIRST
+    else:
+        assert set(np.bincount(got.y)) == {each} and len(set(np.bincount(test.y))) == 1
+    if name in MEANS:
+        means = got.x.reshape(len(got.x), 3, 1024).mean(axis=(0, 2)) / 255
+        np.testing.assert_allclose(means, MEANS[name], atol=1e-8)
 
 
 def test_real_w8a(real):
@@ -333,31 +350,3 @@ def test_real_w8a(real):
     assert got.x.shape == (49749, 300) and got.x.dtype == np.float64
     assert np.count_nonzero(got.x) == 579586 == got.x.sum()
     assert (got.y == 1).sum() == 1479 and (got.y == -1).sum() == 48270
-
-
-def test_real_cifar10(real):
-    raw = real("cifar10")
-    got = datasets.load("cifar10", raw)
-    assert got.x.shape == (50000, 3072) and np.bincount(got.y).tolist() == [5000] * 10
-    means = got.x.reshape(50000, 3, 1024).mean(axis=(0, 2)) / 255
-    np.testing.assert_allclose(means, [0.49139968, 0.48215841, 0.44653091], atol=1e-8)
-    test = datasets.load("cifar10", raw, split="test")
-    assert np.bincount(test.y).tolist() == [1000] * 10
-
-
-def test_real_cifar100(real):
-    raw = real("cifar100")
-    got = datasets.load("cifar100", raw)
-    assert got.x.shape == (50000, 3072) and np.bincount(got.y).tolist() == [500] * 100
-    means = got.x.reshape(50000, 3, 1024).mean(axis=(0, 2)) / 255
-    np.testing.assert_allclose(means, [0.50707516, 0.48654887, 0.44091784], atol=1e-8)
-    test = datasets.load("cifar100", raw, split="test", options={"labels": "coarse"})
-    assert np.bincount(test.y).tolist() == [500] * 20
-
-
-def test_real_fashion_mnist(real):
-    raw = real("fashion_mnist")
-    got = datasets.load("fashion_mnist", raw)
-    assert got.x.shape == (60000, 784) and np.bincount(got.y).tolist() == [6000] * 10
-    test = datasets.load("fashion_mnist", raw, split="test")
-    assert test.x.shape == (10000, 784) and np.bincount(test.y).tolist() == [1000] * 10

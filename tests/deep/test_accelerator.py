@@ -20,32 +20,12 @@ from refused import refused
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
 from fedcore.deep import descent, device, one, several, training  # noqa: E402
-from fedcore.deep.batches import Batch, of_several  # noqa: E402
 from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Reshaped, Softmax  # noqa: E402
-from fedcore.deep.models import MODELS, sample_shape, start  # noqa: E402
 from fedcore.deep.networks import Network  # noqa: E402
 from fedcore.deep.settings import Params  # noqa: E402
 from fedcore.deep.training import Learner  # noqa: E402
 
 META = torch.device("meta")
-
-
-def test_an_lstm_computes_for_training(monkeypatch):
-    """CuDNN gives no gradient else; a core does."""
-    asked, plain = [], torch.lstm
-
-    def lstm(*args, **options):
-        asked.append(options["train"])
-        return plain(*args, **options)
-
-    monkeypatch.setattr(torch, "lstm", lstm)
-    model = MODELS["sent140_lstm"]
-    network = Network(model.body + model.head, sample_shape("sent140_lstm", 600))
-    w = torch.tensor(start("sent140_lstm", 600, 0, np.dtype(np.float32)))
-    batch = Batch(torch.zeros(3, 2, 300), torch.tensor([0, 1, 0]), 1)
-    network.gradient(w, batch)
-    network.gradient(torch.stack([w, w]), of_several([batch, batch]))
-    assert asked == [True] * 3
 
 
 def test_clients_whose_samples_overlap_keep_their_own(monkeypatch):

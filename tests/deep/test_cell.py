@@ -95,18 +95,3 @@ def test_the_command_line_runs_a_network(tmp_path):
     assert 0 < history.last("test_accuracy")[0] <= 1
     assert history.reference["held_out_samples"].sum() == pytest.approx(1797 / 2, abs=10)
     assert "clients/test_accuracy  1 x 3 x 10" in call("show", out).output
-
-
-@pytest.mark.parametrize(
-    ("arguments", "name"),
-    [
-        ((*RUN, "--held-out", "2"), "'2'"),
-        ((*RUN, "-r", "2"), "drop --components"),
-        (("run", "fedavg", "mnist", "--surrogate"), "'model'"),
-        (("run", "ssi", "mnist", "--surrogate"), "'--components'"),
-        (("run", "ssi", "mnist", "--surrogate", "-r", "2", "--held-out", "test"), "--held-out"),
-    ],
-)
-def test_the_command_line_refuses_what_does_not_fit(arguments, name):
-    done = call(*arguments)
-    assert done.exit_code and name in " ".join(done.output.split())

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from functools import partial
 
 import numpy as np
 import pytest
 
 from fedcore.deep import models
 from fedcore.deep.models import MODELS
-from fedcore.errors import InputError
-from refused import refused
 
 # Parameters of the authors' networks, counted by hand: of the network, and of its last layer.
 PRINTED = {
@@ -50,15 +47,6 @@ def test_lg_fedavg_keeps_the_convolutions_or_all_but_the_output_or_the_lstm():
     assert lower["femnist_mlp"] == models.sizes("femnist_mlp", 784).body
     assert lower["sent140_lstm"] == 4 * 128 * (300 + 128 + 2)
     assert lower["sent140_reshaped"] == 4 * 128 * (25 + 128 + 2)
-
-
-def test_samples_of_another_shape():
-    for name, features, shape in (
-        ("cifar10_cnn", 784, "3 × 32 × 32"),
-        ("sent140_lstm", 7501, "300"),
-    ):
-        size = partial(models.sizes, name, features)
-        refused(size, InputError, name, shape, str(features))
 
 
 def as_modules(torch, name):

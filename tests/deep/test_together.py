@@ -148,5 +148,8 @@ def test_all_tensors_of_a_network_lie_on_its_device(model, without_numbers):
     clients = Clients(X, labels=[np.arange(5.0) % 2] * 2)
     problem = Problem("p", clients, held_out=clients)
     augment = model.startswith("cifar")
-    for name, more in (("fedrep", {"head_epochs": 1}), ("per_fedavg", {})):
+    methods = {"fedrep": {"head_epochs": 1}, "per_fedavg": {}}
+    if model == "sent140_reshaped":  # of 300 steps each
+        del methods["per_fedavg"]
+    for name, more in methods.items():
         run(name, problem=problem, model=model, augment=augment, rounds=1, participation=1, **more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars
 import pytest
 import scipy.sparse
 
@@ -106,25 +107,10 @@ def test_what_shares_and_none_cost(S):
         assert pca.ledger_.scalars_up == clients * (mean + products + last)
 
 
-class Frame:
-    """What fit needs of a data frame of polars, which has a shape and no ``ndim``."""
-
-    def __init__(self, x):
-        self.x, self.columns, self.shape = x, list("abcdefgh"), x.shape
-
-    def __array__(self, dtype=None, copy=None):
-        return self.x
-
-    def __getitem__(self, rows):
-        return Frame(self.x[rows])
-
-    def __len__(self):
-        return len(self.x)
-
-
-def test_a_data_frame_without_ndim_is_one_matrix_with_names(S):
+def test_a_frame_of_polars_is_one_matrix_with_names(S):
+    frame = polars.DataFrame(S, schema=list("abcdefgh"))
     for options in ({}, {"groups": GROUPS}):
-        found = FederatedPCA(2).fit(Frame(S), **options)
+        found = FederatedPCA(2).fit(frame, **options)
         assert list(found.feature_names_in_) == list("abcdefgh")
         np.testing.assert_array_equal(
             found.components_, FederatedPCA(2).fit(S, **options).components_

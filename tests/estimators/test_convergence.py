@@ -150,19 +150,3 @@ def test_the_estimate_is_that_of_the_residual():
     assert estimate(Z) == pytest.approx(np.sin(angle), rel=1e-2)
     assert estimate(np.eye(5)) == 0.0
     assert estimate(np.eye(5)[:, 3:]) == 1.0  # the mean of the others is larger
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        FederatedPCA(2, params={"rounds": 1}),
-        FederatedPCA(2, algorithm="power_exact"),
-    ],
-    ids=["limit", "no test"],
-)
-@pytest.mark.parametrize("method", ["fit", "fit_transform"])
-def test_a_warning_shows_the_users_line(model, method):
-    X = [np.random.default_rng(i).standard_normal((30, 6)) for i in range(3)]
-    with pytest.warns(UserWarning) as said:
-        getattr(model, method)(X)
-    assert {w.filename for w in said} == {__file__}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 
 import numpy as np
 import pytest
@@ -291,14 +290,3 @@ def test_an_epsilon_that_is_refused_is_the_one_that_was_given_and_nothing_is_spe
         assert f"{epsilon!r}" in str(error) and not seen.exchanges
         pca.set_params(epsilon=1e4).fit(data)  # "choose a larger epsilon", or one in the range
     assert np.isfinite(pca.score(data))
-
-
-def test_shares_of_a_variance_that_is_noise_alone_are_numbers():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", RuntimeWarning)
-        fits = [
-            fitted([np.zeros((40, 3))], random_state=seed, params={"simulate": True})
-            for seed in range(12)
-        ]
-    shares = np.array([pca.explained_variance_ratio_ for pca in fits])
-    assert np.isfinite(shares).all() and (shares > 0).all() and (shares.sum(axis=1) <= 1.001).all()

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import fedcore
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 
@@ -203,38 +200,6 @@ def test_scikit_learn_need_not_be_there():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "NotFittedError\n(30, 2)\n"
-
-
-def test_old_keywords_still_work():
-    X = load_iris().data
-    old = FederatedPCA(2, algorithm="ssi", rounds=7, tol=0.0)
-    assert old.params == {"rounds": 7} and old.fit(X).n_iter_ == 7
-
-
-def test_a_type_checker_refuses_misspelt_names_and_sees_real_types(tmp_path):
-    api = pytest.importorskip("mypy.api")
-    code = tmp_path / "code.py"
-    code.write_text(
-        "import fedcore\n"
-        "fedcore.FederatedPCA(n_componnts=3)\n"
-        "fedcore.FederatedPCA(3, roundz=4)\n"
-        "fedcore.FederatedPCA(3, scale='yes')\n"
-        "good = fedcore.FederatedPCA(0.9, params={'rounds': 4}, epsilon=1.0, bounds=(0, 1))\n"
-        "reveal_type(fedcore.run)\n"
-        "reveal_type(good.fit([]).ledger_)\n"
-        "fedcore.History.load('a').plot()\n"
-    )
-    root = Path(fedcore.__file__).parents[1]
-    out, _, status = api.run(["--cache-dir", str(root / ".mypy_cache"), str(code)])
-    lines = out.splitlines()
-    assert status == 1
-    assert [line.split(":")[1] for line in lines if ": error:" in line] == ["2", "3", "4"], out
-    assert "n_componnts" in lines[0] and "roundz" in lines[1] and '"scale"' in lines[2]
-    notes = [line for line in lines if "Revealed type" in line]
-    assert re.search(
-        r"def \(algorithm: (builtins\.)?str, clients: .* -> fedcore.runs.Result", notes[0]
-    )
-    assert notes[1].endswith('"fedcore.federation.ledger.Ledger"')
 
 
 def test_no_warning_for_the_last_of_all_components():

@@ -6,10 +6,9 @@ from dataclasses import asdict, replace
 import h5py
 import numpy as np
 import pytest
-import yaml
 
-import fedcore
-from fedcore.errors import ConfigError, DataError, FedcoreError, HistoryError
+import cells
+from fedcore.errors import ConfigError, FedcoreError, HistoryError
 from fedcore.experiments import build
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
@@ -30,20 +29,11 @@ def problem_file(tmp_path):
     return tmp_path / "problem.h5"
 
 
+PLAIN = {"params": {"n_components": 2}, "repeats": 3, "metrics": ["objective", "kappa"], "seed": 7}
+
+
 def cell(algorithm="power_gd", **changes):
-    given = {
-        "paper": "factorization",
-        "experiment": "tiny",
-        "algorithm": algorithm,
-        "name": "tiny-default",
-        "problem": "tiny",
-        "params": {"n_components": 2},
-        "repeats": 3,
-        "metrics": ["objective", "kappa"],
-        "iterates": "last",
-        "seed": 7,
-    }
-    return Cell(**given | changes)
+    return cells.cell(**PLAIN | {"algorithm": algorithm} | changes)
 
 
 def test_a_cell_becomes_one_history_file(problem_file, tmp_path):
@@ -154,11 +144,6 @@ def test_a_cell_that_does_not_fit_is_refused_and_writes_nothing(
     assert list(tmp_path.iterdir()) == [problem_file]
 
 
-def test_a_missing_problem_file_is_a_data_error(tmp_path):
-    gone = tmp_path / "nothing.h5"
-    refused(lambda: run_cell(cell(), gone, tmp_path / "cell.h5"), DataError, str(gone))
-
-
 def test_no_clock_host_or_path_is_in_the_provenance(problem_file, tmp_path):
     run_cell(cell(), problem_file, tmp_path / "cell.h5")
     with h5py.File(tmp_path / "cell.h5") as file:
@@ -187,17 +172,6 @@ def test_damaged_seconds_are_a_history_error(tmp_path, text):
     if text is not None:
         file.write_text(text, encoding="utf-8")
     refused(lambda: read_seconds(file), HistoryError, "seconds.tsv")
-
-
-def test_a_start_may_be_written_as_lists(problem_file, tmp_path):
-    lists = np.eye(6, 2).tolist()
-    params = yaml.safe_load(f"n_components: 2\npower: 1\nstart: {lists}\n")
-    path = tmp_path / "cell.h5"
-    history = run_cell(cell("power_exact", params=params, repeats=1), problem_file, path)
-    clients = storage.load(problem_file).clients
-    expected = fedcore.run("power_exact", clients, 2, power=1, start=np.eye(6, 2)).output["V"]
-    np.testing.assert_array_equal(history.final["V"][0], expected)
-    assert History.load(path).about["params"]["start"] == lists
 
 
 def test_a_cell_comes_back_from_json():

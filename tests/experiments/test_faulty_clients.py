@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fedcore.errors import InputError
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
-from refused import refused
 
 SPEC = Cell(
     "paper", "experiment", "one_shot", "x", "p", {"n_components": 3}, 2, ["objective"],
@@ -67,21 +65,6 @@ def test_what_is_not_finite_ends_the_run_and_marks_it(run, kind):
     assert list(history.last("iteration")) == [2, 2]
     assert list(history.last("diverged")) == [1, 1]
     assert np.isfinite(history["objective"][:, :2]).all()
-
-
-REPLIES = {
-    "a transposed matrix": lambda Y: Y.T,
-    "one number": lambda Y: Y[:1, :1],
-    "a row too few": lambda Y: Y[1:],
-    "nothing": lambda Y: None,
-    "complex numbers": lambda Y: Y * 1j,
-}
-
-
-@pytest.mark.parametrize("kind", REPLIES)
-def test_what_is_no_matrix_of_the_others_shape_is_refused(run, tmp_path, kind):
-    refused(lambda: run(REPLIES[kind]), InputError, "client 1")
-    assert not (tmp_path / "history.h5").exists()
 
 
 @pytest.mark.parametrize("wrong", ["text", np.array([1, None], object)], ids=["text", "objects"])

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import cells
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
-from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
@@ -30,14 +30,11 @@ def file(tmp_path):
 
 
 def cell(grid, repeats=3, tried=3, **params):
-    given = {
-        "paper": "p", "experiment": "e", "algorithm": "fedrep_linear", "name": "drawn-x",
-        "problem": "drawn", "params": {"n_components": 2, "rounds": 20, **params},
-        "repeats": repeats, "metrics": ["fitted_loss", "representation_distance"],
-        "iterates": "none", "stop": {}, "audit": None, "seed": 4,
-        "tune": {"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
-    }  # fmt: skip
-    return Cell(**given)
+    return cells.cell(
+        "fedrep_linear", {"n_components": 2, "rounds": 20, **params}, problem="drawn", seed=4,
+        repeats=repeats, metrics=["fitted_loss", "representation_distance"], iterates="none",
+        tune={"by": "fitted_loss", "every": 5, "repeats": tried, "over": grid},
+    )  # fmt: skip
 
 
 def plain(file, spec, **params):
@@ -75,22 +72,14 @@ def test_settings_that_diverge_come_last(file):
     assert not history.last("diverged").any()
 
 
-def test_only_the_first_repeats_are_tried(file):
-    grid = {"step": [0.001, 0.3, 0.05]}
-    one = run_cell(cell(grid, tried=1), file, file.parent / "a.h5").about["tuning"]
-    loss = plain(file, cell(grid), step=0.3)["fitted_loss"][0, [5, 10, 15, 20]]
-    assert one["repeats"] == 1
-    assert one["values"][1] == pytest.approx(np.exp(np.log(loss).mean()), rel=1e-12)
-
-
-def test_repeats_that_the_cell_does_not_report_are_tried(file):
-    grid = {"step": [0.001, 0.3, 0.05]}
-    spec = cell(grid, repeats=2, tried=1)
-    spec.tune["first"] = 2
+@pytest.mark.parametrize("first", [0, 2])
+def test_only_the_first_repeats_are_tried_or_such_as_are_not_reported(file, first):
+    spec = cell({"step": [0.001, 0.3, 0.05]}, repeats=2, tried=1)
+    spec.tune.update({"first": first} if first else {})
     history = run_cell(spec, file, file.parent / "a.h5")
     tuned = history.about["tuning"]
-    loss = plain(file, cell(grid), step=0.3)["fitted_loss"][2, [5, 10, 15, 20]]
-    assert (tuned["first"], tuned["repeats"], history.repeats) == (2, 1, 2)
+    loss = plain(file, cell({}), step=0.3)["fitted_loss"][first, [5, 10, 15, 20]]
+    assert (tuned["first"], tuned["repeats"], history.repeats) == (first, 1, 2)
     assert tuned["values"][1] == pytest.approx(np.exp(np.log(loss).mean()), rel=1e-12)
 
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
+import cells
 from fedcore.errors import ConfigError
 from fedcore.experiments import build, twins
-from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.linalg import sin_theta
@@ -37,22 +37,13 @@ def problem_file(tmp_path_factory):
     return file
 
 
+PLAIN = {"paper": "faps", "experiment": "tiny", "problem": "tiny", "repeats": 2,
+         "metrics": ["kkt_residual"], "twin": "rounding",
+         "stop": {"kkt_residual": {"at_most": 1e-4}}}  # fmt: skip
+
+
 def cell(algorithm="ssi", params=None, **changes):
-    given = {
-        "paper": "faps",
-        "experiment": "tiny",
-        "algorithm": algorithm,
-        "name": "tiny-default",
-        "problem": "tiny",
-        "params": {"n_components": P, **(params or {})},
-        "repeats": 2,
-        "metrics": ["kkt_residual"],
-        "iterates": "last",
-        "seed": 0,
-        "stop": {"kkt_residual": {"at_most": 1e-4}},
-        "twin": "rounding",
-    }
-    return Cell(**given | changes)
+    return cells.cell(algorithm, {"n_components": P, **(params or {})}, **PLAIN | changes)
 
 
 def first_start(repeat):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 import time
 
 import numpy as np
@@ -70,20 +69,6 @@ def test_runs_of_different_lengths_meet_again_at_the_next_matrix():
     # A for both, three times for the slower one while the other waits for B, and B for both.
     assert a.widths == [2, 1, 1, 1, 2, 1, 1, 1, 2]
     assert b.widths == [2, 2]
-
-
-def test_an_error_ends_all_runs_and_is_raised():
-    def fails() -> None:
-        powers(Watched(A), "A", 2, 1)
-        raise ValueError("as it should")
-
-    before = threading.active_count()
-    with pytest.raises(ValueError, match="as it should"):
-        lockstep.run_all([functools.partial(powers, Watched(A), "A", 9, 1), fails])
-    with pytest.raises(ValueError, match="matmul"):  # in a product that serves several
-        lockstep.run_all([functools.partial(lockstep.product, "A", A.__matmul__, B[:3])] * 2)
-    assert threading.active_count() == before
-    assert lockstep.run_all([]) == []
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from functools import partial, reduce
 from types import SimpleNamespace
@@ -256,15 +255,6 @@ def test_what_a_team_does_not_take():
         refused(ask, InputError, "--engine mpi")
     with team_of(3, idle=True) as team:
         assert Federation(drawn((4,)), engine=engine_of(team)).sum(first_row).shape == (6,)
-
-
-def test_what_nobody_asks_for_any_more_is_dropped_everywhere():
-    with team_of(2) as team:
-        for seed in range(4):
-            Federation(drawn(seed=seed), engine=engine_of(team)).sum(first_row)
-            gc.collect()
-        Federation(drawn(), engine=engine_of(team)).sum(first_row)
-        assert len(team._rank._runs) <= 2 and len(team._known) <= 2
 
 
 def test_a_state_that_no_step_has_made_is_named_at_any_rank():

@@ -91,21 +91,3 @@ def test_of_a_sampled_round_only_participants_are_seen(clients):
     assert [e.client for e in seen.exchanges] == [2]
     ((_, client, received, _),) = sums.exchanges
     assert client is None and received is None  # the participants held different messages
-
-
-def test_the_summed_twin_is_taken_with_and_without_an_observer(clients):
-    def run(transcript: Transcript | None) -> tuple[list[bytes], Any]:
-        federation = Federation(clients, transcript=transcript)
-        Z, found = np.eye(9)[:, :2], []
-        for _ in range(5):
-            federation.broadcast(Z)
-            Z = np.linalg.qr(federation.sum(summed_product))[0]
-            found.append(Z.tobytes())
-        return found, federation.ledger
-
-    seen = Transcript([1])
-    assert run(seen) == run(None) == run(Transcript(sums_only=True))
-    assert len(seen.exchanges) == 5
-    S = clients[1]
-    for exchange in seen.exchanges:
-        np.testing.assert_array_equal(exchange.sent, S.T @ (S @ exchange.received))

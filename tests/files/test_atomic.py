@@ -7,8 +7,6 @@ import subprocess
 import sys
 import time
 
-import pytest
-
 from fedcore.errors import HistoryError
 from fedcore.files import atomic
 from fedcore.history import History
@@ -60,10 +58,3 @@ def test_the_temporary_name(tmp_path):
         assert temporary.parent == tmp_path / "a" and temporary.suffix == ".tsv"
         assert atomic.LEFT_OVER.fullmatch(temporary.name)
     assert not atomic.LEFT_OVER.fullmatch("table.tsv")
-
-
-def test_an_error_leaves_nothing(tmp_path):
-    with pytest.raises(KeyboardInterrupt), atomic.replace(tmp_path / "x") as temporary:
-        temporary.write_text("half")
-        raise KeyboardInterrupt
-    assert os.listdir(tmp_path) == []

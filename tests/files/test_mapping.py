@@ -107,15 +107,6 @@ def test_a_client_is_read_and_checked_when_it_is_used(problem, path):
             refused(lambda of=clients: of.stack, DataError, "large.h5", "delete")
 
 
-def test_the_stack_of_a_file_is_no_copy(problem, path):
-    clients = storage.load(path).clients
-    if not (clients.uniform and clients.gram is None):
-        pytest.skip("each client is an array of its own in the file")
-    first, stack = clients[0], clients.stack
-    assert np.shares_memory(first, stack) and np.shares_memory(clients[1], stack)
-    assert not stack.flags.writeable
-
-
 @pytest.mark.parametrize(("name", "params"), METHODS, ids=lambda value: str(value)[:40])
 def test_runs_on_maps_and_on_arrays_give_the_same_bytes(problem, path, name, params):
     if name == "ssi" and problem.held_out is not None:
