@@ -1,7 +1,6 @@
 """DP-PCA: Oja's method on minibatches with a private mean of the gradients.
 
-Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* (NeurIPS 2022),
-Algorithm 3. The rows are split into T batches of B; with gradients gᵢ = aᵢ⟨aᵢ,w⟩ of a batch,
+The rows are split into T batches of B; with gradients gᵢ = aᵢ⟨aᵢ,w⟩ of a batch,
 
 1. Λ̂, a private estimate of the top eigenvalue of their covariance: top eigenvalues of subsets of
    differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;

@@ -1,7 +1,6 @@
 """FedPower: differentially private subspace iteration with local steps and stragglers.
 
-Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace estimation*
-(Machine Learning 2024), Algorithms 2 and 3. Each of T iterations is a product with noise,
+Each of T iterations is a product with noise,
 
     Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²),   Mᵢ the samples × features of client i, rows of norm at most 1,
 

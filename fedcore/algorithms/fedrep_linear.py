@@ -1,7 +1,6 @@
 """FedRep for linear regression, and with gradient steps on the heads GD-GD and 10GD-GD.
 
-Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Algorithm 2. In every round a share r of the clients take part:
+In every round a share r of the clients take part:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 

@@ -1,7 +1,6 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
-The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1: distributed
-gradient descent on a single model (B, w),
+Distributed gradient descent on a single model (B, w),
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m,
 

@@ -71,6 +71,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "name": algorithm.name,
         "paper": algorithm.paper,
         "title": algorithm.title,
+        "citation": algorithm.citation,
         "labelled": algorithm.labelled,
         "parameters": [
             {"name": known, "meaning": sentence, "range": kind,
@@ -116,6 +117,9 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
     text.write(f"{algorithm.documentation}\n")
+    if algorithm.citation:
+        text.write("\n")
+        text.write_text(f"{algorithm.citation}.")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())
