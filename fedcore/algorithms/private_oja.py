@@ -35,8 +35,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts.budget import Budgeted, gaussian_start
-from fedcore.parts.shuffling import local_budget
+from fedcore.parts.budget import Budgeted, gaussian_start, local_budget
 from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import row_norms, without_endless_rows
 from fedcore.privacy.mechanisms import derived
