@@ -36,8 +36,7 @@ from fedcore.federation.engines.mpi_messages import Used
 from fedcore.federation.engines.team import Team
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.lazy import LazyMatrices
-from fedcore.problems.problem import Problem
+from fedcore.problems.problem import LazyMatrices, Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
 
@@ -130,8 +129,8 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
     """Draw the seconds of a round against ranks; the file says from where they are."""
     from matplotlib.figure import Figure
 
+    from fedcore.reports.axes import style
     from fedcore.reports.curve_styles import COLOURS
-    from fedcore.reports.style import style
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedcore.experiments.provenance import commit
-from fedcore.repro.site.machine import machine
+from fedcore.repro.plan.job_times import machine
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"

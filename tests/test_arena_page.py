@@ -14,7 +14,7 @@ from fedcore.__main__ import main
 from fedcore.cli import options
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
-from fedcore.repro.site import commands
+from fedcore.repro.site import curves
 
 ROOT = Path(__file__).parents[1]
 
@@ -37,7 +37,7 @@ def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path,
     assert kept <= told.keys() == {name for run in contest["runs"] for name in run["variants"]}
     for name, command in told.items():
         words = shlex.split(command)
-        assert words[3] == commands.DATA
+        assert words[3] == curves.DATA
         words[3:4] = ["a.npz", "b.npz", "c.npz"]
         done = CliRunner().invoke(main, words[1:])
         assert done.exit_code == 0, (name, done.output)
@@ -45,7 +45,7 @@ def test_each_method_that_a_page_names_has_a_command_that_runs(script, tmp_path,
 
 def test_a_command_is_read_as_it_was_written():
     params = {"n_components": 3, "tol": 1e-8, "clip": True, "model": "a b", "sizes": [1, 2]}
-    words = shlex.split(commands.command("ssi", params))
+    words = shlex.split(curves.command("ssi", params))
     given = [word for word, before in zip(words[1:], words, strict=False) if before == "--set"]
     assert options.parameters(given)[""] == {k: v for k, v in params.items() if k != "n_components"}
     assert words[:4] == ["fedcore", "run", "ssi", "DATA"] and words[4:6] == ["--components", "3"]

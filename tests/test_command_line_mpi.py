@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import commands
-from fedcore.cli import engines
+from fedcore.cli import running
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
@@ -66,7 +66,7 @@ def test_the_first_rank_alone_prints_what_is_wrong_with_a_command(words, rank, m
     for name in ("stdout", "stderr"):
         monkeypatch.setattr(sys, name, getattr(sys, name))
     before = sys.stderr
-    engines.mute_other_ranks()
+    running.mute_other_ranks()
     assert (sys.stderr is before) == (rank == 0)
     if rank:
         sys.stderr.close()

@@ -18,8 +18,8 @@ from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
-from fedcore.repro.site import commands
-from fedcore.repro.site.machine import machine
+from fedcore.repro.plan.job_times import machine
+from fedcore.repro.site import curves
 
 ROOT = Path(__file__).parents[1]
 sys.path.append(str(ROOT / "papers"))
@@ -110,7 +110,7 @@ def page(kept: Path) -> str:
 
 def methods() -> list[dict[str, str]]:
     """Return the command of every method, for tables that name them."""
-    rows = commands.of_variants(
+    rows = curves.of_variants(
         read_yaml(ROOT / "papers/arena/experiments.yaml")["experiments"]["contest"]
     )
     return [{**row, "command": f"`{row['command']}`"} for row in rows]

@@ -20,8 +20,7 @@ import h5py
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
-from fedcore.repro.plan.job_times import measured
-from fedcore.repro.site.machine import machine
+from fedcore.repro.plan.job_times import machine, measured
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted

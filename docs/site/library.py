@@ -65,6 +65,7 @@ def _algorithm(name: str) -> str:
         [
             f"## `{name}`",
             _rst(f".. automodule:: {algorithm.module.__name__}\n   :no-members:"),
+            f"{algorithm.citation}.",
             "\n".join(table),
             f"Of the paper `{algorithm.paper}`. [Its file]({file}).",
         ]

@@ -10,7 +10,7 @@ import numpy as np
 from arena import tables as arena
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
-from fedcore.repro.site import commands
+from fedcore.repro.site import curves
 from fedcore.repro.tables.budgets import PLAIN
 from fedcore.repro.tables.rows import Rows, chosen, groups
 
@@ -28,7 +28,7 @@ def page(kept: Path = KEPT) -> str:
     parts += ["## Without noise", _markdown(each_method(results, leaks, PLAIN))]
     for guarantee in private:
         parts += [f"## With {guarantee}", _markdown(each_method(results, leaks, guarantee))]
-    rows = commands.of_variants(read_yaml(CONFIG)["experiments"]["contest"])
+    rows = curves.of_variants(read_yaml(CONFIG)["experiments"]["contest"])
     named = [{**row, "command": f"`{row['command']}`"} for row in rows]
     parts += ["## As commands", tables.markdown(named)]
     return "\n\n".join(part.strip() for part in parts) + "\n"

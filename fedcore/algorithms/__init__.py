@@ -94,7 +94,7 @@ class Algorithm:
         ``steps(params, k)``, products with the data that a client makes in round k. None if an
         iteration is one product.
     citation : str
-        Where it comes from; a history keeps it.
+        Where it comes from; a history keeps it, and pages print it below the docstring.
     look : (str, str), optional
         Colour and line in figures, keys of ``COLOURS`` and ``LINES`` of
         `fedcore.reports.curve_styles`; by default they follow from the name.

@@ -1,9 +1,8 @@
 """Adaptive power method for differentially private PCA.
 
-Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*
-(arXiv:2602.11454), Algorithm 1. In every step the sparse vector technique finds a threshold θ, a
-power of `ratio`, such that few rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that
-one row changes the sum by at most θ, and adds noise in proportion to θ:
+In every step the sparse vector technique finds a threshold θ, a power of `ratio`, such that few
+rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that one row changes the sum by at most
+θ, and adds noise in proportion to θ:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 

@@ -1,9 +1,9 @@
 """Adaptive power method without knowledge of the gap.
 
-Nguyen, Ene & Nguyen (arXiv:2602.11454), before Corollary 1.1: guess κ = 1, ½, ¼, …, run Algorithm 1
-(`adaptive_power`) for every guess, with T = ⌈`unit`/κ⌉ steps, and choose the best result by the
-exponential mechanism (McSherry & Talwar, FOCS 2007). The utility here is ‖A X‖²_F. Neighbours: one
-row added or removed, which changes the utility by ‖a‖² ≤ 1 at most.
+Guess κ = 1, ½, ¼, …, run Algorithm 1 (`adaptive_power`) for every guess, with T = ⌈`unit`/κ⌉ steps,
+and choose the best result by the exponential mechanism (McSherry & Talwar, FOCS 2007). The utility
+here is ‖A X‖²_F. Neighbours: one row added or removed, which changes the utility by ‖a‖² ≤ 1 at
+most.
 
 The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and all steps of all guesses
 have the same noise, the least that the accountant allows for the whole run; the calibration

@@ -1,10 +1,8 @@
 """Analyze Gauss: noise on the second-moment matrix.
 
-Dwork, Talwar, Thakurta & Zhang, *Analyze Gauss: optimal bounds for privacy-preserving principal
-component analysis* (STOC 2014), Algorithm 1: the top eigenvectors of ``C = AᵀA + E``, with E
-symmetric and its entries on and above the diagonal independent N(0, σ²). Neighbours here: one row
-added or removed. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no
-more.
+The result is the top eigenvectors of ``C = AᵀA + E``, with E symmetric and its entries on and above
+the diagonal independent N(0, σ²). Neighbours here: one row added or removed. A row of norm at most
+1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
 
 ``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
 2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Each of several

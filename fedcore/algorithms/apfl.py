@@ -1,8 +1,7 @@
 """APFL: every client mixes the server's network with one of its own, and trains both.
 
-Deng, Kamani & Mahdavi, *Adaptive personalized federated learning* (arXiv:2003.13461, 2020),
-Algorithm 1 with a fixed mixture weight α. In every round a share r of the clients makes E epochs,
-in each step with one batch for both networks:
+The mixture weight α is fixed. In every round a share r of the clients makes E epochs, in each step
+with one batch for both networks:
 
     wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ,
 

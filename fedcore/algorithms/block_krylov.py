@@ -1,6 +1,5 @@
 """Block Lanczos on the server, with full reorthogonalisation and thick restarts.
 
-Golub & Underwood (1977), restarted after Wu & Simon, *Thick-restart Lanczos method* (SIMAX 2000).
 Not in the five papers. The messages are those of SSI, one n×p block down and one up per client and
 round, but the server keeps the blocks. In every round
 

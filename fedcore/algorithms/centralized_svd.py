@@ -1,7 +1,7 @@
 """Centralised truncated SVD, the floor of every factorisation.
 
-Eckart & Young (1936): the r leading singular triples give the best approximation of rank r. Every
-client uploads its raw data once, without any privacy.
+The r leading singular triples give the best approximation of rank r. Every client uploads its raw
+data once, without any privacy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Ditto: FedAvg, and beside it a network of each client's own that is held near the server's.
 
-Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through personalization* (ICML
-2021), Algorithm 1. In every round a share r of the clients makes E epochs on each of
+In every round a share r of the clients makes E epochs on each of
 
     fᵢ(w)    from the server's w, which the server averages,
     fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.

@@ -1,10 +1,9 @@
 """Coherence estimate and Gaussian mechanism on the singular vectors.
 
-After d'Orsi & Novikov, *Tight differentially private PCA via matrix coherence* (SODA 2026): an SVD
-of the symmetrised matrix (0 A; Aᵀ 0), a private estimate of the coherence of its top eigenvectors,
-and Gaussian noise in proportion to it on the eigenvectors. The sources are the paper's abstract and
-its description by Nguyen, Ene & Nguyen (Table 1), which leave the constants open. The constants
-below are derived here.
+It takes an SVD of the symmetrised matrix (0 A; Aᵀ 0) and a private estimate of the coherence of its
+top eigenvectors, and adds Gaussian noise in proportion to it to the eigenvectors. The sources are
+the paper's abstract and its description by Nguyen, Ene & Nguyen (Table 1), which leave the
+constants open. The constants below are derived here.
 
 Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
 V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m, b = 1 for one entry and b = √d for

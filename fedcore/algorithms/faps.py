@@ -1,8 +1,7 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
-Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*
-(JOTA 2024), Algorithm 1. Client i keeps its own basis Xᵢ. The constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the
-server's Z; its multiplier Λᵢ has low rank and is never formed (15), (16):
+Client i keeps its own basis Xᵢ. The constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's Z; its
+multiplier Λᵢ has low rank and is never formed (15), (16):
 
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ.
 

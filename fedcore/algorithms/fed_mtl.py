@@ -1,7 +1,6 @@
 """Fed-MTL: every client trains a network of its own, held near the mean of those that take part.
 
-Federated multi-task learning after Smith, Chiang, Sanjabi & Talwalkar (NeurIPS 2017), with a
-relation Ω of the tasks that is given and not learnt. In every round m clients take part, with their
+The relation Ω of the tasks is given and not learnt. In every round m clients take part, with their
 networks as the columns of W. Each makes E epochs in its own wᵢ on
 
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m),

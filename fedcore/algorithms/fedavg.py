@@ -1,8 +1,7 @@
 """FedAvg: chosen clients train the server's network, and the server takes the mean.
 
-McMahan, Moore, Ramage, Hampson & Agüera y Arcas, *Communication-efficient learning of deep networks
-from decentralized data* (AISTATS 2017), Algorithm 1. In every round a share r of the clients makes
-E epochs of stochastic gradient descent on its own loss fᵢ:
+In every round a share r of the clients makes E epochs of stochastic gradient descent on its own
+loss fᵢ:
 
     wᵢ ← SGD(fᵢ, from w),    w ← mean wᵢ.
 

@@ -1,8 +1,6 @@
 """FedPer: clients train a shared body and a head of their own together.
 
-Arivazhagan, Aggarwal, Singh & Choudhary, *Federated learning with personalization layers*
-(arXiv:1912.00818, 2019), Algorithms 1 and 2. In every round a share r of the clients makes E epochs
-on its loss fᵢ of body φ and head hᵢ at once:
+In every round a share r of the clients makes E epochs on its loss fᵢ of body φ and head hᵢ at once:
 
     (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
 

@@ -1,7 +1,6 @@
 """FedPower: differentially private subspace iteration with local steps and stragglers.
 
-Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace estimation*
-(Machine Learning 2024), Algorithms 2 and 3. Each of T iterations is a product with noise,
+Each of T iterations is a product with noise,
 
     Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²),   Mᵢ the samples × features of client i, rows of norm at most 1,
 
@@ -11,8 +10,8 @@ server draws K clients at every synchronisation, with replacement as in Algorith
 client that was drawn w times sends once and has weight w. The first client is the reference for the
 alignment and sends in every round. If there is no synchronisation at T, the answer is the average
 of the aligned Zᵢ at T, in one more round.
-`fedcore.parts.gram_noise` defines s. The privacy account charges every product of a client that
-sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
+`standard_deviation` defines s. The privacy account charges every product of a client that sends.
+The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
 
 Departures: Z₀ has uniform entries before its orthonormalisation, as in `local_power`; the paper's
 are Gaussian. A client that does not send does not compute, because the next broadcast would
@@ -21,6 +20,7 @@ overwrite its work.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -35,16 +35,15 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts.gram_noise import sensitivity, standard_deviation
 from fedcore.parts.gram_products import (
     gram_product,
     local_gram_product,
     local_gram_product_in_double,
 )
 from fedcore.parts.params import Parameters
-from fedcore.privacy.accounting import Calibration, Epsilon
+from fedcore.privacy.accounting import Calibration, Epsilon, gaussian_noise_multiplier
 from fedcore.privacy.mechanisms import derived
-from fedcore.validation import Count, CountOrZero, Share, one_of
+from fedcore.validation import Count, CountOrZero, Share, checked, one_of
 from fedcore.words import counted
 
 
@@ -203,6 +202,58 @@ def communication(params: Params, shape: Shape) -> Cost:
         blocks[-1] = 1  # Zᵢ alone
     block = shape.n_features * params.n_components
     return Cost(len(steps), senders * sum(blocks) * block, m * len(steps) * block)
+
+
+def sensitivity(r: int) -> float:
+    """Largest ``‖(aaᵀ − bbᵀ) Z‖_F`` over rows a, b: 1 for one column, √2 for more.
+
+    One row a is replaced by another row b. ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² =
+    ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``, and for a single column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``.
+    Orthogonal unit rows attain both bounds: a in range(Z) for one column, a and b for more.
+    """
+    return math.sqrt(min(r, 2))
+
+
+def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
+    """Standard deviation of Theorem 6 of Guo et al. (FedPower), for T = `steps` products.
+
+    ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``, (n/m) times their ν, because MᵀM is (n/m) times
+    their A. The paper calls ν both a variance and a standard deviation; its proof uses the latter.
+    """
+    log = math.log(1.0 / delta)
+    return (
+        2.0
+        * math.sqrt(r)
+        * max(math.sqrt(steps / epsilon), 2.0 * math.sqrt(2.0 * steps * log) / epsilon)
+    )
+
+
+@checked
+def standard_deviation(
+    calibration: Calibration, r: int, steps: int, epsilon: float, delta: float
+) -> float:
+    """Standard deviation of the noise on every entry for (ε, δ)-DP of `steps` products together.
+
+    They are products ``MᵀM Z`` with the Gram matrix of rows of norm at most 1. Z has r orthonormal
+    columns and depends on the data only through earlier releases.
+
+    Parameters
+    ----------
+    calibration : str
+        ``paper`` for `theorem_6`, ``tight`` for the least noise at the exact `sensitivity`.
+    r : int
+        Columns of Z.
+    steps : int
+    epsilon, delta : float
+
+    Raises
+    ------
+    InputError
+        For an argument out of its range.
+    """
+    if calibration == "paper":
+        return theorem_6(r, steps, epsilon, delta)
+    return sensitivity(r) * gaussian_noise_multiplier(epsilon, delta, steps)
 
 
 ALGORITHM = Algorithm(

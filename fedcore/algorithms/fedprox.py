@@ -1,7 +1,6 @@
 """FedProx: FedAvg whose clients are held near the server's network by a quadratic penalty.
 
-Li, Sahu, Zaheer, Sanjabi, Talwalkar & Smith, *Federated optimization in heterogeneous networks*
-(MLSys 2020), Algorithm 2. In every round a share r of the clients makes E epochs on
+In every round a share r of the clients makes E epochs on
 
     fᵢ(v) + μ/2 ‖v − w‖²    from v = w,
 

@@ -1,8 +1,7 @@
 """FedRep: clients first train a head of their own, then the shared representation under it.
 
-Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Algorithm 1. In every round a share r of the clients makes τ_h
-epochs on its head, with the representation φ fixed, and then τ_φ epochs on φ, with the head fixed:
+In every round a share r of the clients makes τ_h epochs on its head, with the representation φ
+fixed, and then τ_φ epochs on φ, with the head fixed:
 
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 

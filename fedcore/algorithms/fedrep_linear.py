@@ -1,7 +1,6 @@
 """FedRep for linear regression, and with gradient steps on the heads GD-GD and 10GD-GD.
 
-Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Algorithm 2. In every round a share r of the clients take part:
+In every round a share r of the clients take part:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
@@ -27,16 +26,16 @@ from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts import representation_rounds, representation_starts
-from fedcore.parts.representation_rounds import local_models
+from fedcore.parts import representation
+from fedcore.parts.representation import local_models
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import least_squares, model_gradient, predict
 from fedcore.validation import Count
 
 
 @dataclass(frozen=True)
-class Params(representation_rounds.Params):
-    """Parameters of `fedcore.parts.representation_rounds`, and these.
+class Params(representation.Params):
+    """Parameters of `fedcore.parts.representation`, and these.
 
     Attributes
     ----------
@@ -65,7 +64,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         """wᵢ of the clients, for histories that keep them."""
         return {"w": federation.client_state("w")}
 
-    B = representation_starts.starting_representation(federation, params, rng)
+    B = representation.starting_representation(federation, params, rng)
     record(0, basis=B, models=local_models(federation, B), clients=held)
     for t in record.rounds(params.rounds):
         chosen = params.participants(federation.shape.n_clients, rng)
@@ -99,7 +98,7 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B down and Bᵢ up for every participant and round, and the cost of the start."""
-    return representation_rounds.communication(params, shape, shape.n_features)
+    return representation.communication(params, shape, shape.n_features)
 
 
 ALGORITHM = Algorithm(

@@ -1,7 +1,6 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
-The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1: distributed
-gradient descent on a single model (B, w),
+Distributed gradient descent on a single model (B, w),
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m,
 
@@ -19,8 +18,8 @@ import numpy as np
 from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import representation_rounds, representation_starts
-from fedcore.parts.representation_rounds import Params
+from fedcore.parts import representation
+from fedcore.parts.representation import Params
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
 
@@ -35,7 +34,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         (n_components,).
     """
     n, k = federation.shape.n_clients, params.n_components
-    B = representation_starts.starting_representation(federation, params, rng)
+    B = representation.starting_representation(federation, params, rng)
     drawn = params.start is None and params.init == "random"
     model = np.vstack([B, rng.standard_normal(k) if drawn else np.zeros(k)]).astype(B.dtype)
 
@@ -68,7 +67,7 @@ def local_round(params: Params, t: int) -> Any:
 
 def communication(params: Params, shape: Shape) -> Cost:
     """B and w down and up for every participant and round, and the cost of the start."""
-    return representation_rounds.communication(params, shape, shape.n_features + 1)
+    return representation.communication(params, shape, shape.n_features + 1)
 
 
 ALGORITHM = Algorithm(

@@ -1,8 +1,7 @@
 """L2GD: in few rounds every client trains a network of its own, in the others all move to the mean.
 
-Hanzely & Richtárik, *Federated learning of a mixture of global and local models*
-(arXiv:2002.05516, 2020), Algorithm 1. With n clients, a round is local with probability 1 − p, and
-then client i descends on its own loss fᵢ from xᵢ. In any other round, of averaging,
+With n clients, a round is local with probability 1 − p, and then client i descends on its own loss
+fᵢ from xᵢ. In any other round, of averaging,
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 

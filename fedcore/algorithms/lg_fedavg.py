@@ -1,8 +1,7 @@
 """LG-FedAvg: every client keeps the lower layers of its network, and the upper ones are averaged.
 
-Liang, Liu, Liu, Allen, Auerbach, Brent, Salakhutdinov & Morency, *Think locally, act globally:
-federated learning with local and global representations* (arXiv:2001.01523, 2020), Algorithm 1. In
-every round a share r of the clients makes E epochs on lower layers lᵢ and upper layers g at once:
+In every round a share r of the clients makes E epochs on lower layers lᵢ and upper layers g at
+once:
 
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 

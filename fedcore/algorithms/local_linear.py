@@ -1,10 +1,9 @@
 """Local Only for linear regression: every client by itself, without any communication.
 
-The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.1. Client i takes the
-least-squares solution θᵢ of its own samples, of smallest norm if there are fewer samples than
-features (the authors' notebook adds a ridge of 1e−5). There is no shared representation. For
-comparison ``basis`` holds the k leading right singular vectors of the matrix of rows θᵢ, computed
-outside the protocol, and a new client learns all d coefficients.
+Client i takes the least-squares solution θᵢ of its own samples, of smallest norm if there are fewer
+samples than features (the authors' notebook adds a ridge of 1e−5). There is no shared
+representation. For comparison ``basis`` holds the k leading right singular vectors of the matrix of
+rows θᵢ, computed outside the protocol, and a new client learns all d coefficients.
 """
 
 from __future__ import annotations

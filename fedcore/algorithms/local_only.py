@@ -1,9 +1,8 @@
 """Local Only: every client trains a network of its own, without any exchange.
 
-The baseline of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Table 1. A client trains in the
-rounds in which it would take part in a federated method, so that r = 1 gives it T rounds of E
-epochs. All clients begin with the same network, as in the authors' code: they draw it from one
-seed, the only number that is sent.
+A client trains in the rounds in which it would take part in a federated method, so that r = 1 gives
+it T rounds of E epochs. All clients begin with the same network, as in the authors' code: they draw
+it from one seed, the only number that is sent.
 """
 
 from __future__ import annotations

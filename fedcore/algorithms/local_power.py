@@ -1,9 +1,7 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
-Li, Wang, Chen & Zhang, *Communication-efficient distributed SVD via local power iterations*
-(ICML 2021). FedPower (Guo et al.) without noise is this method. It is also the second baseline of
-Wang, Liu & Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local
-steps,
+FedPower (Guo et al.) without noise is this method. It is also the second baseline of Wang, Liu &
+Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local steps,
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 

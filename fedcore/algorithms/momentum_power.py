@@ -1,7 +1,7 @@
 """Subspace iteration with momentum.
 
-Xu, He, De Sa, Mitliagkas & Ré, *Accelerated stochastic power iteration* (AISTATS 2018), as a block
-method. Not in the five papers. The messages are those of SSI; the server keeps one more block.
+A block method, which is not in the five papers. The messages are those of SSI; the server keeps one
+more block.
 
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0
 

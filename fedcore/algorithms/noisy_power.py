@@ -1,8 +1,7 @@
 """Noisy power method, with privacy for entries, for rows entry by entry, or for rows.
 
-Hardt & Roth (STOC 2013) and Hardt & Price, *The noisy power method: a meta algorithm with
-applications* (NIPS 2014), private power method: the iteration on the symmetrised matrix
-(0 A; Aᵀ 0), which alternates between Y and X, with noise in proportion to their largest row,
+The iteration on the symmetrised matrix (0 A; Aᵀ 0), which alternates between Y and X, with noise in
+proportion to their largest row,
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 

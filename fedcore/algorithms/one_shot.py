@@ -1,8 +1,7 @@
 """One-shot averaging of local subspaces.
 
-Fan, Wang, Wang & Zhu, *Distributed estimation of principal eigenspaces* (Annals of Statistics
-2019), Algorithm 1: client i computes the p leading right singular vectors Vᵢ of its own data and
-sends them. The server takes the p leading eigenvectors of the averaged projection
+Client i computes the p leading right singular vectors Vᵢ of its own data and sends them. The server
+takes the p leading eigenvectors of the averaged projection
 
     (1/N) Σᵢ VᵢVᵢᵀ
 

@@ -1,9 +1,8 @@
 """Per-FedAvg: FedAvg for a network from which one step on a client's own loss leads far.
 
-Fallah, Mokhtari & Ozdaglar, *Personalized federated learning with theoretical guarantees: a
-model-agnostic meta-learning approach* (NeurIPS 2020), Algorithm 1 in its Hessian-free form. In
-every round a share r of the clients makes E epochs of descent on fᵢ(w − α ∇fᵢ(w)), and the server
-takes the mean. A batch is cut into a support set D and a target set D′; a step goes along
+This is the Hessian-free form. In every round a share r of the clients makes E epochs of descent on
+fᵢ(w − α ∇fᵢ(w)), and the server takes the mean. A batch is cut into a support set D and a target
+set D′; a step goes along
 
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 

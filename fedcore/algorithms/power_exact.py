@@ -1,9 +1,8 @@
 """Exact local solution on a power initialisation.
 
-Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 1 followed by the closed form of
-Section 2: with V fixed, every client takes ``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own
-``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of V and not VᵀV, whose condition number is the
-square of that of V.
+V is that of Algorithm 1. With V fixed, by the closed form of Section 2, every client takes
+``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of
+V and not VᵀV, whose condition number is the square of that of V.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Power initialisation and local gradient descent on U.
 
-Philippenko, Scaman & Massoulié (AAAI 2025), Algorithm 2: V from Algorithm 1 is fixed, and every
-client runs ``U ← U − γ (U Vᵀ − S) V`` with ``γ = 1/σ_max(V)²``, without communication, and with
-``momentum`` Nesterov's acceleration ``β_k = k/(k+3)``.
+V from Algorithm 1 is fixed, and every client runs ``U ← U − γ (U Vᵀ − S) V`` with
+``γ = 1/σ_max(V)²``, without communication, and with ``momentum`` Nesterov's acceleration
+``β_k = k/(k+3)``.
 
 The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution. In the eigenbasis T of VᵀV
 every column of the error is therefore multiplied by a factor of its own:

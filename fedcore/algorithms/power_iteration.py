@@ -1,7 +1,6 @@
 """Distributed randomized power iteration.
 
-Philippenko, Scaman & Massoulié, *In-depth analysis of low-rank matrix factorisation in a federated
-setting* (AAAI 2025), Algorithm 1, with the restarts of Section 3 (m samples of Φ, best κ(V) kept).
+It has the restarts of Section 3 (m samples of Φ, best κ(V) kept).
 
 The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server sums. α times the server sends
 V back and the clients multiply it by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications.

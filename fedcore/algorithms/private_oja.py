@@ -1,7 +1,6 @@
 """Private Oja's method: one pass over shuffled rows with clipped, noisy steps.
 
-Liu, Kong, Jain & Oh, *DP-PCA: statistically optimal and differentially private PCA* (NeurIPS 2022),
-Algorithm 2: over a random permutation of the rows, in batches of `batch` (1 in the paper),
+Over a random permutation of the rows, in batches of `batch` (1 in the paper),
 
     w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
     w ← w/‖w‖,
@@ -36,8 +35,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
-from fedcore.parts.budget import Budgeted, gaussian_start
-from fedcore.parts.shuffling import local_budget
+from fedcore.parts.budget import Budgeted, gaussian_start, local_budget
 from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import row_norms, without_endless_rows
 from fedcore.privacy.mechanisms import derived

@@ -1,8 +1,7 @@
 """SCAFFOLD: FedAvg with control variates that correct the drift of the clients.
 
-Karimireddy, Kale, Mohri, Reddi, Stich & Suresh, *SCAFFOLD: stochastic controlled averaging for
-federated learning* (ICML 2020), Algorithm 1 with option II. In every round a share |S|/N of the
-clients makes K steps with their own variate cᵢ and the server's c, all zero at first,
+Option II of the algorithm. In every round a share |S|/N of the clients makes K steps with their own
+variate cᵢ and the server's c, all zero at first,
 
     y ← y − η (∇fᵢ(y) − cᵢ + c)    from the server's x,
     cᵢ⁺ = cᵢ − c + (x − y) / (K η),

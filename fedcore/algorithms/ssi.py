@@ -1,7 +1,6 @@
 """Distributed simultaneous subspace iteration (SSI), the distributed power method.
 
-Rutishauser (1970); in the federated form (2) of Wang, Liu & Zhang, *Seeking consensus on subspaces
-in federated principal component analysis* (JOTA 2024), where it is the baseline:
+Each round is one product with the data of all clients:
 
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾),   Aᵢ = Xᵢᵀ, Xᵢ the samples × features of client i.
 

@@ -1,8 +1,7 @@
 """Alternating gradient descent of Ward and Kolda, distributed.
 
-Ward & Kolda, *Convergence of alternating gradient descent for matrix factorization* (NeurIPS 2023),
-as compared in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). Shared Gaussian Φ_U, Φ_V of
-shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9,
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares it with theirs. Shared Gaussian Φ_U,
+Φ_V of shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9,
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
 

@@ -1,10 +1,9 @@
 """Simultaneous gradient descent of Ye and Du, distributed, and its iteration count.
 
-Ye & Du, *Global convergence of gradient descent for asymmetric low-rank matrix factorization*
-(NeurIPS 2021), as compared in Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025). From a small
-random start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at the old
-point; one iteration is one communication. The theory's step η is so small that the loss hardly
-changes in a feasible number of rounds. The paper prints the theory's number of iterations, here
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares it with theirs. From a small random
+start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at the old point;
+one iteration is one communication. The theory's step η is so small that the loss hardly changes in
+a feasible number of rounds. The paper prints the theory's number of iterations, here
 `iterations_of_theory`.
 
 Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and

@@ -21,7 +21,7 @@ from typing import Any
 import click
 
 from fedcore import __version__
-from fedcore.cli import checking, data_kinds, engines, health, lookup, pca, running, showing
+from fedcore.cli import health, lookup, pca, running, showing
 from fedcore.errors import FedcoreError, format_error
 from fedcore.words import visible
 
@@ -36,7 +36,7 @@ class Sentences(click.Group):
 
         A signal of a fault, such as SIGBUS, ends it with its name and where Python was.
         """
-        engines.mute_other_ranks()
+        running.mute_other_ranks()
         if not faulthandler.is_enabled():
             faulthandler.enable(_STANDARD_ERROR)
         return super().main(*args, **kwargs)
@@ -119,8 +119,8 @@ def main() -> None:
 
 for command in (
     lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
-    data_kinds.generators, data_kinds.partitions,
+    lookup.generators, lookup.partitions,
     running.run, running.compare, pca.pca, showing.show, showing.plot,
-    checking.check, health.doctor,
+    health.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)

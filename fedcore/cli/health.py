@@ -1,4 +1,7 @@
-"""The command `doctor`: what of an installation works, and what to do about the rest."""
+"""The command `doctor`: what of an installation works, and what to do about the rest.
+
+The command `check` says whether an algorithm keeps its contract.
+"""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -131,3 +134,29 @@ def _data(raw: str) -> Iterator[Line]:
         fetched = Path(raw, name, "fetched.json").is_file()
         there = f"in {Path(raw, name)}" if fetched else f"not fetched: fedcore fetch {name}"
         yield "note" if reason or not fetched else "ok", f"data set {name}", reason or there
+
+
+@click.command()
+@click.argument("name", metavar="MODULE", shell_complete=options.algorithm_names)
+@as_json
+@click.pass_context
+def check(ctx: click.Context, name: str, as_json: bool) -> None:
+    """Check an algorithm of your own.
+
+    MODULE is an import path, my_package.my_pca, or the name of an algorithm that is registered.
+    Status 1 if a check fails.
+
+    \b
+    Examples:
+      fedcore check block_krylov
+      fedcore check my_package.my_pca
+    """
+    blas.limit(None)
+    from fedcore.testing import check_algorithm
+
+    sys.path.insert(0, os.getcwd())  # where the author of a module not yet installed stands
+    report = check_algorithm(name, raising=False)
+    found = {"name": report.name, "checks": [finding._asdict() for finding in report.findings]}
+    emit([found], lambda: str(report), as_json)
+    if report.failed:
+        ctx.exit(1)

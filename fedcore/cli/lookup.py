@@ -1,18 +1,20 @@
-"""Commands that look up what there is: algorithms, metrics and data sets; and `fetch`."""
+"""Commands that look up what there is: algorithms, metrics, data sets, clients; and `fetch`."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import json
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import FedcoreError
+from fedcore.errors import FedcoreError, InputError
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -22,6 +24,9 @@ def warn(sentences: list[str]) -> None:
     """Say on standard error what is broken, mostly of another package."""
     for sentence in sentences:
         say(f"Warning: {sentence}", err=True)
+
+
+OF_DATA = ("n", "labels", "identities", "rng")  # what a partitioner gets from the data
 
 
 @click.command()
@@ -71,6 +76,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "name": algorithm.name,
         "paper": algorithm.paper,
         "title": algorithm.title,
+        "citation": algorithm.citation,
         "labelled": algorithm.labelled,
         "parameters": [
             {"name": known, "meaning": sentence, "range": kind,
@@ -116,6 +122,9 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     text = click.HelpFormatter()
     text.write(f"{algorithm.name}, of the paper '{algorithm.paper}'\n\n")
     text.write(f"{algorithm.documentation}\n")
+    if algorithm.citation:
+        text.write("\n")
+        text.write_text(f"{algorithm.citation}.")
     with text.section("Parameters, with --set NAME=VALUE (n_components is --components)"):
         text.write_dl(
             (p["name"], f"{p['meaning']} [{p['range']}; {_spelled(p)}]".lstrip())
@@ -224,3 +233,75 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     for name in names:
         for path in data_sets.fetch(name, raw, mirror=mirror):
             say(path)
+
+
+@click.command()
+@as_json
+def generators(as_json: bool) -> None:
+    """List the models of synthetic data with their parameters, for the files of papers.
+
+    \b
+    Example:
+      fedcore generators
+    """
+    from fedcore.generators import REGISTRY, names
+
+    found, broken = [], []
+    for name in names():
+        try:
+            module = REGISTRY.module(name)
+            # The first parameter is the random generator, whatever the model calls it.
+            generator = list(inspect.signature(module.generate).parameters)[:1]
+            found.append(_described_kind(name, module.generate, generator, _title(module)))
+        except (AttributeError, TypeError):
+            broken.append(f"generator '{name}' has no function generate")
+        except InputError as error:  # another package's
+            broken.append(" ".join(str(error).split()))
+    emit(found, lambda: _kinds_text(found), as_json)
+    warn(broken)
+
+
+@click.command()
+@as_json
+def partitions(as_json: bool) -> None:
+    """List how samples can be dealt to clients, for --partition and the files of papers.
+
+    \b
+    Example:
+      fedcore partitions
+    """
+    from fedcore.datasets.partition import PARTITIONERS
+
+    found = [
+        _described_kind(name, function, OF_DATA, _title(function))
+        for name, function in PARTITIONERS.items()
+    ]
+    emit(found, lambda: _kinds_text(found), as_json)
+
+
+def _described_kind(
+    name: str, function: Callable[..., Any], given: Collection[str], title: str
+) -> dict[str, Any]:
+    """Return a function's title and its parameters but the given ones, with their defaults."""
+    known = inspect.signature(function).parameters.items()
+    parameters = {
+        parameter: "required" if p.default is p.empty else repr(p.default)
+        for parameter, p in known
+        if parameter not in given
+    }
+    return {"name": name, "title": title, "parameters": parameters}
+
+
+def _title(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _kinds_text(found: list[dict[str, Any]]) -> str:
+    lines = []
+    for one in found:
+        parameters = ", ".join(
+            name if default == "required" else f"{name}={default}"
+            for name, default in one["parameters"].items()
+        )
+        lines.append(f"{one['name']}: {one['title']}\n    {parameters or 'no parameters'}")
+    return "\n".join(lines)

@@ -4,22 +4,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from fedcore.cli import blas, engines, options
+from fedcore.cli import blas, options
 from fedcore.cli.output import as_json, emit, say
 from fedcore.cli.run_options import RunOptions, shared
 from fedcore.errors import InputError, nearest
+from fedcore.federation.engines.mpi_link import started_as
 from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
     from fedcore.federation.engines.team import Team
+
+ENGINES = ("in-process", "plain", "mpi")
+ORDERS = ("chain", "any")
+
+engine = click.option(
+    "--engine", type=click.Choice(ENGINES), default="in-process", show_default=True,
+    help="What carries messages: this process, with one step for many clients where that is "
+    "faster; plain: client by client; mpi: the ranks that mpiexec has started.",
+)  # fmt: skip
+order = click.option(
+    "--order",
+    type=click.Choice(ORDERS),
+    default="chain",
+    show_default=True,
+    help="Of sums over mpi: chain gives the bytes of plain; any leaves the order to MPI.",
+)
 
 
 @click.command()
@@ -31,8 +51,8 @@ if TYPE_CHECKING:
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
 @options.force
-@engines.engine
-@engines.order
+@engine
+@order
 @as_json
 def run(
     algorithm: str,
@@ -96,7 +116,7 @@ def run(
             history.save(out, force=force)
         emit(summary(history), lambda: describe_run(history), as_json)
 
-    engines.under(engine, order, body)
+    under(engine, order, body)
 
 
 @click.command()
@@ -232,3 +252,32 @@ def _require_history_name(out: str | None) -> None:
     if Path(out).suffix not in HDF5_ENDINGS:
         raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
     options.require_folder("--out", out)
+
+
+def mute_other_ranks() -> None:
+    """Let the first rank alone print, also what is wrong with a command that all have got."""
+    words = sys.argv[1:]
+    asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
+    if asked and started_as() > 0:
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+
+
+def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
+    """Call `body` with all federations over an engine; with ``mpi`` on rank 0, with its team."""
+    if engine == "mpi":
+        from fedcore.federation.engines import mpi
+
+        mpi.lead(body, order)
+        return
+    if order != "chain":
+        raise InputError(f"--order {order} is for --engine mpi: drop it")
+    if engine == "in-process":
+        body(None)
+        return
+    from functools import partial
+
+    from fedcore.federation.engine import everywhere
+    from fedcore.federation.engines.in_process import InProcess
+
+    with everywhere(partial(InProcess, plain=True)):
+        body(None)

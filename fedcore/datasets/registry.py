@@ -13,7 +13,7 @@ from typing import Any
 from fedcore.datasets import loaders
 from fedcore.datasets.verification import expected
 from fedcore.errors import ConfigError, nearest, require_known
-from fedcore.files import shipped
+from fedcore.files import schemas
 
 GROUP = "fedcore.datasets"
 
@@ -60,7 +60,7 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
         ``config/datasets.yaml``.
     """
     if registry is None:
-        path = shipped.find("datasets/datasets.yaml", "config/datasets.yaml")
+        path = schemas.find_shipped("datasets/datasets.yaml", "config/datasets.yaml")
     else:
         path = Path(registry).resolve()
     try:

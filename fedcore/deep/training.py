@@ -1,17 +1,21 @@
-"""Local training and evaluation of one network: what every method's client steps are made of."""
+"""Local training and evaluation of one network: what every method's client steps are made of.
+
+It is gradient descent with momentum, of one client, or of several that advance together.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from fedcore.deep import descent, device, models
-from fedcore.deep.batches import Batch, augmented
-from fedcore.deep.descent import Descent, Gradient
+from fedcore.deep import device, models
+from fedcore.deep.batches import Batch, augmented, of_several
 from fedcore.deep.evaluation import Adapted, Networks, Vectors, in_pieces
-from fedcore.deep.networks import Network, Tensor
+from fedcore.deep.networks import Network
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.federation import lockstep
@@ -170,10 +174,10 @@ class Learner:
         where = device.chosen().where
         if len(several) == 1:
             with device.room(where, "the training of one client"):
-                return [descent.alone(gradient, several[0], rate, momentum, where)]
+                return [alone(gradient, several[0], rate, momentum, where)]
         what = f"{len(several)} clients that advance together"
         with device.room(where, what, "fewer (a smaller participation) or a smaller batch"):
-            return descent.together(gradient, several, rate, momentum, where)
+            return together(gradient, several, rate, momentum, where)
 
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
@@ -234,3 +238,74 @@ def require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
             f"{who} has the label {y[row]:g} at row {row}: {model} takes the classes 0 to "
             f"{classes - 1}"
         )
+
+
+Gradient = Callable[..., Tensor]  # ``(w, batch, *fixed) -> gradient``
+
+
+class Descent(NamedTuple):
+    """Where a client begins, a batch for each step, and vectors that its gradient needs."""
+
+    start: np.ndarray
+    batches: Sequence[Batch]
+    fixed: tuple[np.ndarray, ...]
+
+
+def alone(
+    gradient: Gradient, client: Descent, rate: float, momentum: float, device: torch.device
+) -> np.ndarray:
+    """Return where the descent of one client ends."""
+    end = torch.tensor(client.start, device=device)
+    fixed = [torch.tensor(vector, device=device) for vector in client.fixed]
+    step = torch.zeros_like(end)
+    for batch in client.batches:
+        step.mul_(momentum).add_(gradient(end, batch, *fixed))
+        end.sub_(step, alpha=rate)
+    found: np.ndarray = end.cpu().numpy()
+    return found
+
+
+def together(
+    gradient: Gradient,
+    clients: Sequence[Descent],
+    rate: float,
+    momentum: float,
+    device: torch.device,
+) -> list[np.ndarray]:
+    """Return where the descent of each client ends; a step of all is one call of `gradient`.
+
+    Clients whose batches differ in size make this step by themselves, and a client without further
+    batches stays where it is.
+    """
+
+    def stacked(vectors: Sequence[np.ndarray]) -> Tensor:
+        return torch.tensor(np.stack(vectors), device=device)
+
+    end = stacked([client.start for client in clients])
+    fixed = [stacked(vectors) for vectors in zip(*(c.fixed for c in clients), strict=True)]
+    step = torch.zeros_like(end)
+    there: dict[tuple[int, ...], Tensor] = {}  # rows on the device, where each copy is a wait
+    for t in range(max(len(one.batches) for one in clients)):
+        for members in _alike(clients, t):
+            batch = of_several([clients[i].batches[t] for i in members])
+            if len(members) == len(clients):
+                step.mul_(momentum).add_(gradient(end, batch, *fixed))
+                end.sub_(step, alpha=rate)
+                continue
+            if members not in there:
+                there[members] = torch.tensor(members, device=device)
+            rows = there[members]
+            found = gradient(end[rows], batch, *(vectors[rows] for vectors in fixed))
+            moved = step[rows].mul_(momentum).add_(found)
+            step[rows] = moved
+            end[rows] = end[rows].sub_(moved, alpha=rate)
+    return [w.copy() for w in end.cpu().numpy()]
+
+
+def _alike(clients: Sequence[Descent], t: int) -> list[tuple[int, ...]]:
+    """Return the clients that make step t, by the size of their batch."""
+    sizes: dict[int, list[int]] = {}
+    for i, one in enumerate(clients):
+        if t < len(one.batches):
+            sizes.setdefault(len(one.batches[t].y), []).append(i)
+    return [tuple(members) for members in sizes.values()]

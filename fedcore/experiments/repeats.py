@@ -24,9 +24,8 @@ import numpy as np
 from fedcore import algorithms, metrics, snapshots
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
-from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell
+from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell, resolve
 from fedcore.experiments.checkpoint import Checkpoint
-from fedcore.experiments.problem_numbers import resolve
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
 from fedcore.federation.transcript import Transcript

@@ -7,14 +7,16 @@ such as that of the final result, costs bytes but is no round. Totals are over a
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from fedcore.privacy.events import NEIGHBOURS
 from fedcore.privacy.mechanisms import Privacy
-from fedcore.privacy.words import guarantee
+from fedcore.privacy.noise import SIMULATED
 from fedcore.rowspace import Block
 from fedcore.words import counted
 
@@ -184,3 +186,16 @@ def payload(message: Any) -> tuple[int, int]:
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
     kind = f" of {message.dtype}" if isinstance(message, np.ndarray) else ""
     raise TypeError(f"a message of type {type(message).__name__}{kind} cannot be sent or counted")
+
+
+def guarantee(privacy: Privacy) -> str:
+    """Say what is guaranteed to a record whose owner does not trust the server."""
+    epsilon, change = privacy.epsilon(), NEIGHBOURS[privacy.neighbours]
+    if math.isinf(epsilon):
+        return f"epsilon is infinite at delta = {privacy.delta:g}: nothing is guaranteed"
+    said = (
+        f"epsilon = {epsilon:.4g} at delta = {privacy.delta:g}: if {change}, no set of messages to "
+        f"the server becomes more than e^{epsilon:.4g} = {math.exp(min(epsilon, 700)):.4g} times "
+        f"as likely, but for a probability of {privacy.delta:g}"
+    )
+    return f"{said} ({SIMULATED})" if privacy.simulated else said

@@ -1,4 +1,4 @@
-"""Check configuration files against the JSON schemas of ``workflow/schemas``."""
+"""Check configuration files against the JSON schemas of ``workflow/schemas``, and find these."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,7 +17,6 @@ from jsonschema.exceptions import best_match
 from jsonschema.validators import extend
 
 from fedcore.errors import ConfigError, nearest
-from fedcore.files import shipped
 from fedcore.files.strict_yaml import read_yaml
 
 FORMATS = FormatChecker(formats=())
@@ -118,7 +119,7 @@ def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], s
 def rules_of(name: str) -> dict[str, Any]:
     """Return the schema ``<name>.schema.yaml``, read once; not to be changed."""
     file = f"{name}.schema.yaml"
-    return read_yaml(shipped.find(f"schemas/{file}", f"workflow/schemas/{file}"))
+    return read_yaml(find_shipped(f"schemas/{file}", f"workflow/schemas/{file}"))
 
 
 def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]) -> None:
@@ -136,3 +137,15 @@ def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]
     elif isinstance(value, list) and isinstance(rules.get("items"), Mapping):
         for item in value:
             _fill_defaults(item, rules["items"], root)
+
+
+def find_shipped(in_wheel: str, in_checkout: str) -> Path:
+    """Return the path of a file that a checkout has outside of the package, and a wheel inside."""
+    spec = find_spec(__name__.partition(".")[0])
+    assert spec is not None and spec.origin is not None
+    package = Path(spec.origin).resolve().parent
+    candidates = (package / in_wheel, package.parent / in_checkout)
+    for path in candidates:
+        if path.is_file():
+            return path
+    raise ConfigError(f"no file at {' or '.join(map(str, candidates))}")

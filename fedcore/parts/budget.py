@@ -1,7 +1,13 @@
-"""Hyper-parameters that methods with a total privacy budget (ε, δ) share."""
+"""Hyper-parameters that methods with a total privacy budget (ε, δ) share.
+
+`local_budget` is the amplification of privacy by shuffling of Feldman, McMillan & Talwar, *Hiding
+among the clones: a simple and nearly optimal analysis of privacy amplification by shuffling* (FOCS
+2021).
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +16,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.params import Parameters
-from fedcore.privacy.accounting import Calibration, Epsilon
+from fedcore.privacy.accounting import Calibration, Epsilon, least
 from fedcore.validation import Share
 
 
@@ -86,3 +92,23 @@ def gaussian_start(
     """Return `params.start` or a Gaussian matrix, orthonormalised, shape (n_features, k)."""
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)
+
+
+def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
+    """Return (ε₀, δ₀) that each of n shuffled local randomisers may spend for (ε, δ) in all.
+
+    Half of δ goes to the amplification, half to the local δ₀. The theorem holds for
+    ``ε₀ ≤ log(n / (16 log(2/δ)))``; the result is None when this gives no ε₀ above ε.
+    """
+    if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
+        return None
+    highest, log_term = math.log(n / (16.0 * math.log(4.0 / delta))), math.log(8.0 / delta)
+
+    def excess(local: float) -> float:
+        e = math.exp(local)
+        inner = 8.0 * math.sqrt(e * log_term / n) + 8.0 * e / n
+        return math.log1p((e - 1.0) / (e + 1.0) * inner) - epsilon
+
+    local = -least(lambda minus: excess(-minus) <= 0.0, -highest, 0.0)
+    share = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local) / 2.0) * n
+    return local, delta / (2.0 * share)

@@ -1,21 +1,23 @@
-"""A problem: the clients' matrices, and the exact answer for comparison."""
+"""A problem: the clients' matrices, and the exact answer for comparison.
+
+Sparse clients with many features get their exact answers from products with the data.
+"""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 import scipy.linalg
+import scipy.sparse.linalg
 
 from fedcore.errors import InputError
-from fedcore.linalg import column_space, triangular_factor
-from fedcore.problems import products
+from fedcore.linalg import column_space, gram_matrix, top_eigenvectors, triangular_factor
 from fedcore.problems.clients import Clients, require_alike
-from fedcore.problems.lazy import LazyMatrices
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
@@ -214,7 +216,7 @@ class Problem:
         """
         if not np.array_equal(self._last[0], v):  # compares values: `v` may have changed in place
             if self.by_products:
-                loss = products.loss_outside(self.clients, v)
+                loss = loss_outside(self.clients, v)
             else:
                 weighted = self.singular_values[:, None] * self.right_vectors.T
                 q = column_space(v)
@@ -232,7 +234,7 @@ class Problem:
         if not self.by_products:
             return self.right_vectors[:, :k]
         if self._leading.shape[1] < k:
-            self._leading = products.leading_vectors(self.clients, k)
+            self._leading = leading_vectors(self.clients, k)
         return self._leading[:, :k]
 
     def optimal_loss(self, n_components: int) -> float:
@@ -247,3 +249,71 @@ def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
             yield from matrix.blocks(max(4 * clients.n_features, 1024))
         else:
             yield matrix.astype(np.float64, copy=False)
+
+
+class LazyMatrices(Sequence[np.ndarray]):
+    """Matrices that a function makes, every time that one is asked for.
+
+    Parameters
+    ----------
+    make : callable
+        Gives matrix `i`, the same at every call.
+    number : int
+    """
+
+    def __init__(self, make: Callable[[int], np.ndarray], number: int) -> None:
+        self._make, self._number = make, number
+
+    def __len__(self) -> int:
+        return self._number
+
+    @overload
+    def __getitem__(self, i: int) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, i: slice) -> list[np.ndarray]: ...
+    def __getitem__(self, i: int | slice) -> Any:
+        if isinstance(i, slice):
+            return [self._make(j) for j in range(*i.indices(self._number))]
+        if not -self._number <= i < self._number:
+            raise IndexError(i)
+        return self._make(i % self._number)
+
+
+def loss_outside(clients: Sequence[SparseRows], v: np.ndarray) -> float:
+    """Return ``½‖S (I − Q Qᵀ)‖²_F = ½(‖S‖²_F − ‖S Q‖²_F)``, Q a basis of range(V).
+
+    Rounding limits it to about 1e−16 ‖S‖²_F. It is NaN when `v` is not finite.
+
+    Parameters
+    ----------
+    clients : sequence of SparseRows of shape (n_i, d)
+    v : ndarray of shape (d, r)
+    """
+    q = column_space(v.astype(np.float64, copy=False))
+    inside = sum(float(np.linalg.norm(client @ q) ** 2) for client in clients)
+    return 0.5 * float(np.maximum(sum(client.squares() for client in clients) - inside, 0.0))
+
+
+def leading_vectors(clients: Sequence[SparseRows], k: int) -> np.ndarray:
+    """Return the k leading right singular vectors of S as columns, by Lanczos, shape (d, k).
+
+    Parameters
+    ----------
+    clients : sequence of SparseRows of shape (n_i, d)
+    k : int
+    """
+    d = clients[0].shape[1]
+    if 8 * k > d:  # Lanczos would need a basis of the whole space
+        return top_eigenvectors(gram_matrix(clients, np.dtype(np.float64)), k)
+    # ARPACK's error is absolute for small eigenvalues, so the largest ones are made of order one.
+    scale = sum(client.squares() for client in clients)
+
+    def gram(block: np.ndarray) -> np.ndarray:
+        return sum(client.T @ (client @ block) for client in clients) / scale
+
+    operator = scipy.sparse.linalg.LinearOperator((d, d), matvec=gram, matmat=gram, dtype=float)
+    start = np.random.default_rng(0).standard_normal(d)  # equal inputs give equal results
+    values, vectors = scipy.sparse.linalg.eigsh(
+        operator, k=k, which="LA", v0=start, ncv=min(d, 2 * k + 20)
+    )
+    return np.ascontiguousarray(vectors[:, np.argsort(-values)])

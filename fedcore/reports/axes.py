@@ -1,10 +1,14 @@
-"""Axes of a panel: scales, ticks, lines across it, and what is said where nothing was drawn."""
+"""Style of all figures, and axes of a panel: scales, ticks, lines, and what an empty one says."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
+import matplotlib
 import numpy as np
+from cycler import cycler
 from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
@@ -22,7 +26,14 @@ from matplotlib.ticker import (
 
 from fedcore.errors import InputError, require_known
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports.curve_styles import COLOURS
+from fedcore.reports.curve_styles import (
+    COLOURS,
+    CYCLE,
+    DASHES,
+    LINESTYLES,
+    distinct_looks,
+    of_methods,
+)
 
 EMPTY = "Nothing of this panel was run."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
@@ -169,3 +180,71 @@ def mark_unreleased(figure: Figure) -> None:
 def _in_data(ax: Axes, line: Line2D) -> bool:
     """Whether the x of a line are data, and not the two edges of the axes as of `axhline`."""
     return bool(line.get_transform().contains_branch_seperately(ax.transData)[0])
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Set fonts, grid, colours and layout of figures made inside; ignore the user's settings."""
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(
+            {
+                "axes.axisbelow": True,
+                "axes.grid": True,
+                "axes.labelsize": 10,
+                "axes.prop_cycle": cycler(color=CYCLE),
+                "axes.spines.right": False,
+                "axes.spines.top": False,
+                "axes.titlelocation": "left",
+                "axes.titlesize": 11,
+                "axes.titleweight": "bold",
+                "figure.constrained_layout.use": True,
+                "figure.figsize": (5.6, 3.8),
+                "font.family": "DejaVu Sans",
+                "font.size": 10,
+                "grid.alpha": 0.3,
+                "grid.linewidth": 0.6,
+                "legend.fontsize": 9,
+                "legend.edgecolor": "none",
+                "legend.framealpha": 0.75,  # over curves it stays legible
+                "lines.linewidth": 1.8,
+                "pdf.fonttype": 42,
+                "svg.hashsalt": "fedcore",
+                "xtick.labelsize": 9,
+                "ytick.labelsize": 9,
+            }
+        )
+        yield
+
+
+def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return ``colour`` and ``linestyle`` of the names in a figure, as `plotting.curve` takes them.
+
+    Unlike those of `look`, they are not of the algorithms: names of one algorithm differ.
+    """
+    count = len(CYCLE)
+    return {
+        name: {"colour": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
+        for i, name in enumerate(names)
+    }
+
+
+def algorithm_looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return ``colour`` and ``linestyle`` of algorithms that all figures of a notebook show.
+
+    Colours are those of the algorithms, and those of one colour differ in their lines, as in the
+    interactive plots.
+    """
+    algorithms = list(names)
+    return {
+        name: {"colour": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in zip(algorithms, distinct_looks(algorithms), strict=True)
+    }
+
+
+def method_looks(plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of a plan's methods, as the pages of its run show them."""
+    return {
+        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in of_methods(plan).items()
+    }

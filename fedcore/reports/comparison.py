@@ -15,9 +15,9 @@ from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
 from fedcore.history import History
 from fedcore.reports import figure_files, plotting
+from fedcore.reports.axes import looks
 from fedcore.reports.curve_styles import look
 from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
-from fedcore.reports.style import looks
 from fedcore.reports.tables import show
 from fedcore.reports.terminal import as_bytes, columns, on_data
 

@@ -1,4 +1,7 @@
-"""Figures as files, PNG and PDF, and as pictures in a notebook; nothing of them is cut."""
+"""Figures as files, PNG and PDF, and as pictures in a notebook; nothing of them is cut.
+
+The experiments that a figure shows are noted while its panels are drawn, and kept in its PNG file.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,26 @@ import os
 import re
 import sys
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
+from weakref import WeakKeyDictionary
 
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.backends.backend_pdf import FigureCanvasPdf
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.text import Text
+from PIL import Image
 
 from fedcore.files import atomic
-from fedcore.reports import figure_experiments
-from fedcore.reports.axes import mark_unreleased
-from fedcore.reports.style import style
+from fedcore.history import History
+from fedcore.reports.axes import mark_unreleased, style
 from fedcore.words import visible
 
 DPI = 150
 WIDENINGS = 4  # the layout moves axes of a fixed aspect when there is more room
+EXPERIMENTS = "Experiments"  # key of the text in a PNG file
+NO_PANEL = "-"  # in the place of experiments, of a figure without panels
+_NOTED: WeakKeyDictionary[Figure | SubFigure, set[str]] = WeakKeyDictionary()
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
@@ -45,7 +53,7 @@ def save(figure: Figure, path: str | os.PathLike[str]) -> list[Path]:
     _lay_out(figure)
     png, pdf = files(path)
     figure.set_dpi(DPI)
-    metadata = {"Software": None, **figure_experiments.metadata(figure)}
+    metadata = {"Software": None, **_noted(figure)}
     # `Figure.savefig` would draw once more for each file, to find a layout.
     with style(), atomic.replace(png, summed=True) as temporary:
         FigureCanvasAgg(figure).print_png(temporary, metadata=metadata)
@@ -123,3 +131,38 @@ def _show(png: bytes) -> None:
     if _in_notebook():
         display = sys.modules["IPython"].display
         display.display(display.Image(data=png, retina=True))
+
+
+def note_experiments(figure: Figure | SubFigure, histories: Iterable[History]) -> None:
+    """Note that a panel of the figure shows these histories."""
+    found = {
+        str(history.about["experiment"]) for history in histories if "experiment" in history.about
+    }
+    _NOTED.setdefault(figure, set()).update(found)
+
+
+def note_nothing(figure: Figure) -> None:
+    """Note that a figure has no panels, as nothing of it was run."""
+    _NOTED[figure] = {NO_PANEL}
+
+
+def _noted(figure: Figure) -> dict[str, str]:
+    """Return what is noted of a figure, as text of a PNG file."""
+    found = sorted(_NOTED.get(figure, ()))
+    return {EXPERIMENTS: " ".join(found)} if found else {}
+
+
+def experiments(file: Path) -> frozenset[str]:
+    """Return the experiments that a PNG file names; none for one of another program."""
+    return frozenset(_text(file).split()) - {NO_PANEL}
+
+
+def shows_nothing(file: Path) -> bool:
+    """Whether a PNG file says that nothing of its figure was run."""
+    return _text(file) == NO_PANEL
+
+
+def _text(file: Path) -> str:
+    with Image.open(file) as picture:
+        text: dict[str, str] = getattr(picture, "text", {})
+    return text.get(EXPERIMENTS, "")

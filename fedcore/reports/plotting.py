@@ -26,19 +26,22 @@ from scipy import stats
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports import figure_experiments
+from fedcore.reports import figure_files
 from fedcore.reports.axes import (
+    algorithm_looks,
     bytes_axis,
     finish,
     from_zero,
     legend,
     log10_axis,
+    looks,
+    method_looks,
     reference_line,
     rounds_axis,
+    style,
 )  # fmt: skip
 from fedcore.reports.curve_styles import COLOURS, CYCLE, DASHES, LINES, look
 from fedcore.reports.figure_files import save, save_or_show
-from fedcore.reports.style import algorithm_looks, looks, method_looks, style
 
 __all__ = [
     "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",
@@ -107,7 +110,7 @@ def panels(
         with style():
             figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
             figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-            figure_experiments.note_nothing(figure)
+            figure_files.note_nothing(figure)
             save_or_show(figure, path)
         return
     columns = min(columns or len(shown), len(shown))
@@ -250,10 +253,10 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     ``[data of unknown origin]`` for a history without a known status. If a history is that of a
     private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
     it: the values there are exact, and the run did not release them. The PNG file of the figure
-    names the experiments of all histories, see `fedcore.reports.figure_experiments`.
+    names the experiments of all histories, see `fedcore.reports.figure_files`.
     """
     histories = [getattr(one, "history", one) for one in shown]
-    figure_experiments.note(ax.figure, histories)
+    figure_files.note_experiments(ax.figure, histories)
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}

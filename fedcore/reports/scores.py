@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from fedcore.reports import figure_files
+from fedcore.reports.axes import style
 from fedcore.reports.curve_styles import CYCLE
-from fedcore.reports.style import style
 
 MARKERS = "o^sDvP"
 MANY = 20  # clients in a column of the legend

@@ -1,6 +1,6 @@
 """Table S1 of `factorization`: floating-point operations of three methods at several sizes.
 
-The methods run on drawn matrices, with `fedcore.repro.tables.operations`. The number of operations
+The methods run on drawn matrices, with `factorization.counted_arrays`. The number of operations
 depends on sizes alone. A client has at most d/2 samples: with more, LocalPower would multiply by
 the client's Gram matrix where that is less work.
 """
@@ -14,17 +14,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from fedcore.algorithms import local_power, power_gd
-from fedcore.federation.federation import Federation
-from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder
-from fedcore.repro.tables.operations import (
+from factorization.counted_arrays import (
     CLIENTS,
     SERVER,
     Count,
     counted_federation,
     qr_operations,
 )
+from fedcore.algorithms import local_power, power_gd
+from fedcore.federation.federation import Federation
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder
 from fedcore.repro.tables.results import Results
 from fedcore.repro.tables.rows import Rows
 

@@ -16,7 +16,7 @@ import numpy as np
 from scipy import optimize
 from scipy.stats import norm
 
-from fedcore.parts.gram_noise import standard_deviation
+from fedcore.algorithms.fedpower import standard_deviation
 from fedcore.repro.tables.rows import Rows
 
 PRODUCTS, DELTA = 2, 1e-4  # p, and the δ of Section 5

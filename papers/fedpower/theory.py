@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
+from fedcore.algorithms.fedpower import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.repro.tables.results import Results, Run

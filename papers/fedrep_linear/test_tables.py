@@ -354,6 +354,23 @@ def test_gradient_steps_on_heads(folder, law):
     )
 
 
+def test_operations_of_a_head_by_hand():
+    rows = theory.head_operations(None)
+    for part, d in (("whole", 1), ("given features", 0)):
+        found = chosen(rows, part=part)
+        assert [(row["m"], row["k"], row["d"]) for row in found] == theory.HEADS
+        by_hand = [
+            d * 2 * row["m"] * row["d"] * row["k"]
+            + 2 * (2 * row["m"] * row["k"] ** 2 - 2 * row["k"] ** 3 / 3)  # QR by reflections
+            + 2 * row["k"] ** 3 / 3 + 2 * row["k"] ** 2  # LU
+            + 2 * row["m"] * row["k"]
+            for row in found
+        ]  # fmt: skip
+        np.testing.assert_allclose([row["counted"] for row in found], by_hand, rtol=1e-12)
+        shares = [row["counted"] / (row["m"] * row["k"] ** 2 + row["k"] ** 3) for row in found]
+        np.testing.assert_allclose([row["growth"] * shares[0] for row in found], shares)
+
+
 def test_draws_with_more_different_heads_are_paired_with_others(folder):
     apart = [0.1, 0.4, 0.2, 0.3]
     folder.made("heterogeneity", "mixed_heads", "fedsgd", head_distance=np.array([apart]).T,

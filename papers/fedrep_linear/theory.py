@@ -9,12 +9,12 @@ import itertools
 import math
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.problems.regression import least_squares
-from fedcore.repro.tables.operations import SERVER, Count
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, first
 from fedcore.repro.tables.summaries import TWIN
@@ -196,8 +196,62 @@ def head_steps(results: Results) -> Rows:
     return rows
 
 
+def qr_operations(m: int, k: int) -> float:
+    """Return the operations of a thin QR factorisation by reflections, Q formed, for m >= k."""
+    return 2 * (2 * m * k**2 - 2 * k**3 / 3)
+
+
+def solve_operations(k: int) -> float:
+    """Return the operations of the solution of a k × k system by LU, for one right side."""
+    return 2 * k**3 / 3 + 2 * k**2
+
+
+class Counted(np.ndarray):
+    """Array that counts operations: of products, QR factorisations and solutions, by their shapes.
+
+    The last two are those of Golub & Van Loan, *Matrix Computations*, Sections 5.2 and 3.2. Half of
+    all operations are additions.
+
+    Attributes
+    ----------
+    counts : list of float
+        One for each product and factorisation, shared by all arrays that come of this one.
+    """
+
+    counts: list[float]
+
+    def __array_finalize__(self, other: Any) -> None:
+        self.counts = getattr(other, "counts", [])
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        """Compute with plain arrays, and count a product."""
+        plain = [np.asarray(x) for x in inputs]
+        found = getattr(ufunc, method)(*plain, **kwargs)
+        if ufunc is np.matmul:
+            self.counts.append(2 * np.size(found) * plain[0].shape[-1])
+        return self._counted(found)
+
+    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        """Call with plain arrays, and count a factorisation."""
+        plain = [np.asarray(x) if isinstance(x, Counted) else x for x in args]
+        if function is np.linalg.qr:
+            self.counts.append(qr_operations(*plain[0].shape))
+        elif function is np.linalg.solve:
+            self.counts.append(solve_operations(len(plain[0])))
+        return self._counted(function(*plain, **kwargs))
+
+    def _counted(self, found: Any) -> Any:
+        if isinstance(found, tuple):
+            return tuple(map(self._counted, found))
+        if not isinstance(found, np.ndarray):
+            return found
+        counted = found.view(Counted)
+        counted.counts = self.counts
+        return counted
+
+
 def head_operations(results: Results) -> Rows:
-    """Operations of an exact head by `fedcore.repro.tables.operations`, a row per size.
+    """Operations of an exact head, counted while it is found, a row per size.
 
     ``part`` is "whole" for all that a client does with its samples and the B that it gets, and
     "given features" for what it does after the product X B. ``growth`` is the number of operations
@@ -205,13 +259,13 @@ def head_operations(results: Results) -> Rows:
     """
     rows: Rows = []
     rng = np.random.default_rng(0)
-    for part, of_product in (("whole", 1.0), ("given features", 0.0)):
+    for part in ("whole", "given features"):
         shares: list[float] = []
         for m, k, d in HEADS:
-            product, solution = Count(), Count()
-            A = product.array(rng.standard_normal((m, d))) @ rng.standard_normal((d, k))
-            least_squares(solution.array(A), rng.standard_normal(m))
-            found = solution.of(SERVER) + of_product * product.of(SERVER)
+            A: Any = rng.standard_normal((m, d)).view(Counted) @ rng.standard_normal((d, k))
+            least_squares(A, rng.standard_normal(m))
+            features, *rest = A.counts
+            found = sum(rest) + (features if part == "whole" else 0)
             shares.append(found / (m * k**2 + k**3))
             rows.append(
                 {"part": part, "status": "synthetic", "repeat": len(shares) - 1}

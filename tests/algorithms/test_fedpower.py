@@ -13,10 +13,10 @@ import pytest
 import fedcore
 from contract.cases import Draws, private_power
 from fedcore import algorithms, metrics
+from fedcore.algorithms.fedpower import sensitivity, standard_deviation, theorem_6
 from fedcore.algorithms.local_power import SCHEDULES
 from fedcore.errors import InputError
 from fedcore.federation.ledger import Shape
-from fedcore.parts.gram_noise import sensitivity, standard_deviation, theorem_6
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.problem import Problem

@@ -24,7 +24,7 @@ from fedcore.algorithms import (
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
 from fedcore.generators import generate
-from fedcore.parts import filtering, private_mean, shuffling
+from fedcore.parts import budget, filtering
 from fedcore.privacy import accounting
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
@@ -200,7 +200,7 @@ def test_shuffling_keeps_within_the_theorem(epsilon):
     """Feldman, McMillan & Talwar (2021), Theorems 3.1 and 3.8, written down once more."""
     last = 0.0
     for n in (100, 10_000, 1_000_000):
-        found = shuffling.local_budget(epsilon, 1e-6, n)
+        found = budget.local_budget(epsilon, 1e-6, n)
         highest = math.log(n / (16 * math.log(2 / 5e-7)))
         assert (found is None) == (highest <= epsilon)
         if found is None:
@@ -346,7 +346,7 @@ def test_the_private_mean_is_the_mean_up_to_its_noise():
     values = rng.normal(3.0, 0.5, (200_000, 4))
     noise = dp_pca.calibrate(dp_pca.Params(1, epsilon=4.0), 4)
     tau = 2**0.25 * math.sqrt(2 * 0.25 * 2**0.25 * math.log(200_000 * 4 * 10 / 0.01))
-    error = private_mean.private_mean(values, noise, 10, rng) - values.mean(axis=0)
+    error = dp_pca.private_mean(values, noise, 10, rng) - values.mean(axis=0)
     scale = 4 * tau * 2 / 200_000 * noise.multiplier
     assert np.abs(error).max() < 6 * scale
     assert np.abs(error).max() > scale / 100
@@ -355,18 +355,18 @@ def test_the_private_mean_is_the_mean_up_to_its_noise():
 def test_the_top_eigenvalue_is_found_to_its_bin():
     rng = np.random.default_rng(2)
     values = rng.standard_normal((100_000, 3)) * np.array([2.0, 1.0, 0.5])
-    found = private_mean.top_eigenvalue(values, 1.0, 1e-6, rng)
+    found = dp_pca.top_eigenvalue(values, 1.0, 1e-6, rng)
     assert 4.0 / 2**0.5 <= found <= 4.0 * 2**0.5
-    assert private_mean.top_eigenvalue(values[:100], 1.0, 1e-6, rng) is None
+    assert dp_pca.top_eigenvalue(values[:100], 1.0, 1e-6, rng) is None
 
 
 def test_a_private_histogram_sees_only_full_bins():
     rng = np.random.default_rng(1)
     bins = np.concatenate([np.full(500, 7), np.full(100, -(10**9))])
-    assert private_mean.largest_bin(bins, 1.0, 1e-6, rng) == 7
-    few = [private_mean.largest_bin(np.full(10, 7), 1.0, 1e-6, rng) for _ in range(200)]
+    assert dp_pca.largest_bin(bins, 1.0, 1e-6, rng) == 7
+    few = [dp_pca.largest_bin(np.full(10, 7), 1.0, 1e-6, rng) for _ in range(200)]
     assert few == [None] * 200  # the threshold is at 30
-    assert private_mean.largest_bin(np.array([], int), 1.0, 1e-6, rng) is None
+    assert dp_pca.largest_bin(np.array([], int), 1.0, 1e-6, rng) is None
 
 
 # --- what a row can move, where it was more than it was charged for -----------------------------
@@ -555,9 +555,9 @@ def test_the_private_mean_of_values_far_from_zero_is_rounded_by_their_spread():
     values = 1e9 * (1 + 1e-13 * rng.standard_normal((20_000, 1)))
     other = values.copy()
     other[7] = 1e9 * (1 + 3e-13)
-    noise = private_mean.Budget((1.0, 1e-6), (1.0, 1e-6), 1e-300)
+    noise = dp_pca.Budget((1.0, 1e-6), (1.0, 1e-6), 1e-300)
     first, second = (
-        private_mean.private_mean(v, noise, 1, np.random.default_rng(1)) for v in (values, other)
+        dp_pca.private_mean(v, noise, 1, np.random.default_rng(1)) for v in (values, other)
     )
     spread = np.ptp(np.concatenate([values, other]))
     # The means as given are rounded to 1e9 · 1e-16; nothing else may part them.

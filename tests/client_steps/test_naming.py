@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fedcore.client_steps import fingerprints
+from fedcore.client_steps import naming
 from fedcore.client_steps.naming import find_step, name_step
 from fedcore.client_steps.values import decode, encode
 from fedcore.errors import RefusedError
@@ -73,9 +73,9 @@ def test_a_step_that_is_another_one_here_or_none(monkeypatch):
     with pytest.raises(RefusedError):
         decode(sent.replace(b'"doubled"', b'"doubles"'), find_step)
     monkeypatch.setitem(globals(), "FACTOR", 3.0)  # the receiver has another version
-    fingerprints.fingerprint.cache_clear()
+    naming.fingerprint.cache_clear()
     try:
         with pytest.raises(RefusedError):
             decode(sent, find_step)
     finally:
-        fingerprints.fingerprint.cache_clear()
+        naming.fingerprint.cache_clear()

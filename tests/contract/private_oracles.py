@@ -20,7 +20,7 @@ from fedcore.algorithms import (
     noisy_power,
     private_oja,
 )
-from fedcore.parts.private_mean import private_mean
+from fedcore.algorithms.dp_pca import private_mean
 from fedcore.testing.cases import positive_qr as same_sign
 
 Solution = tuple[np.ndarray, None]

@@ -19,7 +19,7 @@ from refused import refused
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep import descent, device, one, several, training  # noqa: E402
+from fedcore.deep import device, one, several, training  # noqa: E402
 from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Reshaped, Softmax  # noqa: E402
 from fedcore.deep.networks import Network  # noqa: E402
 from fedcore.deep.settings import Params  # noqa: E402
@@ -92,7 +92,7 @@ def test_a_core_by_its_number_is_a_core_and_mps_refuses_double_precision(monkeyp
 
 
 FULL = {  # where it happens
-    "together": (descent, "together"), "cpu": (descent, "alone"),
+    "together": (training, "together"), "cpu": (training, "alone"),
     "representation": (Network, "apply"), "samples": (training, "Batch"),
 }  # fmt: skip
 

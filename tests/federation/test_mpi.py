@@ -15,7 +15,8 @@ from fedcore.errors import DataError, InputError, RefusedError
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines import mpi_link
 from fedcore.federation.engines.in_process import InProcess
-from fedcore.federation.failures import Failure
+from fedcore.federation.engines.mpi_messages import Failure
+from fedcore.federation.engines.ranks import share
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.files import hdf5
@@ -23,7 +24,6 @@ from fedcore.privacy.noise import Weakened
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.problems.shares import share
 from fedcore.runs import execute
 from fedcore.testing.samples import labels_of, sparse_clients
 from federation.threads_link import engine_of, team_of

@@ -16,8 +16,8 @@ from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
 from fedcore.reports import tables
+from fedcore.repro.plan.job_times import machine
 from fedcore.repro.site import build, curves, notebooks
-from fedcore.repro.site.machine import machine
 from fedcore.repro.verdicts import verdict_pages
 from site_pages import Page, dead_links, in_a_browser, opened, visited
 

@@ -1,8 +1,7 @@
 """Distributed PCA from the clients' truncated SVDs, in one round (disPCA).
 
-Liang, Balcan, Kanchanapally & Woodruff, *Improved Distributed Principal Component Analysis* (NIPS
-2014): client i sends ``Dᵢ Eᵢᵀ`` of its own t leading singular values and right singular vectors.
-The server stacks these matrices and takes their leading right singular vectors. The method is exact
+Client i sends ``Dᵢ Eᵢᵀ`` of its own t leading singular values and right singular vectors. The
+server stacks these matrices and takes their leading right singular vectors. The method is exact
 when t is at least the rank of every client's data. Unlike an average of projections, it knows how
 much variance lies along each direction, and how many samples a client has.
 """
@@ -72,7 +71,10 @@ ALGORITHM = Algorithm(
     parameters=Params,
     run=run,
     communication=communication,
-    citation="Liang, Balcan, Kanchanapally & Woodruff (NIPS 2014)",
+    citation=(
+        "Liang, Balcan, Kanchanapally & Woodruff, *Improved distributed principal component "
+        "analysis* (NIPS 2014)"
+    ),
     look=("purple", "long-dashed"),
     case={  # for `fedcore check`: the plain form, and when it reaches the optimum
         "oracle": plain,

@@ -3,11 +3,14 @@
 Rank 0 runs the algorithm. All ranks, rank 0 among them, get each of its messages as the same bytes
 and answer it. A sum goes from rank to rank in the order of the clients, and each adds its own to
 it: the additions are those of one process, one after the other, so no bit depends on the ranks.
+
+Each rank reads its own clients from a problem file, without those of the others.
 """
 
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import sys
 from bisect import bisect_right
@@ -15,10 +18,12 @@ from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
+import h5py
 import numpy as np
 
 from fedcore.client_steps.naming import find_step
 from fedcore.client_steps.values import decode, encode
+from fedcore.errors import DataError
 from fedcore.federation.engines.mpi_link import CHAIN, DATA, Link
 from fedcore.federation.engines.mpi_messages import (
     Answer,
@@ -26,19 +31,20 @@ from fedcore.federation.engines.mpi_messages import (
     Carry,
     Data,
     End,
+    Failure,
     Forget,
     Largest,
     Reduce,
     Used,
     source_of,
 )
-from fedcore.federation.failures import Failure
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import added
 from fedcore.federation.site import Site
 from fedcore.federation.transport import Order
-from fedcore.problems.clients import Clients
-from fedcore.problems.shares import share
+from fedcore.files import hdf5
+from fedcore.files.mapping import Mapped
+from fedcore.problems.clients import Clients, Matrices
 
 
 class RankRun:
@@ -221,3 +227,39 @@ def serve(link: Link) -> None:
             link.send(0, encode(rank.obey(message)))
         except Exception as error:  # of a reply that cannot cross
             link.send(0, encode(Answer(failure=Failure.of(error))))
+
+
+_WORDS = {"kind": "problem", "first": "make the problem", "again": "make it again"}
+
+
+def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Clients:
+    """Read the clients from `start` to before `stop` of one draw of a problem.
+
+    Of a large file only their bytes are read, and checked, each client's when it is first used. A
+    file that `fedcore.files.hdf5` checks as a whole is read for that, and only they are kept.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged, or has no such clients.
+    """
+    told = partial(hdf5.translate_errors, path, failure=DataError, **_WORDS)
+
+    def decode(file: hdf5.Opened) -> Clients:
+        group = list(file["draws"].values())[draw] if "draws" in file else file
+        labels = _part(group["labels"], start, stop) if "labels" in group else None
+        stored = group["clients"]
+        if file.pieces is None or isinstance(stored, h5py.Dataset):
+            return Clients(_part(stored, start, stop), labels=labels)
+        found = list(stored.values())[start:stop]
+        shapes, dtypes = [c.shape for c in found], [c.dtype for c in found]
+        return Clients(Mapped(file.pieces, found, told), shapes, dtypes, labels=labels)
+
+    return hdf5.load(path, decode, failure=DataError, **_WORDS)
+
+
+def _part(stored: Any, start: int, stop: int) -> Matrices:
+    """Return some clients' arrays of a dataset with an axis of clients, or of a dataset each."""
+    if isinstance(stored, h5py.Dataset):
+        return stored[start:stop]
+    return [item[()] for item in list(stored.values())[start:stop]]

@@ -23,7 +23,7 @@ from fedcore.errors import ConfigError, require_known
 
 CHECKOUT = Path(__file__).parents[3]
 FOLDER = "papers"  # of a checkout
-DEFAULT_TABLES = "fedcore.repro.tables.default_tables"  # of a paper without a module of its own
+DEFAULT_TABLES = "fedcore.repro.tables.report"  # of a paper without a module of its own
 ENDS = {"ends": "What every run ended with, a row per repeat"}
 # Names of rules: a paper of this name could not be a target of Snakemake.
 TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")

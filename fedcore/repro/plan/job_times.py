@@ -1,12 +1,16 @@
-"""Times of jobs: of one that has run, and of an experiment in the papers' full runs."""
+"""Times of jobs, of one that has run and of an experiment in full runs, and their machine."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
+import platform
+import re
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 
 def measured(benchmark: str | os.PathLike[str]) -> tuple[float, float] | None:
@@ -41,3 +45,23 @@ def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
                     each = time["seconds"] / timed
                     found[f"{paper}/{experiment}"] = (each, float(time["MB"]))
     return found
+
+
+def machine() -> dict[str, str]:
+    """Return CPU and BLAS of this machine, and its system, as pages name them."""
+    cpu = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.is_file():
+        named = re.search(r"^model name\s*: (.*)$", info.read_text(encoding="utf-8"), re.MULTILINE)
+        cpu = " ".join(named[1].split()) if named else cpu
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    name = f"{blas['name']} {blas['version']}"
+    try:
+        import threadpoolctl
+    except ImportError:
+        kernels: set[str] = set()
+    else:
+        kernels = {str(found.get("architecture")) for found in threadpoolctl.threadpool_info()}
+    kernels -= {"None"}
+    name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
+    return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}

@@ -21,11 +21,10 @@ from fedcore import algorithms, metrics
 from fedcore.datasets import fetching, registry
 from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.experiments import build
-from fedcore.experiments.cell import Cell
+from fedcore.experiments.cell import REFERENCES, Cell
 from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.combinations import combinations
 from fedcore.experiments.fingerprint import fingerprint, imported_by
-from fedcore.experiments.problem_numbers import REFERENCES
 from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml

@@ -19,8 +19,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
+from fedcore.repro.plan.job_times import machine
 from fedcore.repro.site import curves, model, notebooks
-from fedcore.repro.site.machine import machine
 from fedcore.repro.verdicts.verdict_pages import protocol, reasons, tally
 from fedcore.repro.verdicts.verdicts import VERDICTS
 

@@ -1,8 +1,12 @@
-"""Data of the interactive curves: what every run recorded, thinned to what a screen shows."""
+"""Data of the interactive curves: what every run recorded, thinned to what a screen shows.
+
+With them goes the command that runs a method as an experiment runs it.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +17,11 @@ from fedcore import algorithms
 from fedcore.errors import HistoryError, InputError
 from fedcore.reports import curve_styles
 from fedcore.reports.replay import replay
-from fedcore.repro.site.commands import command
 from fedcore.repro.site.model import slug
 from fedcore.repro.tables.budgets import privacy, products, sum_of_squares
 from fedcore.repro.tables.results import Results, Run
 
+DATA = "DATA"  # stands for the reader's
 POINTS = 90  # of a curve, at most; denser at its start
 AXES = {
     "rounds": "communication rounds",
@@ -195,3 +199,28 @@ def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str
                 found[name] = f"{name}: {text} ({units})"
     order = [name for name in first if name in found]
     return {name: found[name] for name in [*order, *sorted(found.keys() - set(order))]}
+
+
+def command(algorithm: str, params: Mapping[str, Any]) -> str:
+    """Return the line to type; `DATA` stands for a data set or files."""
+    words = ["fedcore", "run", algorithm, DATA]
+    for name, value in params.items():
+        text = value if isinstance(value, str) else json.dumps(value)
+        words += ["--components", text] if name == "n_components" else ["--set", f"{name}={text}"]
+    return shlex.join(words)
+
+
+def of_variants(experiment: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Return a row of ``method`` and ``command`` for every variant of an experiment's runs."""
+    shared = experiment.get("params", {})
+    return [
+        {
+            "method": name,
+            "command": command(
+                run["algorithm"],
+                shared | run.get("params", {}) | {k: v for k, v in own.items() if k != "tags"},
+            ),
+        }
+        for run in experiment["runs"]
+        for name, own in run["variants"].items()
+    ]

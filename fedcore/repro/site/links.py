@@ -1,4 +1,4 @@
-"""Which figures and curves show what an item is judged by, and which items a figure shows.
+"""What pages consist of: which figures and curves show an item, and which items a figure shows.
 
 Nobody types these links. A figure's file names the experiments that it shows, and its name or its
 caption begins with the paper's figure. An item's id and source name the paper's figure or table,
@@ -11,11 +11,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-if TYPE_CHECKING:
-    from fedcore.repro.site.contents import Exhibit
-    from fedcore.repro.verdicts.verdicts import Verdict
+from fedcore.reports import tables
+from fedcore.repro.verdicts.verdicts import Verdict
 
 MOST = 3  # figures, or curves, of one item
 PLACE = re.compile(
@@ -106,3 +106,55 @@ def curves(
 
 def _printed(verdict: Verdict) -> set[str]:
     return places(verdict.source) | places(verdict.id)
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """A cell of a printed table: what is printed, and the verdict on it if it has one."""
+
+    printed: str
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table as the paper has it; a row is a label and its cells."""
+
+    source: str
+    caption: str
+    columns: list[str]
+    rows: list[tuple[str, list[PrintedCell]]]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure or a table of ours: its name, caption and file, and the experiments of a figure."""
+
+    name: str
+    caption: str
+    file: Path
+    experiments: frozenset[str] = frozenset()
+
+    @property
+    def below(self) -> str:
+        """The text of a table's file without the caption at its head."""
+        text = self.file.read_text(encoding="utf-8")
+        return text.removeprefix(f"{tables.escaped(self.caption)}\n\n")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell of an experiment, with where its history comes from and what it took."""
+
+    path: str
+    experiment: str
+    algorithm: str
+    name: str
+    problem: str
+    label: str
+    status: str
+    repeats: int
+    params: dict[str, Any]
+    about: dict[str, Any]
+    seconds: float | None
+    memory: float | None

@@ -1,4 +1,7 @@
-"""Tables of a paper: its report declares them, rule ``tables`` writes them."""
+"""Tables of a paper: its report declares them, rule ``tables`` writes them.
+
+A paper that has no module for them gets a table of what every run ended with.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +14,14 @@ from fedcore.errors import ConfigError
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.config import papers as paper_files
-from fedcore.repro.tables.results import Results
-from fedcore.repro.tables.rows import Rows
+from fedcore.repro.tables.results import Results, Run, last
+from fedcore.repro.tables.rows import Rows, groups
+from fedcore.repro.tables.summaries import statistic
 
 # A point below every table of a paper with private runs.
 UNRELEASED = f"Measures of private runs are exact functions of their data: {NOT_RELEASED}."
+SPENT = {"rounds": "round", "bytes_up": "bytes_up", "bytes_down": "bytes_down"}
+NAMED = ("experiment", "problem", "algorithm", "variant")
 
 
 class Table(NamedTuple):
@@ -67,3 +73,39 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
             rows, results.tables / f"{name}.tsv", caption=captions[name],
             shown=shown(rows) if shown else None, below=below,
         )  # fmt: skip
+
+
+def ends(results: Results) -> Rows:
+    """Return the last value of every measure and what was spent for it, a row per repeat.
+
+    Measures that an experiment does not record are None there.
+    """
+    experiments = results.plan["experiments"].values()
+    measures = list(dict.fromkeys(name for spec in experiments for name in spec["metrics"]))
+    return [row for run in results.runs() for row in _rows(run, measures)]
+
+
+def _rows(run: Run, measures: list[str]) -> Rows:
+    there = run.history.columns
+    columns = dict.fromkeys(measures) | {"epsilon": None}
+    columns |= {name: last(name) for name in columns if name in there}
+    return run.rows(**columns, **{name: last(column) for name, column in SPENT.items()})
+
+
+def medians(rows: Rows) -> Rows:
+    """Return the medians over the repeats of a cell, without columns that have no value."""
+    columns = list(rows[0]) if rows else ["repeat"]
+    values = [
+        name
+        for name in columns[columns.index("repeat") + 1 :]
+        if any(row[name] is not None for row in rows)
+    ]
+    return [
+        key
+        | {name: statistic([row[name] for row in group]) for name in values}
+        | {"repeats": len(group)}
+        for key, group in groups(rows, *NAMED)
+    ]
+
+
+TABLES = {"ends": Table(ends, medians)}

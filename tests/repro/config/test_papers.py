@@ -74,7 +74,7 @@ def test_a_path_and_a_name_go_the_same_road(checkout):
     # Neither has a module for its tables, and so both have the usual one.
     for paper in plan.papers:
         described = plan.describe(paper)
-        assert plan.files[paper].tables == "fedcore.repro.tables.default_tables"
+        assert plan.files[paper].tables == "fedcore.repro.tables.report"
         assert list(described["tables"]) == ["ends"] and described["figures"] == {}
         assert not described["judged"]
     # The text of the entry is no seed: the same paper has the same cells from any place.

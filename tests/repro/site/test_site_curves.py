@@ -10,8 +10,8 @@ import pytest
 from fedcore.history import History, save_seconds
 from fedcore.reports import tables
 from fedcore.reports.curve_styles import distinct_looks
-from fedcore.repro.site.cells import Tables
 from fedcore.repro.site.curves import _axes
+from fedcore.repro.site.model import Tables
 from fedcore.repro.tables.results import Run
 
 

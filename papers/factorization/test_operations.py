@@ -10,11 +10,7 @@ import pytest
 
 import fedcore
 from factorization import operations as table_s1
-from factorization.operations import Size
-from fedcore.algorithms import power_gd
-from fedcore.federation.federation import Federation
-from fedcore.problems.regression import least_squares
-from fedcore.repro.tables.operations import (
+from factorization.counted_arrays import (
     CLIENTS,
     ENTRIES,
     FACTORISATIONS,
@@ -26,8 +22,11 @@ from fedcore.repro.tables.operations import (
     qr_operations,
     solve_operations,
 )
+from factorization.operations import Size
+from fedcore.algorithms import power_gd
+from fedcore.federation.federation import Federation
+from fedcore.problems.regression import least_squares
 from fedcore.repro.tables.rows import chosen
-from fedrep_linear.theory import HEADS, head_operations
 
 
 class Number:
@@ -236,23 +235,3 @@ def test_the_table_divides_what_was_counted_by_what_is_printed(monkeypatch):
     for (method, side, part, column), value in expected.items():
         (row,) = chosen(rows, method=method, side=side, part=part)
         assert row[column] == pytest.approx(value), (method, side, part, column)
-
-
-# --- heads of FedRep ----------------------------------------------------------------------------
-
-
-def test_operations_of_a_head_by_hand():
-    rows = head_operations(None)
-    for part, d in (("whole", 1), ("given features", 0)):
-        found = chosen(rows, part=part)
-        assert [(row["m"], row["k"], row["d"]) for row in found] == HEADS
-        by_hand = [
-            d * 2 * row["m"] * row["d"] * row["k"]
-            + qr_operations(row["m"], row["k"])
-            + solve_operations(row["k"], 1)
-            + 2 * row["m"] * row["k"]
-            for row in found
-        ]
-        np.testing.assert_allclose([row["counted"] for row in found], by_hand, rtol=1e-12)
-        shares = [row["counted"] / (row["m"] * row["k"] ** 2 + row["k"] ** 3) for row in found]
-        np.testing.assert_allclose([row["growth"] * shares[0] for row in found], shares)
