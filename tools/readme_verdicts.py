@@ -53,7 +53,10 @@ def section(root: Path) -> str:
     if not found:
         return f"{NONE}\n{table_of_inventory(inventory())}"
     labels = {
-        paper: f"[{run[paper]['title']}](papers/{paper}/README.md), {run[paper]['citation']}"
+        paper: tables.Link(
+            f"{paper}: {run[paper]['title']} ({run[paper]['citation']})",
+            f"papers/{paper}/README.md",
+        )
         for paper in verdicts
     }
     parts = [tables.markdown(verdict_pages.counts(found, labels))]

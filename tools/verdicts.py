@@ -69,7 +69,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run, findings: Path = FINDING
     parts = ["# Verdicts\n", f"{WRITTEN}\n"]
     if not found:
         return "\n".join([*parts, NONE])
-    linked = {paper: f"[{paper}](../papers/{paper}/README.md)" for paper in verdicts}
+    linked = {paper: tables.Link(paper, f"../papers/{paper}/README.md") for paper in verdicts}
     parts += [tables.markdown(verdict_pages.counts(found, linked)), meanings(found)]
     checks = Counter(v.verdict for v in verdict_pages.checks(found))
     if checks:

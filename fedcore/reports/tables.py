@@ -142,8 +142,25 @@ def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
         for name in rows[0]
     ]
     lines = [list(map(escaped, rows[0])), sides]
-    lines += [[escaped(show(value)) for value in row.values()] for row in rows]
+    lines += [[_in_markdown(value) for value in row.values()] for row in rows]
     return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+class Link(str):
+    """A text that in Markdown leads to a file or an address."""
+
+    target: str
+
+    def __new__(cls, text: str, target: str) -> Link:
+        """Return the text with its target."""
+        link = super().__new__(cls, text)
+        link.target = target
+        return link
+
+
+def _in_markdown(value: Value) -> str:
+    shown = escaped(show(value))
+    return f"[{shown}]({value.target})" if isinstance(value, Link) else shown
 
 
 def show(value: Value) -> str:

@@ -1,5 +1,6 @@
 import hashlib
 import math
+import re
 
 import numpy as np
 import pytest
@@ -110,6 +111,12 @@ def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, file, na
 def test_markdown_makes_no_links_of_text(text, shown):
     assert tables.markdown([{"a": text}]).splitlines()[-1] == f"| {shown} |"
     assert tables.markdown([], caption=text).startswith(f"{shown}\n")
+
+
+def test_a_link_has_its_target_and_a_text_that_makes_none():
+    rows = [{"paper": tables.Link("a [b](c)", "d/e.md"), "items": 1}]
+    (link,) = re.findall(r"\| (\[.*\]\(d/e\.md\)) \| 1 \|", tables.markdown(rows))
+    assert link == f"[{tables.escaped('a [b](c)')}](d/e.md)"
 
 
 def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
