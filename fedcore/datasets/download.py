@@ -102,6 +102,8 @@ class _Arriving:
                     if not chunk:
                         return
         except Exception as error:
+            if isinstance(error, urllib.error.HTTPError):
+                error.close()  # its answer holds the connection
             self._chunks.put(error)
 
 

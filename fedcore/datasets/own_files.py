@@ -136,8 +136,8 @@ class Table:
         What was taken for granted, and the option that says otherwise.
     index : collection of str
         Columns that pandas has for its index.
-    place : callable
-        Says where a row of the file is.
+    place : callable or None
+        Says where a row of the file is; by default by its number.
     open_ended : bool
         Whether further columns hold zeros alone, as in a LIBSVM file.
     """
@@ -148,7 +148,7 @@ class Table:
     apart: dict[str, Any] = field(default_factory=dict)
     guesses: list[Advice] = field(default_factory=list)
     index: Collection[str] = ()
-    place: Callable[[int], str] = "row {}".format
+    place: Callable[[int], str] | None = None
     open_ended: bool = False
 
     @property
@@ -183,7 +183,11 @@ class Table:
 
     def where(self, row: int) -> str:
         """Return in words where a row is."""
-        return f"{self.path}, {self.place(row)}"
+        return f"{self.path}, {self.named(row)}"
+
+    def named(self, row: int) -> str:
+        """Return what a row is called in its file."""
+        return self.place(row) if self.place else f"row {row}"
 
     def holes(self) -> dict[str, np.ndarray]:
         """Return where each column has no number, and each one apart no value."""
@@ -579,7 +583,7 @@ def _of_texts(table: Table, how: Reading) -> Table:
         slip = "correct the cells, or go on if " * cells.shown[cells.point]
         ways = [(f"{slip}it is {value}", {"decimal": point}) for point, value in reads.items()
                 if point == cells.point or not cells.shown[OTHER[point]]]  # fmt: skip
-        where = f"{table.place(row)}, column '{names[at[column]]}'"
+        where = f"{table.named(row)}, column '{names[at[column]]}'"
         says = f", {where}: '{text}' is {' or '.join(reads.values())}"
         raise _fault(table.path, says, *ways, row=row, column=names[at[column]])
     for i, numbers in enumerate(cells.numbers()[: len(at)]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import hashlib
 import json
 import os
@@ -10,6 +11,7 @@ import socket
 import socketserver
 import threading
 import time
+import warnings
 from collections import Counter
 from types import SimpleNamespace
 
@@ -142,8 +144,12 @@ def test_an_address_is_tried_three_times(toy, server, tmp_path, code):
 @pytest.mark.parametrize(("code", "calls"), [(503, 3), (200, 3), (404, 1)])
 def test_address_that_never_works_leaves_nothing(toy, server, tmp_path, code, calls):
     server.fail["images"], server.how["code"] = 99, code
-    with pytest.raises(DataError) as error:
-        fetch(tmp_path, toy(server.base))
+    with warnings.catch_warnings(record=True) as left:
+        warnings.simplefilter("always", ResourceWarning)
+        with pytest.raises(DataError) as error:
+            fetch(tmp_path, toy(server.base))
+        gc.collect()
+    assert left == []  # every connection is closed
     for part in ("'images'", server.base, DIGEST(IMAGES).hexdigest(), str(tmp_path / "toy")):
         assert part in str(error.value)
     assert "\n" not in str(error.value)
