@@ -316,7 +316,7 @@ def execute(
     if private:
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
-        raise InputError(f"{algorithm.name} takes samples as they are: leave out center=True")
+        raise InputError(f"{algorithm.name} takes samples as they are: leave out center and begin")
     if algorithm.labelled and problem.clients.labels is None:
         raise InputError(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
@@ -378,8 +378,8 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
         )
     if begin:
         raise InputError(
-            "the mean of the samples would be sent without noise, which voids the guarantee of "
-            "this algorithm: take center=False, and subtract a public mean"
+            "an exchange without noise before this algorithm (center=True sends the mean) would "
+            "void its guarantee: leave out center and begin, and subtract a public mean"
         )
 
 

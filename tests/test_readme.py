@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import warnings
@@ -19,6 +20,7 @@ from fedcore.repro.verdicts import verdict_pages
 from printed import blocks, session
 
 README = Path(__file__).parents[1] / "README.md"
+HOSPITALS = README.parent / "examples/three_hospitals/synthetic_hospitals.py"
 LIMITS = ("OMP_NUM_THREADS", "OMP_THREAD_LIMIT")
 
 
@@ -53,9 +55,10 @@ def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatc
     All but the last work without `make quickstart`, which makes the folder of the results.
     """
     monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(HOSPITALS), run_name="__main__")
     typed = commands("fedcore")
     assert {words[0] for words in typed} == {
-        "algorithms", "run", "show", "compare", "doctor", "verdicts",
+        "algorithms", "run", "show", "compare", "doctor", "pca", "verdicts",
     }  # fmt: skip
     for words in typed:
         stand_in = ["--surrogate"] if words[0] == "run" else []

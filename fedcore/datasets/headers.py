@@ -89,7 +89,7 @@ class Cells:
         values = self._values
         if values is None:
             values = compute.if_else(self._fits, self._plain, None).cast("float64").to_numpy()
-        bad = (np.isnan(values) & self._cells.is_valid().to_numpy()).reshape(self._shape)
+        bad = (~np.isfinite(values) & self._cells.is_valid().to_numpy()).reshape(self._shape)
         columns = [*values.reshape(self._shape).copy()]
         for i in np.flatnonzero(bad.any(axis=1)).tolist():
             cells = self._column(self._cells, i).filter(bad[i]).to_pylist()

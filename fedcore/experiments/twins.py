@@ -117,7 +117,8 @@ def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
         send = federation.broadcast
 
         def broadcast(message: Any, *, to: Sequence[int] | None = None) -> None:
-            if not nudged.arrays and isinstance(message, np.ndarray):
+            floats = isinstance(message, np.ndarray) and message.dtype.kind == "f"
+            if floats and not nudged.arrays:
                 nudged.arrays, message = 1, nudge(message, pattern)
             send(message, to=to)
 

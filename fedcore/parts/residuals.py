@@ -256,7 +256,13 @@ def tell(
     about = _told_apart(estimate, settings.tol)
     angle = f"by an angle of about {about}" if estimate < 1 else "by any angle"
     if not output["converged"]:
-        if iterations >= settings.rounds:
+        if iterations >= settings.rounds and estimate <= settings.tol:
+            warn(
+                f"{algorithm} may have converged in its last round, because its residual fell at "
+                f"once. Another round would show it: allow {settings.rounds + 1} rounds",
+                ConvergenceWarning,
+            )
+        elif iterations >= settings.rounds:
             warn(
                 f"{algorithm} has not converged in {counted(settings.rounds, 'round')}: the "
                 f"subspace may be off {angle} (tol = {settings.tol:g}). Allow more rounds or a "

@@ -166,7 +166,8 @@ def curve(
     colour, linestyle : str or tuple
         As in `look`; the default colour is the next one of the cycle.
     band : {True, "range", "95%", "mean", False}, default=True
-        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. With
+        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. On a
+        logarithmic axis a repeat far away leaves the panel: the axis is that of the lines. With
         "mean", the line is the mean, and the band its 95 % confidence interval by Student's t.
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
