@@ -379,7 +379,7 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
     if begin:
         raise InputError(
             "an exchange without noise before this algorithm (center=True sends the mean) would "
-            "void its guarantee: leave out center and begin, and subtract a public mean"
+            "void its guarantee: take center=False and no begin, and subtract a public mean"
         )
 
 
