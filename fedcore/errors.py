@@ -60,8 +60,9 @@ class Advice(NamedTuple):
                              for o in every]  # fmt: skip
                     every = [",".join(every)]
                 words += [f"{option} {shlex.quote(one)}" for one in every]
-        how = "; ".join(filter(None, [self.call, (" " if command else ", ").join(words)]))
-        return " ".join(filter(None, [self.what, f"({how})" if self.what and how else how]))
+        steps = filter(None, [self.call, (" " if command else ", ").join(words)])
+        how = ", then ".join(f"({step})" if self.what else step for step in steps)
+        return " ".join(filter(None, [self.what, how]))
 
 
 class FedcoreError(Exception):

@@ -119,6 +119,7 @@ def test_the_figure_has_all_points_and_replaces_no_input(files):
         refused(*words)
     assert Path("x.pdf").read_text() == "somebody's"
     refused("y.csv", "--plot", "nowhere/made")
+    assert call("y.csv", "--plot", "made.svg").exit_code == 2  # and no made.svg.png
     refused("y.csv", "--plot", "made", "--components", 1)
 
 
@@ -166,9 +167,12 @@ def test_the_advice_leads_from_a_share_with_epsilon_to_a_run(files, share):
         assert way not in taken and way.format(command=True) in done.stderr
         if way.call:
             subprocess.run(way.call, shell=True, check=True)
+            new = Path("ranges.csv").read_text()
+            assert "'LOW'" in refused(*words, "--bounds", "ranges.csv")
+            Path("ranges.csv").write_text(new.replace("LOW", "0").replace("HIGH", "120"))
         words += shlex.split(Advice("", way.options).format(command=True))
         taken.append(way)
-    assert len(taken) == 2 + (share is not None)  # a number, ranges, and none for dose
+    assert len(taken) == 1 + (share is not None)  # a number, and ranges of all columns
 
 
 @pytest.mark.parametrize("share", [0.5, np.float64(0.9), None])
@@ -193,8 +197,29 @@ def test_a_line_that_lacks_can_be_written_or_the_column_left_out(files):
         got = found(*ALL, "--bounds", "ranges.csv", "--without", "salt")
         assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60)
         subprocess.run(write.call, shell=True, check=True)
+        assert "'LOW'" in refused(*ALL, "--bounds", "ranges.csv")
+        new = Path("ranges.csv").read_text()
+        Path("ranges.csv").write_text(new.replace("LOW", "0").replace("HIGH", "100"))
         got = found(*ALL, "--bounds", "ranges.csv")
         assert got["features"] == NAMES and got["scale"][3] == pytest.approx(50)
-    Path("ranges.csv").write_text("column;low;high\nage;0;120,5\ndose;-50;60\n iron ;0;8\n")
+    Path("ranges.csv").write_text("column;low;high\nAGE;0;120,5\ndose;-50;60\n iron ;0;8\n")
     got = found(*ALL, "--bounds", "ranges.csv", "--without", "salt")
     assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60.25)
+
+
+@pytest.mark.parametrize("cell", ["1.500", "1,500"])
+@pytest.mark.parametrize("decimal", [".", ","])
+def test_ranges_have_the_decimal_point_of_the_data_or_it_is_asked(
+    files, recwarn, cell, decimal
+):  # fmt: skip
+    lines = "column;low;high", f"age;0;{cell}", "dose;-50;60", "iron;0;8", "salt;-20;40"
+    Path("ranges.csv").write_text("\n".join(lines))
+    words = [*ALL, "--bounds", "ranges.csv"]
+    with pytest.raises(InputError) as told:
+        pca.main(words, standalone_mode=False)
+    assert {way.options["decimal"] for way in told.value.advice} == {".", ","}
+    high = 1.5 if decimal in cell else 1500
+    assert found(*words, "--decimal", decimal)["scale"][0] == pytest.approx(high / 2)
+    outside = int(((files[:, 0] < 0) | (files[:, 0] > 1.5)).sum())
+    told = [str(one.message) for one in recwarn if "'age'" in str(one.message)]
+    assert [f"{outside:,} of 8,000 " in one for one in told] == [True] * (high < 2)

@@ -96,6 +96,16 @@ def require_folder(option: str, path: str | None) -> None:
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
 
+def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
+    """Return the path of a figure without its ending, which may be .png or .pdf."""
+    ending = Path(path or "").suffix.lower()
+    if ending in (".svg", ".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff"):
+        raise click.BadParameter(
+            f"'{path}': a figure is PNG and PDF: leave out {ending}", ctx, param
+        )
+    return str(Path(path).with_suffix("")) if path and ending in (".png", ".pdf") else path
+
+
 def require_figure(path: str | None, inputs: Sequence[str], force: bool) -> None:
     """Refuse to draw PATH.png and PATH.pdf over other files; None is no path."""
     from fedcore.files import outputs

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +15,7 @@ import click
 
 from fedcore.cli import blas, options, run_options, running
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import Advice, InputError, TableError
+from fedcore.errors import Advice, InputError, TableError, warn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
-WRITE = r"printf 'column,low,high\nage,0,120\n' > ranges.csv"
 
 
 class _Number(click.ParamType):
@@ -55,7 +56,8 @@ class _Number(click.ParamType):
               "column,low,high.")  # fmt: skip
 @click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
 @click.option("--delta", type=float, help=f"Of --epsilon.  [default: {DELTA:g}]")
-@click.option("--plot", metavar="PATH", help="Draw the scores, PATH.png and PATH.pdf.")
+@click.option("--plot", metavar="PATH", callback=options.figure,
+              help="Draw the scores, PATH.png and PATH.pdf.")  # fmt: skip
 @options.force
 @as_json
 def pca(
@@ -88,19 +90,32 @@ def pca(
       fedcore pca north.csv south.csv west.csv --bounds ranges.csv --epsilon 1
     """
     blas.limit(blas_threads)
-    figure = plot and str(Path(plot).with_suffix("")) if _is_picture(plot) else plot
-    _require(files, components, bounds, epsilon, delta, figure, force)
+    _require(files, components, bounds, epsilon, delta, plot, force)
     from fedcore import FederatedPCA
 
     own = run_options.read(files, **tables)
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     names = own.columns or [str(i) for i in range(own.problem.n_features)]
-    low, high = (-1.0, 1.0) if bounds is None else ranges(bounds, names)
+    if epsilon is not None and bounds is None:
+        new = [] if Path("ranges.csv").exists() else [("column", "low", "high")]
+        raise InputError(
+            f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
+            advice=[Advice("put numbers in place of LOW and HIGH", {"bounds": "ranges.csv"},
+                           _write("ranges.csv", names, new) * bool(new))],
+        )  # fmt: skip
+    low: Any = -1.0
+    high: Any = 1.0
     outside: dict[str, int] = {}
     if bounds is not None:
+        low, high = ranges(bounds, names, tables["decimal"])
         rows = {name: _dense(x) for name, x in data.items()}
         over = sum(((x < low) | (x > high)).sum(axis=0) for x in rows.values())
         outside = {name: int(n) for name, n in zip(names, over, strict=True) if n}
+        n = sum(map(len, rows.values()))
+        for name, out, least, most in zip(names, over, low, high, strict=True):
+            if 2 * out > n:
+                told = f"lie outside of its range in {bounds}, {least:g} to {most:g}: check it"
+                warn(f"{out:,} of {n:,} values of '{name}' {told}")
         data = {name: (2 * x - low - high) / (high - low) for name, x in rows.items()}
     private: dict[str, Any] = {}
     if epsilon is not None:
@@ -121,20 +136,16 @@ def pca(
         "ledger": {**model.ledger_.snapshot(), **({"delta": private["delta"]} if private else {})},
     }
     emit(found, lambda: _told(model, found, bounds), as_json)
-    if figure:
+    if plot:
         stems = {Path(file).stem for file in files}
         short = tables["by"] is None and len(stems) == len(files)
-        draw(figure, model, {Path(name).stem if short else name: x for name, x in data.items()})
+        draw(plot, model, {Path(name).stem if short else name: x for name, x in data.items()})
 
 
 OF_RUN = {*run_options.OF_FILES, "blas_threads"} - {
     "labels"
 }  # options that are those of `fedcore run`
 pca.params += [option for option in running.run.params if option.name in OF_RUN]
-
-
-def _is_picture(path: str | None) -> bool:
-    return path is not None and Path(path).suffix in (".png", ".pdf")
 
 
 def _require(
@@ -149,32 +160,64 @@ def _require(
             f"--components {components:g} is found from exact variances, which --epsilon hides",
             advice=[Advice("give a whole number", {"components": "2"})],
         )
-    if epsilon is not None and bounds is None:
-        raise InputError(
-            f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
-            advice=[Advice("for a column age", {"bounds": "ranges.csv"}, WRITE)],
-        )  # fmt: skip
     if figure is not None and components == 1:
         raise InputError("--plot draws two components: give --components 2")
     options.require_folder("--plot", figure)
     options.require_figure(figure, [*files, *([bounds] if bounds else [])], force)
 
 
-def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _write(path: str, names: Sequence[str], new: Sequence[Sequence[str]], sign: str = ",") -> str:
+    """Return the call that writes lines without numbers into a table of ranges, new or not."""
+    text = io.StringIO()
+    lines = [*(new or [()]), *((name, "LOW", "HIGH") for name in names)]
+    csv.writer(text, delimiter=sign, lineterminator="\n").writerows(lines)
+    words = shlex.join(text.getvalue()[:-1].split("\n"))
+    return f"printf '%s\\n' {words} {'>' if new else '>>'} {shlex.quote(path)}"
+
+
+def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Read the public ranges of columns.
+
+    Parameters
+    ----------
+    path : str
+    names : sequence of str
+    decimal : str or None
+        The decimal point. Without it, both are tried, and numbers that then differ are refused.
 
     Returns
     -------
     low, high : ndarray of shape (d,)
     """
+    import numpy as np
+
     from fedcore.datasets import own_files
 
     try:
-        table = own_files.read(path, apart=["column"], columns=["low", "high"], header=True)
+        table, other = (
+            own_files.read(
+                path, apart=["column"], columns=["low", "high"], header=True, decimal=one
+            )
+            for one in ([decimal] * 2 if decimal else ".,")
+        )
     except TableError as error:
-        raise InputError(f"--bounds {path} must be {RANGES}: {error.args[0]}") from error
+        says = f"--bounds {path} must be {RANGES}: {error.args[0]}"
+        ways = [way for way in error.advice if "decimal" in way.options]
+        ways = ways or [Advice("write the least and the largest value that can be, as numbers")]
+        raise InputError(says, advice=ways) from error
     lines = [str(name).strip() for name in table.apart["column"].tolist()]
-    known = dict(zip(lines, table.x.tolist(), strict=True))
+    if (differ := np.argwhere(table.x != other.x)).size:
+        at = tuple(differ[0])
+        ways = [Advice(f"it is {one.x[at]:.15g}", {"decimal": point})
+                for point, one in zip(".,", (table, other), strict=True)]  # fmt: skip
+        says = f"--bounds {path}: '{lines[at[0]]}' has {table.x[at]:g} or {other.x[at]:g}"
+        raise InputError(says, advice=ways)
+    matched = own_files.Table(path, lines, table.x)
+    own_files.match_names([own_files.Table("", [*names], ()), matched])
+    for guess in (*table.guesses, *matched.guesses):
+        if not guess.options:  # those are of data
+            say(guess.format(command=True), err=True)
+    known = dict(zip(matched.labels, table.x.tolist(), strict=True))
     if len(known) < len(lines):
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
@@ -182,11 +225,10 @@ def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         with open(path, errors="replace") as file:
             head = file.readline()
         sign = next((sign for sign in own_files.SEPARATORS if sign in head), ",")
-        lines = ["", *(sign.join([name, "0", "100"]) for name in lacking)]
-        write = f"printf '%s\\n' {shlex.join(lines)} >> {shlex.quote(path)}"
         raise InputError(
             f"--bounds {path} has no line for {', '.join(map(repr, lacking))}",
-            advice=[Advice("add what the values can be, such as from 0 to 100", call=write),
+            advice=[Advice("put numbers in place of LOW and HIGH",
+                           call=_write(path, lacking, (), sign)),
                     Advice("leave them out", {"without": lacking})],
         )  # fmt: skip
     for name in names:
@@ -196,8 +238,6 @@ def ranges(path: str, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
                 f"--bounds {path}: '{name}' goes from {low:g} to {high:g}: give the smallest "
                 "possible value as low, and a larger one as high"
             )
-    import numpy as np
-
     low, high = np.array([known[name] for name in names]).T
     return low, high
 

@@ -127,7 +127,7 @@ def run(
 @options.setting
 @shared
 @click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
-@click.option("--plot", metavar="PATH", help="Draw PATH.png and PATH.pdf.")
+@click.option("--plot", metavar="PATH", callback=options.figure, help="Draw PATH.png and PATH.pdf.")
 @options.force
 @as_json
 def compare(

@@ -43,7 +43,7 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
 
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option("--out", metavar="PATH",
+@click.option("--out", metavar="PATH", callback=options.figure,
               help="Write PATH.png and PATH.pdf.  [default: beside the first FILE]")  # fmt: skip
 @options.force
 @click.option("--against", multiple=True, metavar="COLUMN",

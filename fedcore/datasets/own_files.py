@@ -243,7 +243,7 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")
     tables = [_read(os.fspath(path), how) for path in paths]
-    _match_names(tables)
+    match_names(tables)
     _widen(tables)
     _require_asked(tables, how)
     unfit = _select(tables, how)
@@ -282,13 +282,15 @@ def _read(path: str, how: Reading) -> Table:
         if isinstance(error, UnicodeDecodeError):
             says = f"{path} is no text in UTF-8 ({error.reason})"
             new = "{}-utf8{}".format(*os.path.splitext(path))
-            call = f"iconv -f latin1 -t utf-8 {shlex.quote(path)} > {shlex.quote(new)}"
+            odd = re.search(rb"[\x81\x8d\x8f\x90\x9d]", Path(path).read_bytes())  # none of Windows
+            coding = "latin1" if odd else "cp1252"  # else the same, but for quotes, dashes and €
+            call = f"iconv -f {coding} -t utf-8 {shlex.quote(path)} > {shlex.quote(new)}"
             ways = [Advice("save it as UTF-8, such as by", call=call)]
         raise DataError(says, file=path, advice=ways) from error
 
 
-def _match_names(tables: Sequence[Table]) -> None:
-    """Give columns the name in an earlier file, where only case and blanks differ."""
+def match_names(tables: Sequence[Table]) -> None:
+    """Give columns the name in an earlier table, where only case and blanks differ."""
     known: dict[str, str] = {}
     for table in tables:
         if table.bare:
@@ -439,12 +441,14 @@ def _doubts(tables: Sequence[Table], how: Reading) -> list[Advice]:
     if numbered := [name for name, parts in each.items() if all(map(identifies, parts))]:
         what = f"{listed(numbered)} may be ids or dates, and is taken as measured"
         told += [_guess(path, what, without=[*how.without, *numbered])] * (how.columns is None)
-    ends = {name: f"{_far_end(np.concatenate(parts)):.15g}" for name, parts in each.items()}
-    if far := {name: end for name, end in ends.items() if end != "nan"}:
-        values = [*dict.fromkeys(far.values())]
-        what = f"{', '.join(values)} in {listed([*far])} is far from all other values"
-        told.append(_guess(path, f"{what}, and is taken as measured", na=[*how.na, *values],
-                           missing="drop"))  # fmt: skip
+    ends = {name: _far_end(np.concatenate(parts)) for name, parts in each.items()}
+    if far := {name: end for name, end in ends.items() if np.isfinite(end)}:
+        values = [*dict.fromkeys(f"{end:.15g}" for end in far.values())]
+        what = f"{', '.join(values)} in {listed([*far])} is far from all other values, and is taken"
+        files = [table.path for i, table in enumerate(tables)
+                 if any(end in each[name][i] for name, end in far.items())]  # fmt: skip
+        options = {"na": [*how.na, *values], "missing": "drop"}
+        told.append(_guess(", ".join(files), f"{what} as measured", **options))
     return told
 
 
@@ -524,6 +528,10 @@ def _csv(path: str, how: Reading) -> Table:
     if joined and fits[","][1] == 2 and np.isfinite([*map(number, joined)]).all():
         ways = [("two", {"delimiter": ","}), ("one", {"delimiter": ";", "decimal": ","})]
         raise _fault(path, f", line 1: '{joined[0]}' is two numbers or one", *ways)
+    (at, first), *below = samples[sign] or [(0, [])]
+    if sign != "," and {len(row) for _, row in below} == {len(first) + 1}:  # "1,5" may be one
+        if np.isinf([*map(number, first)]).all() and any(row[-1] for _, row in below):
+            samples[sign][0] = at, ["", *first]  # R leaves out the name of the rows' names
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
     width, named = fits[sign][1], how.header
     above = headers.head(sample, width) if sample and named is None else 0
@@ -625,12 +633,17 @@ def _npz(path: str, how: Reading) -> Table:
     if wrong := [name for name in taken if heads[name][1].kind not in "biufSU"]:
         name, kind = wrong[0], heads[wrong[0]][1]
         objects = any(kind.hasobject for _, kind in heads.values())
+
+        def anew(name: str) -> str:
+            array, kind = f"arrays[{name!r}]", heads[name][1].kind
+            rows = f"numpy.array({array}.tolist())" if kind == "O" else array  # may be lists
+            return f"{array} = {rows}.{'real' if kind == 'c' else 'astype(str)'}; "
+
         load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
         load = f"dict({load})" if zipfile.is_zipfile(path) else f"{{'x': {load}}}"
         call = (
             f"import numpy; arrays = {load}; "
-            f"arrays[{name!r}] = arrays[{name!r}].{'real' if kind.kind == 'c' else 'astype(str)'}; "
-            f"numpy.savez({_new(path, 'anew.npz')}, **arrays)"
+            f"{''.join(map(anew, wrong))}numpy.savez({_new(path, 'anew.npz')}, **arrays)"
         )
         what = f"{'if you trust the file, ' * objects}save it anew"
         raise _fault(path, f": '{name}' holds {kind.name}", (what, {}, call), column=name)

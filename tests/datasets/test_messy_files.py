@@ -151,7 +151,7 @@ def test_most_columns_say_what_the_decimal_point_is(tmp_path, point, typed):
     np.testing.assert_array_equal(found.x[:, :3], x[keep])
 
 
-CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "latin-1"]
+CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "latin-1", "cp1252"]
 
 
 @pytest.mark.parametrize("coding", CODINGS)
@@ -161,7 +161,8 @@ CODINGS = ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-16-le", "latin-1"]
 def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
     tmp_path, coding, late, marked, name
 ):  # fmt: skip
-    lines = ["größe;b;c" if not late else "a;b;c", *["1,5;2;3"] * 5000]
+    size = "größe – €" if coding == "cp1252" else "größe"
+    lines = [f"{size};b;c" if not late else "a;b;c", *["1,5;2;3"] * 5000]
     lines += ["0,5;2;ü" if late else "0,5;2;4"]
     mark = "\ufeff" * (marked and coding in ("utf-16-be", "utf-16-le"))
     path = tmp_path / name
@@ -170,13 +171,13 @@ def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
     try:
         table = own_files.read(path, **options)
     except FedcoreError as error:
-        assert coding == "latin-1" and error.file == str(path)
+        assert coding in ("latin-1", "cp1252") and error.file == str(path)
         (advice,) = error.advice
         before = {*tmp_path.iterdir()}
         subprocess.run(advice.call, shell=True, check=True)
         (new,) = {*tmp_path.iterdir()} - before
         table = own_files.read(new, **options)
-    assert table.names == ["a" if late else "größe", "b"]
+    assert table.names == ["a" if late else size, "b"]
     np.testing.assert_array_equal(table.x, [[1.5, 2]] * 5000 + [[0.5, 2]])
 
 
@@ -189,7 +190,7 @@ SENTINELS = [-999, 9999, -99.0, -9999.25, 99999]
 def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, sentinel, shared):
     rng = np.random.default_rng(0)
     parts = [rng.normal([50, 3, 7], [9, 1, 2], (30, 3)).round(2) for _ in range(2)]
-    for i in (0, 1) if shared else (0, 0):
+    for i in (0, 1) if shared else (1, 1):
         parts[i][rng.choice(30, 3, replace=False), 1] = sentinel
     paths = []
     for i, x in enumerate(parts):
@@ -204,6 +205,7 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
     done = call("run", "ssi", *paths, "-r", 1)
     assert done.exit_code == 0
     (line,) = [line for line in done.stderr.splitlines() if "--na" in line]
+    assert paths[1] in line and (paths[0] in line) == shared
     assert "'dose'" in line and f"{sentinel:.15g}" in line
     way = re.search(r"\((--na.*)\)$", line)[1]
     again = call("run", "ssi", *paths, "-r", 1, *shlex.split(way))
@@ -392,3 +394,19 @@ def test_of_a_column_of_decimal_commas_without_a_name_is_asked_and_both_answers_
     np.testing.assert_array_equal(found[1], [[1.5], [2.5], [3.7]])
     path.write_text("x\n1,5\n2,5\n3,7\n")
     np.testing.assert_array_equal(own_files.read(path).x, found[1])
+
+
+@pytest.mark.parametrize("sign", [" ", "\t", ";"])
+@pytest.mark.parametrize("rows", [range(1, 41), [f"patient {i}" for i in range(40)]])
+def test_row_names_of_r_are_left_out_and_told(tmp_path, sign, rows):
+    """As write.table writes them: the names of the columns have one cell less than the rows."""
+    x, lines = values(), [sign.join(f'"{name}"' for name in NAMES)]
+    lines += [sign.join([f'"{name}"', *map(str, row)])
+              for name, row in zip(rows, x, strict=True)]  # fmt: skip
+    (path := tmp_path / "a.txt").write_text("\n".join(lines) + "\n")
+    table = own_files.read(path)
+    assert table.names == NAMES and any("Unnamed" in one.what for one in table.guesses)
+    np.testing.assert_array_equal(table.x, x)
+    path.write_text("\n".join([*lines, sign.join("12")]) + "\n")  # not of R
+    with pytest.raises(TableError):
+        own_files.read(path)

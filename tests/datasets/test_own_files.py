@@ -699,14 +699,15 @@ BESIDE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("form", [*FORMS, "vector", "cube", "fortran"])
+@pytest.mark.parametrize("form", [*FORMS, "vector", "cube", "fortran", "rows"])
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("kind", ["npz", "npy"])
 def test_what_the_advice_on_an_npz_file_saves_is_read(tmp_path, form, beside, kind):
     """Every call is pasted into a new Python, until a file is read with the numbers meant."""
     other = {"vector": X[:, 0], "cube": X[:, None], "fortran": np.asfortranarray(X)}
+    other["rows"] = np.array([[*row] for row in X] + [None], object)[:-1]
     matrix, path = (FORMS | other)[form], tmp_path / f"a b.{kind}"
-    if beside in ("two", "cube") and form in ("vector", "cube"):
+    if beside in ("two", "cube") and form in ("vector", "cube", "rows"):
         return  # the other array is the matrix, or may be
     if kind == "npy":
         if beside != "nothing":
