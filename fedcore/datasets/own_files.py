@@ -656,7 +656,11 @@ def _npz(path: str, how: Reading) -> Table:
         labels = np.ravel(arrays["columns"]).astype(str).tolist()
         if len(labels) != x.shape[1]:
             says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
-            raise _fault(path, says, ("leave out names", {"header": False}))
+            call = (  # the option would leave out the names of all files
+                f"import numpy; arrays = dict(numpy.load({path!r})); del arrays['columns']; "
+                f"numpy.savez({_new(path, 'bare.npz')}, **arrays)"
+            )
+            raise _fault(path, says, ("save it without names", {}, call))
     vectors = {name: arrays[name] if name in how.apart else None for name in beside}
     if x.dtype.kind in "SU":
         x = [_arrow(path).chunked_array([column]) for column in np.strings.strip(x.astype(str)).T]
