@@ -530,7 +530,9 @@ def _csv(path: str, how: Reading) -> Table:
         raise _fault(path, f", line 1: '{joined[0]}' is two numbers or one", *ways)
     (at, first), *below = samples[sign] or [(0, [])]
     if sign != "," and {len(row) for _, row in below} == {len(first) + 1}:  # "1,5" may be one
-        if np.isinf([*map(number, first)]).all() and any(row[-1] for _, row in below):
+        one, two = (np.array([*map(number, row)]) for row in (first, below[0][1]))
+        names = len(first) > 1 and np.isinf(one).all() and np.isfinite(two).any()  # no title
+        if names and any(row[-1] for _, row in below):
             samples[sign][0] = at, ["", *first]  # R leaves out the name of the rows' names
     sample = [["" if cell in how.na else cell for cell in row] for _, row in samples[sign]]
     width, named = fits[sign][1], how.header
