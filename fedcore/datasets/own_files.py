@@ -628,26 +628,25 @@ def _npz(path: str, how: Reading) -> Table:
         says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
         ways = [(f"take '{name}'", {"matrix": name}) for name in tables or able][:SHOWN]
         raise _fault(path, says, *ways)
+    objects = any(kind.hasobject for _, kind in heads.values())
+    trusted, pickled = "if you trust the file, " * objects, ", allow_pickle=True" * objects
+    load = f"numpy.load({path!r}{pickled})"
+    load = f"dict({load})" if zipfile.is_zipfile(path) else f"{{'x': {load}}}"
+    load = f"import numpy; arrays = {load}; "
     names = how.header is not False and "columns" in heads
     beside = {name for name, shape in shapes.items()
               if shape == shapes[chosen[0]][:1] and (name != "columns" or not names)}  # fmt: skip
     taken = [*chosen, *["columns"] * names, *beside.intersection(how.apart)]
     if wrong := [name for name in taken if heads[name][1].kind not in "biufSU"]:
         name, kind = wrong[0], heads[wrong[0]][1]
-        objects = any(kind.hasobject for _, kind in heads.values())
 
         def anew(name: str) -> str:
             array, kind = f"arrays[{name!r}]", heads[name][1].kind
             rows = f"numpy.array({array}.tolist())" if kind == "O" else array  # may be lists
             return f"{array} = {rows}.{'real' if kind == 'c' else 'astype(str)'}; "
 
-        load = f"numpy.load({path!r}{', allow_pickle=True' * objects})"
-        load = f"dict({load})" if zipfile.is_zipfile(path) else f"{{'x': {load}}}"
-        call = (
-            f"import numpy; arrays = {load}; "
-            f"{''.join(map(anew, wrong))}numpy.savez({_new(path, 'anew.npz')}, **arrays)"
-        )
-        what = f"{'if you trust the file, ' * objects}save it anew"
+        call = f"{load}{''.join(map(anew, wrong))}numpy.savez({_new(path, 'anew.npz')}, **arrays)"
+        what = f"{trusted}save it anew"
         raise _fault(path, f": '{name}' holds {kind.name}", (what, {}, call), column=name)
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
@@ -658,11 +657,9 @@ def _npz(path: str, how: Reading) -> Table:
         labels = np.ravel(arrays["columns"]).astype(str).tolist()
         if len(labels) != x.shape[1]:
             says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
-            call = (  # the option would leave out the names of all files
-                f"import numpy; arrays = dict(numpy.load({path!r})); del arrays['columns']; "
-                f"numpy.savez({_new(path, 'bare.npz')}, **arrays)"
-            )
-            raise _fault(path, says, ("save it without names", {}, call))
+            # The option would leave out the names of all files.
+            call = f"{load}del arrays['columns']; numpy.savez({_new(path, 'bare.npz')}, **arrays)"
+            raise _fault(path, says, (f"{trusted}save it without names", {}, call))
     vectors = {name: arrays[name] if name in how.apart else None for name in beside}
     if x.dtype.kind in "SU":
         x = [_arrow(path).chunked_array([column]) for column in np.strings.strip(x.astype(str)).T]
