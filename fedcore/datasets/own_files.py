@@ -636,8 +636,8 @@ def _npz(path: str, how: Reading) -> Table:
     names = how.header is not False and "columns" in heads
     beside = {name for name, shape in shapes.items()
               if shape == shapes[chosen[0]][:1] and (name != "columns" or not names)}  # fmt: skip
-    taken = [*chosen, *["columns"] * names, *beside.intersection(how.apart)]
-    if wrong := [name for name in taken if heads[name][1].kind not in "biufSU"]:
+    taken = {*chosen, *["columns"] * names, *beside.intersection(how.apart)}
+    if wrong := [name for name in heads if name in taken and heads[name][1].kind not in "biufSU"]:
         name, kind = wrong[0], heads[wrong[0]][1]
 
         def anew(name: str) -> str:
