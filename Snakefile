@@ -44,5 +44,7 @@ onstart:
 
 onsuccess:
     if Path(RESULTS, "report", "index.html").is_file():
-        print(verdict_pages.summary(verdict_pages.read_papers(f"{RESULTS}/verdicts", PLAN.judged)))
+        print(
+            verdict_pages.summary(verdict_pages.read_papers(f"{RESULTS}/verdicts", PLAN.judged))
+        )
         print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")
