@@ -142,9 +142,8 @@ def pca(
         draw(plot, model, {Path(name).stem if short else name: x for name, x in data.items()})
 
 
-OF_RUN = {*run_options.OF_FILES, "blas_threads"} - {
-    "labels"
-}  # options that are those of `fedcore run`
+# Options that are those of `fedcore run`.
+OF_RUN = {*run_options.OF_FILES, "blas_threads"} - {"labels"}
 pca.params += [option for option in running.run.params if option.name in OF_RUN]
 
 
@@ -194,17 +193,14 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     from fedcore.datasets import own_files
 
     try:
-        table, other = (
-            own_files.read(
-                path, apart=["column"], columns=["low", "high"], header=True, decimal=one
-            )
-            for one in ([decimal] * 2 if decimal else ".,")
-        )
+        how: dict[str, Any] = {"apart": ["column"], "columns": ["low", "high"], "header": True}
+        read = [own_files.read(path, **how, decimal=point) for point in decimal or ".,"]
     except TableError as error:
         says = f"--bounds {path} must be {RANGES}: {error.args[0]}"
         ways = [way for way in error.advice if "decimal" in way.options]
         ways = ways or [Advice("write the least and the largest value that can be, as numbers")]
         raise InputError(says, advice=ways) from error
+    table, other = read[0], read[-1]
     lines = [str(name).strip() for name in table.apart["column"].tolist()]
     if (differ := np.argwhere(table.x != other.x)).size:
         at = tuple(differ[0])

@@ -355,9 +355,9 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
     bare = {table.bare: (table, labels) for table, labels in zip(tables, wanted, strict=True)}
     if len(bare) > 1:
         (table, labels), (other, names) = bare[True], bare[False]
-        set_ = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
+        chosen = {f.name: value for f in fields(Reading) if f.name not in ("columns", "without")
                 and (value := getattr(how, f.name)) not in (f.default, [])}  # fmt: skip
-        options = "".join(f", {name}={value!r}" for name, value in set_.items())
+        options = "".join(f", {name}={value!r}" for name, value in chosen.items())
         x = "table.x" + ".toarray()" * issparse(table.x)
         what = "give it the same, as the first line of a CSV file or as a vector `columns`"
         call = (
