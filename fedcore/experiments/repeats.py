@@ -101,10 +101,7 @@ def run_repeats(
         The problem that ``newcomers`` of the cell names.
     """
     repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
-    runs, others = repeats.run(progress)
-    for used in [*draws, *([newcomers] if newcomers else [])]:
-        used.require_unwritten()
-    return repeats.history(runs, others)
+    return repeats.history(*repeats.run(progress))
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned

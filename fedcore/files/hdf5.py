@@ -1,15 +1,16 @@
 """HDF5 files with a seal: the sha256 of their bytes, checked before HDF5 reads them.
 
 The seal is the last 128 bytes of the file. HDF5 ignores what follows its content, so other tools
-open a sealed file as any HDF5 file. Behind the content of a large file there is a table of
-checksums, one for each piece, and the seal is the sha256 of this table. A piece is checked when it
-is read, so reading one array of a 4 GB problem does not read the others. `fedcore.files.mapping`
-reads arrays of such a file by a memory map.
+open a sealed file as any HDF5 file.
+
+In a problem file above 128 MiB each array has a sha256 of its own, the attribute ``sha256`` of its
+data set, and `value` and `fedcore.files.mapping` check it when they read the array. So reading one
+array of 4 GB does not read the others. The seal is then the sha256 of all other bytes, these
+attributes among them. Before it stands where each array begins and ends.
 
 HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
 detect that two bytes of an array change from 00 00 to ff ff, or the first letter of a string. One
-flipped bit in the size of such a string makes it loop without end. On a 1 GB problem these
-checksums would save 36 of the 77 ms that reading the Gram matrix takes.
+flipped bit in the size of such a string makes it loop without end.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import hashlib
 import io
 import math
 import os
-import weakref
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 import h5py
+import numpy as np
 
 from fedcore.errors import FedcoreError
 from fedcore.files import atomic
@@ -32,17 +34,17 @@ Content = TypeVar("Content")
 
 TAIL = 128  # bytes of the seal
 LABEL = b"fedcore sha256 of the bytes before: "
-TABLE = b"fedcore sha256 of the checksums from byte "
+APART = b"fedcore sha256 of the bytes before without "  # so many arrays, whose bounds come last
 MARK = "by fedcore, in the last 128 bytes"  # an attribute, near the start of the file
-OLDER = b"fedcore sha256 of the bytes from 512 on: ", TABLE  # seals at the start of the file
+OLDER = b"fedcore sha256 of the bytes from 512 on: ", b"fedcore sha256 of the checksums from byte "
+SUM = "sha256"  # an attribute of an array with a checksum of its own
 LARGE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
-PIECE = 1 << 16  # bytes
 DIFFERS = "its checksum differs from the one at its end"
-_SUM = hashlib.sha256().digest_size
 _SHOWN = 200  # characters of another library's error
 _PART = 1 << 20  # bytes that are read at once
 _HEAD = 4096  # bytes at the start of the file, with `MARK`
-_DIGITS = 19  # of a place in a file, at most
+_PLACE = np.dtype("<i8")
+_NUMBER = re.compile(APART + rb"(\d{1,18}) ")
 _FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 _RATIO = 1100  # of deflate at its best
 UNPACKED = 1 << 28  # bytes of all arrays in chunks
@@ -56,13 +58,13 @@ class Foreign(BrokenSeal):
     """The file was not written by `create`, as far as one can tell; it may be a user's own."""
 
 
-class Overwritten(BrokenSeal):
-    """The file was written to, or cut off, after it was opened; it may be whole again."""
-
-
 @contextlib.contextmanager
-def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
-    """Open a new file for writing; when the block ends it is sealed, flushed and renamed."""
+def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5py.File]:
+    """Open a new file for writing; when the block ends it is sealed, flushed and renamed.
+
+    If the file is large and its arrays are read `apart`, each gets a checksum of its own.
+    """
+    bounds: list[int] = []
     with atomic.replace(path) as temporary:
         with open(temporary, "x+b", buffering=0) as raw:
             written = _Written(raw)
@@ -70,16 +72,46 @@ def create(path: str | os.PathLike[str]) -> Iterator[h5py.File]:
                 with h5py.File(written, "w") as file:
                     file.attrs["sealed"] = MARK
                     yield file
+                    if apart:
+                        bounds = _sum_arrays(file, raw)
             finally:
                 if written.error is not None:
                     raise written.error
-        with open(temporary, "r+b") as raw:
-            size = raw.seek(0, os.SEEK_END)
-            if large := size > LARGE:
-                raw.write(_table(raw, size))
-            seal = _seal(raw, size if large else None, raw.seek(0, os.SEEK_END))
-            raw.seek(0, os.SEEK_END)
-            raw.write(seal.ljust(TAIL, b"\0"))
+        with open(temporary, "r+b") as whole:
+            whole.seek(0, os.SEEK_END)
+            whole.write(np.array(bounds, _PLACE).tobytes())
+            seal = _seal(whole, bounds, whole.tell())
+            whole.seek(0, os.SEEK_END)
+            whole.write(seal.ljust(TAIL, b"\0"))
+
+
+def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
+    """Give the arrays of a large file their checksums; return where they begin and end, sorted."""
+    file.flush()
+    if raw.seek(0, os.SEEK_END) <= LARGE:
+        return []
+    names: list[str] = []
+    file.visit(names.append)
+    pairs = []
+    for data in map(file.__getitem__, names):
+        if isinstance(data, h5py.Dataset) and data.id.get_offset() is not None:
+            start = data.id.get_offset()
+            pairs.append((start, start + data.id.get_storage_size()))
+            data.attrs[SUM] = _sum(raw, pairs[-1])
+    return [place for pair in sorted(pairs) for place in pair]
+
+
+def value(data: h5py.Dataset) -> np.ndarray:
+    """Return the array of a data set; `BrokenSeal` when it has another checksum than its own."""
+    found = data[()]
+    require_sum(data.name, found, data.attrs.get(SUM))
+    return found
+
+
+def require_sum(name: str, found: Any, known: str | None) -> None:
+    """Raise `BrokenSeal` unless bytes have this checksum; one that is None stands in the seal."""
+    if known is not None and hashlib.sha256(found).hexdigest() != known:
+        raise BrokenSeal(f"the checksum of {name} differs")
 
 
 class _Written(io.RawIOBase):
@@ -139,49 +171,14 @@ class Opened(h5py.File):
 
     Attributes
     ----------
-    pieces : Pieces or None
-        The checksums of a large file's pieces.
     raw : file
         The file itself.
-    seal : bytes
+    large : bool
+        Whether arrays have checksums of their own.
     """
 
-    pieces: Pieces | None = None
     raw: io.BufferedReader
-    seal: bytes
-    _descriptor: Descriptor | None = None
-
-    @property
-    def descriptor(self) -> Descriptor:
-        """Return the file to be read again after it is closed."""
-        if self._descriptor is None:
-            self._descriptor = Descriptor(self.raw, self.seal)
-        return self._descriptor
-
-
-class Descriptor:
-    """A file to be read again, whatever takes its name meanwhile."""
-
-    def __init__(self, raw: io.BufferedReader, seal: bytes) -> None:
-        self._file, self._seal = os.dup(raw.fileno()), seal  # outlives `raw`
-        weakref.finalize(self, os.close, self._file)
-
-    @contextlib.contextmanager
-    def read(self) -> Iterator[Opened]:
-        """Open the file again, by no name."""
-        whole = self._bytes()  # threads may read at once, each from its own start
-        content = io.BytesIO(whole)
-        end = max(len(whole) - TAIL, 0)
-        if whole[end:].rstrip(b"\0") != self._seal or self._seal != _seal(content, None, end):
-            raise Overwritten("it was overwritten while it was read")
-        with Opened(content, "r") as file:
-            yield file
-
-    def _bytes(self) -> bytes:
-        found = bytearray()
-        while part := os.pread(self._file, LARGE, len(found)):
-            found += part
-        return bytes(found)
+    large: bool
 
 
 @contextlib.contextmanager
@@ -198,21 +195,30 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
             raise BrokenSeal("an older version wrote it")
         raw.seek(end)
         seal = raw.read(TAIL).rstrip(b"\0")
-        if not seal.startswith((LABEL, TABLE)):
+        if seal.startswith(OLDER):
+            raise BrokenSeal("an older version wrote it")
+        if not seal.startswith((LABEL, APART)):
             if MARK.encode() in head:
                 raise BrokenSeal("it is cut off, or another program has changed it")
             raise Foreign("it is cut off or was not written by fedcore")
-        start = seal[len(TABLE) :].partition(b":")[0] if seal.startswith(TABLE) else b""
-        table = int(start) if start.isdigit() and len(start) < _DIGITS else None
-        if seal != _seal(raw, table, end):
+        bounds = _bounds(raw, seal, end)
+        if sorted([0, *bounds, end]) != [0, *bounds, end] or seal != _seal(raw, bounds, end):
             raise BrokenSeal(DIFFERS)
-        pieces = None if table is None else Pieces(raw, table, end)
         # By its name HDF5 might find another file, which took it after the seal was checked.
-        content = raw if pieces is None else _Checked(raw, pieces)
-        file = stack.enter_context(Opened(content, "r"))
-        file.pieces, file.raw, file.seal = pieces, raw, seal
+        file = stack.enter_context(Opened(raw, "r"))
+        file.raw, file.large = raw, bool(bounds)
         _refuse_foreign(file, os.fstat(raw.fileno()).st_size)
         yield file
+
+
+def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
+    """Return where the arrays of a large file begin and end, as it says before its seal."""
+    said = _NUMBER.match(seal)
+    size = int(said[1]) * 2 * _PLACE.itemsize if said else 0
+    if size > end:
+        return []
+    raw.seek(end - size)
+    return np.frombuffer(raw.read(size), _PLACE).tolist()
 
 
 @contextlib.contextmanager
@@ -226,11 +232,6 @@ def translate_errors(
         raise
     except FileNotFoundError as error:
         raise failure(f"{path} does not exist; {first} first") from error
-    except Overwritten as error:
-        raise failure(
-            f"{path} was overwritten in place while it was read: run again, and give such a file "
-            "new content by renaming another one to it (mv)"
-        ) from error
     except Foreign as error:
         raise failure(
             f"{path} is not a whole {kind} file of fedcore ({error}): name one that it wrote"
@@ -322,98 +323,18 @@ def _is_plain(item: h5py.HLObject, size: int) -> bool:
     return fits and item.external is None and stored <= size
 
 
-class Pieces:
-    """The checksums of a large file's pieces.
-
-    Parameters
-    ----------
-    raw : file
-        Open for reading.
-    size : int
-        Bytes of the content; the table of checksums follows them.
-    end : int
-        Bytes of the content and the table; the seal follows them.
-
-    Attributes
-    ----------
-    raw : file
-    size : int
-    """
-
-    def __init__(self, raw: io.BufferedReader, size: int, end: int) -> None:
-        self._file = os.dup(raw.fileno())  # outlives `raw`
-        weakref.finalize(self, os.close, self._file)
-        self._opened = os.fstat(self._file)
-        raw.seek(size)
-        self.raw, self.size, self._table = raw, size, raw.read(end - size)
-        if len(self._table) != -(-size // PIECE) * _SUM:
-            raise BrokenSeal(DIFFERS)
-
-    def written(self) -> bool:
-        """Return whether the file has been written to since; one that takes its name is another."""
-        return os.fstat(self._file).st_mtime_ns != self._opened.st_mtime_ns
-
-    def require(self, number: int, piece: Any) -> None:
-        """Raise `BrokenSeal` unless these bytes are those of the piece of this number."""
-        if _sum(piece) != self._table[number * _SUM : (number + 1) * _SUM]:
-            if self.written():
-                raise Overwritten("it was overwritten while it was read")
-            raise BrokenSeal(f"the checksum of bytes from {number * PIECE} on differs")
-
-    def require_range(self, content: memoryview, start: int, stop: int) -> None:
-        """Raise `BrokenSeal` unless the pieces with these bytes of a map are whole."""
-        if os.fstat(self._file).st_size < self._opened.st_size:  # SIGBUS behind the file's end
-            raise Overwritten("it was cut off while it was read")
-        for number in range(start // PIECE, -(-stop // PIECE)):
-            first = number * PIECE
-            self.require(number, content[first : min(first + PIECE, self.size)])
+def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
+    """Return the seal of the first `end` bytes, without the ranges between pairs of bounds."""
+    label = APART + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
+    return label + _sum(raw, [0, *bounds, end]).encode()
 
 
-class _Checked(io.RawIOBase):
-    """The content of a large file as a stream; each piece is checked when it is read."""
-
-    def __init__(self, raw: io.BufferedReader, pieces: Pieces) -> None:
-        self._raw, self._pieces, self._size, self._at = raw, pieces, pieces.size, 0
-        self._number, self._piece = -1, memoryview(b"")
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a byte, counted from the start, from here or from the end."""
-        self._at = offset + (0, self._at, self._size)[whence]
-        return self._at
-
-    def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer, or as much of it as there are bytes; `BrokenSeal` when one is damaged."""
-        wanted, filled = memoryview(buffer).cast("B"), 0
-        while filled < len(wanted) and self._at < self._size:
-            number, start = divmod(self._at, PIECE)
-            if number != self._number:
-                self._raw.seek(number * PIECE)
-                piece = self._raw.read(min(PIECE, self._size - number * PIECE))
-                self._pieces.require(number, piece)
-                self._number, self._piece = number, memoryview(piece)
-            part = self._piece[start : start + len(wanted) - filled]
-            wanted[filled : filled + len(part)] = part
-            filled, self._at = filled + len(part), self._at + len(part)
-        return filled
-
-
-def _seal(raw: Any, table: int | None, end: int) -> bytes:
-    """Return the seal of the first `end` bytes; `table` is the first byte of the table, if any."""
-    start, label = (0, LABEL) if table is None else (table, TABLE + b"%d: " % table)
+def _sum(raw: Any, bounds: Sequence[int]) -> str:
+    """Return the sha256 of the bytes between the first and second place, third and fourth, …."""
     digest = hashlib.sha256()
-    raw.seek(start)
-    while start < end and (part := raw.read(min(_PART, end - start))):
-        digest.update(part)
-        start += len(part)
-    return label + digest.hexdigest().encode()
-
-
-def _table(raw: io.BufferedIOBase, size: int) -> bytes:
-    """Return the checksums of all pieces of the first `size` bytes, and stop after these."""
-    raw.seek(0)
-    pieces = (raw.read(min(PIECE, size - start)) for start in range(0, size, PIECE))
-    return b"".join(_sum(piece) for piece in pieces)
-
-
-def _sum(piece: Any) -> bytes:
-    return hashlib.sha256(piece).digest()
+    for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
+        raw.seek(start)
+        while start < stop and (part := raw.read(min(_PART, stop - start))):
+            digest.update(part)
+            start += len(part)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""Arrays of a large sealed file by a memory map: one at a time, and checked when first read.
+"""Arrays of a sealed file by a memory map: one at a time, and checked when first read.
 
 The map is read-only and backed by the file. The operating system keeps as much of it in memory as
 there is room for, and it does not count as memory of the process that a limit (``ulimit -d``) caps.
@@ -14,16 +14,15 @@ from typing import Any, overload
 import h5py
 import numpy as np
 
-from fedcore.files.hdf5 import Pieces
+from fedcore.files import hdf5
 
 
 class Mapped(Sequence[np.ndarray]):
-    """Datasets of a file as read-only arrays.
+    """Data sets of a file as read-only arrays.
 
     Parameters
     ----------
-    pieces : Pieces
-        Of the open file.
+    file : Opened
     datasets : sequence of h5py.Dataset
         Stored without chunks, as `fedcore.files.hdf5.create` stores them.
     told : callable
@@ -31,21 +30,21 @@ class Mapped(Sequence[np.ndarray]):
 
     Notes
     -----
-    Do not change the file in place while it is mapped; fedcore replaces files, which leaves a map
-    as it was. `require_unwritten` notices new bytes under arrays that are in use. Where the file
-    is cut off there, SIGBUS ends the process as soon as it computes with them: no code of Python
-    can run then; the command line prints the signal's name.
+    Do not change the file in place while it is mapped: nobody notices new bytes under arrays that
+    have been checked. Where the file is cut off there, SIGBUS ends the process, and the command
+    line prints the signal's name. fedcore replaces files, which leaves a map as it was.
     """
 
     def __init__(
         self,
-        pieces: Pieces,
+        file: hdf5.Opened,
         datasets: Sequence[h5py.Dataset],
         told: Callable[[], AbstractContextManager[Any]],
     ) -> None:
-        self._pieces, self._told = pieces, told
-        self._map = memoryview(mmap.mmap(pieces.raw.fileno(), 0, access=mmap.ACCESS_READ))
-        self._places = [(d.id.get_offset(), d.shape, d.dtype) for d in datasets]
+        self._told = told
+        self._map = memoryview(mmap.mmap(file.raw.fileno(), 0, access=mmap.ACCESS_READ))
+        self._places = [(d.name, d.id.get_offset(), d.shape, d.dtype) for d in datasets]
+        self._sums = [d.attrs.get(hdf5.SUM) for d in datasets]
         # Few numbers may lie among the structures of the file, without a place of their own.
         self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
 
@@ -60,52 +59,12 @@ class Mapped(Sequence[np.ndarray]):
         """Return array `i`; the first call reads all of it, and checks its bytes."""
         if isinstance(i, slice):
             return [self[j] for j in range(*i.indices(len(self)))]
-        found = self._found[i]
-        if found is None:
-            found = self._found[i] = self._array(*self._places[i])
-        return found
-
-    def require_unwritten(self) -> None:
-        """Check all arrays again if the file has been written to since it was opened."""
-        with self._told():
-            if self._pieces.written():
-                for offset, shape, dtype in self._places:
-                    if offset is not None:
-                        self._checked(offset, shape, dtype)
-
-    def _checked(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> memoryview:
-        stop = offset + int(np.prod(shape)) * dtype.itemsize
-        self._pieces.require_range(self._map, offset, stop)
-        return self._map[offset:stop]
-
-    def _array(self, offset: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-        with self._told():
-            found = np.frombuffer(self._checked(offset, shape, dtype), dtype).reshape(shape)
-        # BLAS would copy such an array at every product.
-        return found if found.flags.aligned else found.copy()
-
-
-class MappedStack(Mapped):
-    """The parts of one dataset along its first axis, each checked when it is first read.
-
-    Parameters are those of `Mapped`, with one dataset.
-    """
-
-    def __init__(
-        self, pieces: Pieces, dataset: h5py.Dataset, told: Callable[[], AbstractContextManager[Any]]
-    ) -> None:
-        super().__init__(pieces, [dataset], told)
-        (self._whole,), (self._stack,) = self._places, self._found
-        offset, (number, *shape), dtype = self._whole
-        size = int(np.prod(shape)) * dtype.itemsize
-        starts = [None if offset is None else offset + i * size for i in range(number)]
-        self._places = [(start, tuple(shape), dtype) for start in starts]
-        self._found = [None] * number if self._stack is None else list(self._stack)
-
-    @property
-    def stack(self) -> np.ndarray:
-        """Return the dataset as one array; the first call reads all of it, and checks its bytes."""
-        if self._stack is None:
-            self._stack = self._array(*self._whole)
-            self._found = list(self._stack)
-        return self._stack
+        if self._found[i] is None:
+            name, start, shape, dtype = self._places[i]
+            content = self._map[start : start + int(np.prod(shape)) * dtype.itemsize]
+            with self._told():
+                hdf5.require_sum(name, content, self._sums[i])
+            found = np.frombuffer(content, dtype).reshape(shape)
+            # BLAS would copy an array that is not aligned at every product.
+            self._found[i] = found if found.flags.aligned else found.copy()
+        return self._found[i]

@@ -121,18 +121,14 @@ class Clients(Sequence[Any]):
     def __getitem__(self, i: int | slice) -> Any:
         """Return matrix `i`; the first call reads all matrices that a function returns."""
         if self._read is not None:
-            self._matrices, self._read = list(self._read()), None
+            found, self._read = self._read(), None
+            self._stack = found if isinstance(found, np.ndarray) else None
+            self._matrices = list(found)
         return self._matrices[i]
 
     def hold(self) -> None:
         """Keep all matrices in memory, where each would be made when it is read."""
         self._matrices = self[:]
-
-    def require_unwritten(self) -> None:
-        """Refuse, with a `FedcoreError`, matrices whose file has changed in place under its map."""
-        check = getattr(self._matrices, "require_unwritten", None)  # that of a `Mapped`
-        if check is not None:
-            check()
 
     def labelled(self, i: int) -> Labelled:
         """Return the samples of client `i` with their labels."""
@@ -151,9 +147,10 @@ class Clients(Sequence[Any]):
         The first access makes it, in as much memory as the matrices take, unless they were given
         as one array, or are one of a file.
         """
+        if self._read is not None:
+            self[0]  # reads all, maybe as one array
         if self._stack is None:
-            whole = getattr(self._matrices, "stack", None)  # that of a `MappedStack`
-            self._stack = np.stack(self[:]) if whole is None else whole
+            self._stack = np.stack(self[:])
         return self._stack
 
     @property

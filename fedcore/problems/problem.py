@@ -112,12 +112,6 @@ class Problem:
                 add_to(digest, matrix)
         return digest.hexdigest()
 
-    def require_unwritten(self) -> None:
-        """Refuse, with a `FedcoreError`, data whose file has changed in place while it was used."""
-        for samples in (self.clients, self.held_out):
-            if samples is not None:
-                samples.require_unwritten()
-
     @property
     def answer(self) -> dict[str, np.ndarray]:
         """Arrays for the history: singular values of S or, with a `truth`, of the true heads.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from functools import partial
 
 import h5py
@@ -13,7 +12,7 @@ import numpy as np
 
 from fedcore.errors import DataError
 from fedcore.files import hdf5, outputs
-from fedcore.files.mapping import Mapped, MappedStack
+from fedcore.files.mapping import Mapped
 from fedcore.problems.clients import Clients, Matrices, Reduction
 from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
@@ -36,7 +35,7 @@ def save(
         When a file is there that fedcore has not written; see `fedcore.files.outputs`.
     """
     outputs.require(path, "problem")
-    with hdf5.create(path) as file:
+    with hdf5.create(path, apart=True) as file:
         file.attrs["schema"] = SCHEMA
         if recipe:
             file.attrs["recipe"] = recipe
@@ -79,7 +78,7 @@ def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Proble
     return _load(path, decode)
 
 
-_WORDS = {"kind": "problem", "first": "make the problem", "again": "make it again"}
+_WORDS = {"kind": "problem", "first": "make the problem", "again": "run what makes it again"}
 
 
 def _load(
@@ -136,11 +135,11 @@ def _put(group: h5py.Group, name: str, data: np.ndarray, description: str) -> No
 def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Problem:
     clients = _clients(path, group, file)
     if "samples" in group:
-        rows = group["samples"]
-        clients.reduction = Reduction(tuple(map(int, rows[()])), float(rows.attrs["largest_row"]))
+        rows, largest = hdf5.value(group["samples"]), group["samples"].attrs["largest_row"]
+        clients.reduction = Reduction(tuple(map(int, rows)), float(largest))
     truth = None
     if "truth" in group:
-        truth = Truth(*(group[f"truth/{k}"][()] for k in Truth._fields))
+        truth = Truth(*(hdf5.value(group[f"truth/{k}"]) for k in Truth._fields))
     held_out = None
     if "held_out" in group:
         held_out = _clients(path, group["held_out"], file)
@@ -150,7 +149,7 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) ->
     # Fill the cached properties from the file.
     problem.checksum = group.attrs["checksum"]
     if truth is None and held_out is None:
-        parts = (group[f"reference/{k}"][()] for k in Reference._fields)
+        parts = (hdf5.value(group[f"reference/{k}"]) for k in Reference._fields)
         problem.reference = Reference(*parts)
     _require_fit(problem)
     return problem
@@ -171,41 +170,29 @@ def _require_fit(problem: Problem) -> None:
             raise ValueError(f"the reference is not that of {counted(d, 'column')}")
 
 
-def _matrices(group: h5py.Group, name: str = "clients") -> Matrices:
-    found = group[name]
+def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
+    """Return the arrays of a data set with an axis of clients, or of one for each client."""
     if isinstance(found, h5py.Dataset):
-        return found[()]
-    return [item[()] for item in found.values()]
-
-
-def _again(
-    told: Callable[[], AbstractContextManager[None]], descriptor: hdf5.Descriptor, name: str
-) -> Matrices:
-    with told(), descriptor.read() as file:
-        return _matrices(file[name])
+        return hdf5.value(found)
+    return [hdf5.value(item) for item in found.values()]
 
 
 def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Clients:
-    """Return clients with their labels: matrices of a large file by a memory map.
+    """Return clients with their labels.
 
-    Those of a small file are read here or, with a Gram matrix, on first use.
+    Matrices of a large file, or of one with a Gram matrix, are mapped when they are used.
     """
-    found, name, pieces = group["clients"], group.name, file.pieces
-    gram = group["gram"][()] if "gram" in group else None
-    labels = _matrices(group, "labels") if "labels" in group else None
-    if pieces is None and gram is None:
-        return Clients(_matrices(group), labels=labels)
+    gram = hdf5.value(group["gram"]) if "gram" in group else None
+    labels = _values(group["labels"]) if "labels" in group else None
+    found = group["clients"]
+    if not file.large and gram is None:
+        return Clients(_values(found), labels=labels)
 
-    stacked = isinstance(found, h5py.Dataset)
-    single = [] if stacked else list(found.values())
-    shapes = [found.shape[1:]] * len(found) if stacked else [client.shape for client in single]
-    dtypes = [found.dtype] * len(found) if stacked else [client.dtype for client in single]
     told = partial(hdf5.translate_errors, path, failure=DataError, **_WORDS)
-    matrices: Matrices | Callable[[], Matrices]
-    if pieces is None:
-        matrices = partial(_again, told, file.descriptor, name)
-    elif stacked:
-        matrices = MappedStack(pieces, found, told)
-    else:
-        matrices = Mapped(pieces, single, told)
-    return Clients(matrices, shapes, dtypes, gram, labels)
+    if isinstance(found, h5py.Dataset):
+        shapes, dtypes = [found.shape[1:]] * len(found), [found.dtype] * len(found)
+        whole = partial(Mapped(file, [found], told).__getitem__, 0)
+        return Clients(whole, shapes, dtypes, gram, labels)
+    single = list(found.values())
+    shapes, dtypes = [client.shape for client in single], [client.dtype for client in single]
+    return Clients(Mapped(file, single, told), shapes, dtypes, gram, labels)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fedcore.history import History
 
+ROOT = Path(__file__).parents[2]
 SCRIPT = "tools/kept_histories.py"
 WORDS = ["--kept", "kept", "--configfile", "tiny.yaml"]
 CELL = "tiny/first/wk2023/easy-default"
@@ -79,3 +81,9 @@ def test_a_record_of_other_code_and_other_data_comes_back_and_says_so(ended):
     done.snakemake()
     page = (done.root / "results/tiny/report/tiny/index.html").read_text(encoding="utf-8")
     assert found.about["commit"] in page and "Three images were approximations." in page
+
+
+def test_the_histories_that_the_repository_keeps_are_read():
+    """Earlier versions wrote them, on a machine that is not here."""
+    files = sorted((ROOT / "kept" / "histories").rglob("*.h5"))
+    assert files and all(History.load(file).repeats for file in files)

@@ -249,11 +249,11 @@ def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Cli
         group = list(file["draws"].values())[draw] if "draws" in file else file
         labels = _part(group["labels"], start, stop) if "labels" in group else None
         stored = group["clients"]
-        if file.pieces is None or isinstance(stored, h5py.Dataset):
+        if not file.large or isinstance(stored, h5py.Dataset):
             return Clients(_part(stored, start, stop), labels=labels)
         found = list(stored.values())[start:stop]
         shapes, dtypes = [c.shape for c in found], [c.dtype for c in found]
-        return Clients(Mapped(file.pieces, found, told), shapes, dtypes, labels=labels)
+        return Clients(Mapped(file, found, told), shapes, dtypes, labels=labels)
 
     return hdf5.load(path, decode, failure=DataError, **_WORDS)
 
@@ -261,5 +261,5 @@ def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Cli
 def _part(stored: Any, start: int, stop: int) -> Matrices:
     """Return some clients' arrays of a dataset with an axis of clients, or of a dataset each."""
     if isinstance(stored, h5py.Dataset):
-        return stored[start:stop]
-    return [item[()] for item in list(stored.values())[start:stop]]
+        return hdf5.value(stored)[start:stop]
+    return [hdf5.value(item) for item in list(stored.values())[start:stop]]
