@@ -17,9 +17,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-# What says which code wrote the file, by the names of attributes and of entries in `about`, and
-# the mark of the seal. Nothing else is left out.
-IGNORED = ("code", "commit", "source", "sealed")
+# Which code wrote the file and made its data, by the names of attributes and of entries in `about`,
+# and the mark of the seal. Nothing else is left out.
+IGNORED = ("code", "recipes", "commit", "source", "sealed")
 
 
 def differences(first: Path, second: Path) -> Iterator[str]:
