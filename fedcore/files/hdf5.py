@@ -285,42 +285,40 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
 
     HDF5 follows links and external storage to other files, which the seal does not cover.
     """
-    todo: list[h5py.Group] = [file]
-    unpacked = 0
-    seen = {h5py.h5o.get_info(file.id).addr}
-    while todo:
-        group = todo.pop()
-        for name in group:
-            place = f"{group.name.rstrip('/')}/{name}"
-            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                raise Foreign(f"{place} is a link")
-            item = group[name]
-            address = h5py.h5o.get_info(item.id).addr
-            if address in seen:
-                raise Foreign(f"{place} is a second name of something")
-            seen.add(address)
-            if isinstance(item, h5py.Group):
-                todo.append(item)
-            elif not _is_plain(item, size):
-                raise Foreign(f"{place} is not stored as plain numbers in the file")
-            elif item.chunks:
-                unpacked += item.nbytes
-                if unpacked > UNPACKED:
-                    raise Foreign(f"{place} takes more than {UNPACKED >> 20} MiB when it is read")
+    links: list[tuple[str, int, Any]] = []
+    file.id.links.visit(
+        lambda name, link: links.append((name.decode(), link.type, link.u)), info=True
+    )
+    seen, unpacked = {h5py.h5o.get_info(file.id).addr}, 0
+    for name, kind, address in links:
+        if kind != h5py.h5l.TYPE_HARD:
+            raise Foreign(f"/{name} is a link")
+        if address in seen:
+            raise Foreign(f"/{name} is a second name of something")
+        seen.add(address)
+        item = h5py.h5o.open(file.id, name.encode())
+        if isinstance(item, h5py.h5g.GroupID):
+            continue
+        if not isinstance(item, h5py.h5d.DatasetID) or not _is_plain(item, size):
+            raise Foreign(f"/{name} is not stored as plain numbers in the file")
+        if item.get_create_plist().get_layout() == h5py.h5d.CHUNKED:
+            unpacked += math.prod(item.shape) * item.dtype.itemsize
+            if unpacked > UNPACKED:
+                raise Foreign(f"/{name} takes more than {UNPACKED >> 20} MiB when it is read")
 
 
-def _is_plain(item: h5py.HLObject, size: int) -> bool:
-    """Whether an object is a dataset of numbers that all lie in the file, packed or not."""
-    if not isinstance(item, h5py.Dataset) or item.shape is None or item.dtype.kind not in "biufc":
+def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
+    """Whether a dataset is of numbers that all lie in the file, packed or not."""
+    if item.shape is None or item.dtype.kind not in "biufc":
         return False
-    made = item.id.get_create_plist()
-    wanted, stored = math.prod(item.shape) * item.dtype.itemsize, item.id.get_storage_size()
+    made, stored = item.get_create_plist(), item.get_storage_size()
+    wanted = math.prod(item.shape) * item.dtype.itemsize
     if made.get_layout() == h5py.h5d.CHUNKED:
         filters = {made.get_filter(i)[0] for i in range(made.get_nfilters())}
         fits = filters <= _FILTERS and wanted <= _RATIO * stored
     else:
         fits = made.get_layout() in (h5py.h5d.CONTIGUOUS, h5py.h5d.COMPACT) and wanted == stored
-    return fits and item.external is None and stored <= size
+    return fits and not made.get_external_count() and stored <= size
 
 
 def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from scipy import stats
+from scipy import special
 
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.problems import STATUSES
@@ -338,7 +338,7 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
         return None
     if band == "mean":
         count = np.maximum((~np.isnan(values)).sum(axis=0), 2)  # one repeat: no spread
-        half = stats.t.ppf(0.975, count - 1) * np.nanstd(values, axis=0) / np.sqrt(count - 1)
+        half = special.stdtrit(count - 1, 0.975) * np.nanstd(values, axis=0) / np.sqrt(count - 1)
         mean = np.nanmean(values, axis=0)
         return mean - half, mean + half
     ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5)}

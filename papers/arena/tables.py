@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.repro.tables.budgets import PLAIN, privacy, products, sum_of_squares
 from fedcore.repro.tables.report import Table
@@ -119,7 +119,9 @@ def ranks(results_: Results) -> Rows:
             rows += [
                 named
                 | {"budget": rounds, "method": row["method"], "rank": int(place), "of": len(there)}
-                for row, place in zip(there, rankdata(errors, method="min"), strict=True)
+                for row, place in zip(
+                    there, scipy.stats.rankdata(errors, method="min"), strict=True
+                )
             ]
     return rows
 

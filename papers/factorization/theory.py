@@ -7,7 +7,7 @@ exact solution in probability; Theorem 1 bounds the excess after T steps of the 
 from __future__ import annotations
 
 import numpy as np
-from scipy.stats import binomtest
+import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, flags
@@ -212,4 +212,6 @@ def excess(run: Run) -> np.ndarray:
 def _seldom(measured: np.ndarray, bound: float, allowed: float) -> bool:
     """Whether values beyond a bound are no more than allowed: a binomial test at 0.001."""
     beyond = int(np.sum(~(measured < bound)))  # a failed draw counts
-    return bool(binomtest(beyond, len(measured), allowed, alternative="greater").pvalue >= 0.001)
+    return bool(
+        scipy.stats.binomtest(beyond, len(measured), allowed, alternative="greater").pvalue >= 0.001
+    )

@@ -13,8 +13,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
-from scipy.stats import norm
+import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.algorithms.fedpower import standard_deviation
 from fedcore.repro.tables.rows import Rows
@@ -62,7 +61,7 @@ def epsilon(delta_of: Delta, delta: float) -> float:
     """Return the smallest ε at which δ(ε) is at most `delta`; 0 if it always is."""
     if delta_of(0.0) <= delta:
         return 0.0
-    return float(optimize.brentq(lambda e: delta_of(e) - delta, 0.0, LARGEST))
+    return float(scipy.optimize.brentq(lambda e: delta_of(e) - delta, 0.0, LARGEST))
 
 
 def with_basis(noise: float) -> Delta:
@@ -88,7 +87,7 @@ def without_basis(noise: float) -> Delta:
     axis = np.arange(-far, far, STEP)
     p, other = (
         2.0 * math.pi / ANGLES
-        * np.einsum("a,ai,aj->ij", f, *(norm.pdf(axis - mean[:, None]) for mean in means.T))
+        * np.einsum("a,ai,aj->ij", f, *map(scipy.stats.norm.pdf, axis - means.T[..., None]))
         for f, means in zip(densities(noise), (directions @ G / noise for G in GRAMS), strict=True)
     )  # fmt: skip
 
@@ -108,15 +107,15 @@ def densities(noise: float) -> list[np.ndarray]:
     for G in GRAMS:
         mean = G @ START / noise
         t = _directions() @ mean
-        heights = 1.0 + t * norm.cdf(t) / norm.pdf(t)
+        heights = 1.0 + t * scipy.stats.norm.cdf(t) / scipy.stats.norm.pdf(t)
         found.append(math.exp(-0.5 * mean @ mean) * heights / (2.0 * math.pi))
     return found
 
 
 def gaussian_delta(e: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Return δ(ε) of Gaussian mechanisms that move the mean by `moved` units of the noise."""
-    alarms = np.exp(e + norm.logcdf(-0.5 * moved - e / moved))
-    return np.asarray(norm.cdf(0.5 * moved - e / moved) - alarms)
+    alarms = np.exp(e + scipy.stats.norm.logcdf(-0.5 * moved - e / moved))
+    return np.asarray(scipy.stats.norm.cdf(0.5 * moved - e / moved) - alarms)
 
 
 def _directions() -> np.ndarray:

@@ -239,3 +239,10 @@ def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
     grid = axes[0].figure.axes
     assert len(grid) == 4 and not grid[3].axison
     assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
+
+
+def test_a_quick_run_leaves_out_the_pdf(tmp_path, monkeypatch):
+    monkeypatch.setenv("FEDCORE_FIGURES", "png")
+    for ax, item in plotting.panels(tmp_path / "p", "a"):
+        plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
+    assert [file.name for file in tmp_path.glob("p.*")] == ["p.png"]

@@ -31,7 +31,7 @@ for paper in WITH_NOTEBOOK:
             tables=getattr(rules, f"tables_{paper}").output,
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
-            vector=drawn(paper, "figures", "pdf"),
+            vector=drawn(paper, "figures", *VECTOR),
             figures=[
                 report(figure, category=paper, labels={"what": text})
                 for figure, text in zip(
@@ -44,11 +44,12 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
+            drawn="FEDCORE_FIGURES=png " * QUICK,
             code=fingerprint(
                 *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
             ),
         shell:
-            "{params.beside}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
+            "{params.beside}{params.drawn}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
 
 
