@@ -235,8 +235,9 @@ _WORDS = {"kind": "problem", "first": "make the problem", "again": "make it agai
 def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Clients:
     """Read the clients from `start` to before `stop` of one draw of a problem.
 
-    Of a large file only their bytes are read, and checked, each client's when it is first used. A
-    file that `fedcore.files.hdf5` checks as a whole is read for that, and only they are kept.
+    Of a large file only their bytes are read, and checked, each client's when it is first used; of
+    clients that are one array, all are checked here. A small file is read as a whole for its
+    checksum, and only they are kept.
 
     Raises
     ------
@@ -249,8 +250,10 @@ def share(path: str | os.PathLike[str], draw: int, start: int, stop: int) -> Cli
         group = list(file["draws"].values())[draw] if "draws" in file else file
         labels = _part(group["labels"], start, stop) if "labels" in group else None
         stored = group["clients"]
-        if not file.large or isinstance(stored, h5py.Dataset):
+        if not file.large:
             return Clients(_part(stored, start, stop), labels=labels)
+        if isinstance(stored, h5py.Dataset):  # with one checksum
+            return Clients(Mapped(file, [stored], told)[0][start:stop], labels=labels)
         found = list(stored.values())[start:stop]
         shapes, dtypes = [c.shape for c in found], [c.dtype for c in found]
         return Clients(Mapped(file, found, told), shapes, dtypes, labels=labels)
