@@ -104,7 +104,7 @@ def run_repeats(
     runs, others = repeats.run(progress)
     for used in [*draws, *([newcomers] if newcomers else [])]:
         used.require_unwritten()
-    return repeats.history(runs, others)
+    return runs[0][0].once(partial(repeats.history, runs, others), last=True)
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned

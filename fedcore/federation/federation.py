@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -55,6 +55,8 @@ from fedcore.problems.labelled import as_array
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.words import counted
+
+Result = TypeVar("Result")
 
 
 class Federation:
@@ -129,11 +131,10 @@ class Federation:
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(data))):
             raise InputError(f"cannot watch clients {list(watched)} of {len(data)}")
-        root = root_of(seed)
-        self.rng = np.random.default_rng(child(root, SERVER))
         apart = transcript is not None and not transcript.sums_only
-        setup = Setup(data, root, ids, labelled, noise, apart)
+        setup = Setup(data, root_of(seed), ids, labelled, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
+        self.rng = np.random.default_rng(child(self._transport.root, SERVER))
         self._everyone = range(len(data))
         self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)
         self._single = data.single
@@ -385,6 +386,15 @@ class Federation:
     def client_states(self) -> Sequence[State]:
         """Return all clients' states outside the protocol, for checkpoints only."""
         return self._transport.states
+
+    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
+        """Return what `job` gives, which is called once for the run.
+
+        Over MPI it is called at rank 0, and all ranks get its value. So a server must decide what
+        depends on a clock, on memory or on chance that is not `rng`. `job` may look at the clients
+        by `observe` and `client_state`. After the `last` job the other ranks end.
+        """
+        return self._transport.once(job, last=last)
 
     def _positions(self, of: Any) -> Any:
         """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""
