@@ -129,8 +129,7 @@ class Recorder:
     algorithm : str
         Name of the algorithm, for messages.
     once : callable, optional
-        That of the federation. What is measured and kept, is so once: over MPI at rank 0, and all
-        ranks get the rows.
+        That of the federation: over MPI rank 0 measures, and all ranks get the rows.
 
     Attributes
     ----------
@@ -205,6 +204,9 @@ class Recorder:
         self.rows.append(row)
         for name, values in of_clients.items():
             self.by_client[name].append(values)
+        privacy = self.ledger.privacy
+        clients = self._asked.client_iterates and (privacy is None or privacy.simulated)
+        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         self._since = lockstep.cpu_seconds()
         return self.ended
 
@@ -254,9 +256,6 @@ class Recorder:
         if self.ledger.privacy is None and due:
             diverged = any(m.fails(row[m.name]) for m in asked.metrics)
             row["diverged"] = int(diverged)
-        privacy = self.ledger.privacy
-        clients = asked.client_iterates and (privacy is None or privacy.simulated)
-        self.snapshots.see(len(self.rows), iteration, iterate, clients=clients)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         ended = bool(diverged or last)
         if asked.stop is not None and not diverged:
@@ -286,7 +285,7 @@ class Recorder:
 
     def end(self, output: Mapping[str, Any]) -> None:
         """Keep the last iterate; mark it as diverged if a returned matrix is not finite."""
-        self.once(self.snapshots.end)
+        self.snapshots.end()
         matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
         if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
             self.rows[-1]["diverged"] = 1
