@@ -36,7 +36,7 @@ from fedcore.testing.samples import (
 )
 
 TORCH = importlib.util.find_spec("torch") is not None
-ENGINES = {"in-process": InProcess}  # and, under mpiexec, "mpi"
+ENGINES: dict[str, Any] = {"in-process": InProcess}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -87,6 +87,12 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         if request.node.get_closest_marker("in_process"):
             pytest.skip("about what only a transport in one process does")
         monkeypatch.setattr(Federation, "engine", ENGINES[name])
+
+
+@pytest.fixture
+def ranks() -> Ranks:
+    """Return the ranks of this MPI program."""
+    return ENGINES["mpi"].keywords["ranks"]
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from contract.test_algorithms import NAMES
 from fedcore import algorithms, metrics
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines.in_process import InProcess
-from fedcore.federation.federation import Federation
+from fedcore.federation.engines.mpi import Ranks
 from fedcore.problems.tasks import SUBSPACE
 from fedcore.recorder import Recording
 from fedcore.runs import execute
@@ -59,12 +59,10 @@ def found(name: str, setting: Any, seed: Any, noise: Any) -> str:
     return hashlib.sha256(repr(whole).encode()).hexdigest()
 
 
-def at_all_ranks(value: str) -> set[bytes]:
-    ranks = Federation.engine.keywords["ranks"]  # type: ignore[attr-defined]
-    return set(ranks.link.gather(value.encode()))
+def require_alike(name: str, setting: Any, ranks: Ranks) -> None:
+    def at_all_ranks(value: str) -> set[bytes]:
+        return set(ranks.link.gather(value.encode()))
 
-
-def require_alike(name: str, setting: Any) -> None:
     seed, noise = np.random.SeedSequence(5, spawn_key=(1, 2)), np.random.SeedSequence(3)
     with everywhere(partial(InProcess, plain=True)):
         plain = found(name, setting, seed, noise)
@@ -74,12 +72,12 @@ def require_alike(name: str, setting: Any) -> None:
 
 
 @pytest.mark.parametrize(("name", "setting"), settings_of(NAMES, case_of))
-def test_no_bit_depends_on_the_number_of_ranks(name, setting):
-    require_alike(name, setting)
+def test_no_bit_depends_on_the_number_of_ranks(name, setting, ranks):
+    require_alike(name, setting, ranks)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_no_bit_of_networks_depends_on_the_number_of_ranks(name):
+def test_no_bit_of_networks_depends_on_the_number_of_ranks(name, ranks):
     pytest.importorskip("torch", reason="networks need PyTorch, the extra fedcore[deep]")
     takes = algorithms.get(name).takes
-    require_alike(name, {"fine_tune": 1} if takes("fine_tune") else {})
+    require_alike(name, {"fine_tune": 1} if takes("fine_tune") else {}, ranks)

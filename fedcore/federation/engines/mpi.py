@@ -394,8 +394,9 @@ class Mpi:
             for place in places:
                 if ahead or run_one():
                     total.add(ahead.popleft(), place, of)
-            total.failures += failures
-            total.charges |= self._charges(of)
+            if rank not in dict(turns[turn + 1 :]):
+                total.failures += failures
+                total.charges |= self._charges(of)
             if turn + 1 < len(turns):
                 self._link.send(turns[turn + 1][0], pickle.dumps(total))
         last = turns[-1][0]
@@ -405,7 +406,7 @@ class Mpi:
         """Return what the own clients among some were charged since the last time."""
         if not self._private:
             return {}
-        found = {i: self._sites[i].charges() for i in of if i in self._sites}
+        found = {i: self._sites[i].charges() for i in set(of) & self._sites.keys()}
         return {i: charged for i, charged in found.items() if charged}
 
     def _holder(self, position: int) -> int:
