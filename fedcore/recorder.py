@@ -108,7 +108,7 @@ class Recording:
     checkpoint: Any = None
 
 
-def _now(job: Callable[[], Any], *, last: bool = False) -> Any:  # noqa: ARG001
+def _now(job: Callable[[], Any], *, last: bool = False) -> Any:
     """Call `job`, as `Federation.once` does in one process."""
     return job()
 

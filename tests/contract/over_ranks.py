@@ -1,4 +1,4 @@
-"""Every method at the ranks of an MPI program: the bits of plain steps, and one result at all ranks.
+"""Every method at the ranks of an MPI program: the bits of plain steps at all of them.
 
 `test_mpi` runs this file as ``mpiexec -n 2 python -m pytest … --transport mpi``.
 """

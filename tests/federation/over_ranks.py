@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from federation.test_site import account_under
 from fedcore import algorithms, metrics
 from fedcore.errors import InputError
 from fedcore.federation.engines.in_process import InProcess
@@ -19,6 +18,7 @@ from fedcore.problems.problem import LazyMatrices, Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute, subtract_mean
 from fedcore.testing.samples import sparse_clients
+from federation.test_site import account_under
 from refused import refused
 
 SIZES = (3, 17, 8, 12, 5)

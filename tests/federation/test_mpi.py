@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ def test_ranks_have_consecutive_clients_with_samples_as_equal_as_can_be(ranks):
         rows = rng.integers(1, 50, rng.integers(1, 40))
         found = edges([(n, 3) for n in rows], ranks)
         assert found[0] == 0 and found[-1] == len(rows) and found == sorted(found)
-        shares = [rows[a:b].sum() for a, b in zip(found, found[1:], strict=False)]
+        shares = [rows[a:b].sum() for a, b in itertools.pairwise(found)]
         assert max(shares) <= rows.sum() / ranks + rows.max()
 
 

@@ -81,7 +81,7 @@ class InProcess:
         """The accounts of all sites: the ledger reads them where they are kept."""
         return [site.account for site in self.sites if site.account is not None]
 
-    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:  # noqa: ARG002
+    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
         """Call `job`; see `Transport`."""
         return job()
 

@@ -48,6 +48,7 @@ from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
 AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
+SOME = 1 << 20  # bytes of replies that are added at once
 END = "the end"
 SHOWN = 200  # characters of an exchange that an error shows
 
@@ -223,17 +224,15 @@ class Sum:
     charges: dict[int, Charges] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, reply: Any, place: int, of: Sequence[int]) -> None:
-        """Add a reply, after those of all clients before it."""
-        stage = 1
+    def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
+        """Add replies one after the other, after those of all clients before them."""
+        before = [self.value] if places[0] else []
         try:
-            scalars, size = payload(reply)
-            self.scalars, self.size, stage = self.scalars + scalars, self.size + size, 2
             if not self.failures:
-                before = [self.value] if place else []
-                self.value = added([*before, reply], [*of[: len(before)], of[place]])
+                clients = [*of[: len(before)], *(of[place] for place in places)]
+                self.value = added([*before, *replies], clients)
         except Exception as error:
-            self.failures.append(Failure(stage, place, error))
+            self.failures.append(Failure(2, places[0], error))
 
 
 class Mpi:
@@ -368,34 +367,44 @@ class Mpi:
         me, own = self._ranks.rank, (k for k, i in enumerate(of) if i in self._sites)
         places_of = itertools.groupby(range(len(of)), lambda place: self._holder(of[place]))
         turns = [(rank, list(places)) for rank, places in places_of]
-        ahead: deque[Any] = deque()
-        failures: list[Failure] = []
+        mine, ahead = Sum(), deque[Any]()
 
-        def run_one() -> bool:
-            """Run the step of the next own client, if there is one and none has failed."""
-            place = None if failures else next(own, None)
-            if place is None:
-                return False
-            try:
-                ahead.append(self._sites[of[place]].obey(order))
-            except Exception as error:
-                failures.append(Failure.of(place, error, me))
-            return not failures
+        def run_some() -> bool:
+            """Run the next own clients' steps; return whether there are replies to add."""
+            most = mine.size + SOME
+            for place in itertools.islice(own, 100):
+                try:
+                    ahead.append(self._sites[of[place]].obey(order))
+                except Exception as error:
+                    mine.failures.append(Failure.of(place, error, me))
+                    own.close()
+                    break
+                try:
+                    scalars, size = payload(ahead[-1])
+                except TypeError as error:
+                    mine.failures.append(Failure(1, place, error))
+                    continue
+                mine.scalars, mine.size = mine.scalars + scalars, mine.size + size
+                if mine.size >= most:
+                    break
+            return bool(ahead)
 
         total = Sum()
         for turn, (rank, places) in enumerate(turns):
             if rank != me:
                 continue
             if turn:
-                before, room = turns[turn - 1][0], AHEAD
-                while room > 0 and not self._link.arrived(before) and run_one():
-                    room -= getattr(ahead[-1], "nbytes", 0)
+                before, done = turns[turn - 1][0], -1
+                while len(ahead) > done and mine.size < AHEAD and not self._link.arrived(before):
+                    done = len(ahead)
+                    run_some()
                 total = pickle.loads(self._link.receive(before))
-            for place in places:
-                if ahead or run_one():
-                    total.add(ahead.popleft(), place, of)
+            while places and (ahead or run_some()):
+                now, places = places[: len(ahead)], places[len(ahead) :]
+                total.add([ahead.popleft() for _ in now], now, of)
             if rank not in dict(turns[turn + 1 :]):
-                total.failures += failures
+                total.scalars, total.size = total.scalars + mine.scalars, total.size + mine.size
+                total.failures += mine.failures
                 total.charges |= self._charges(of)
             if turn + 1 < len(turns):
                 self._link.send(turns[turn + 1][0], pickle.dumps(total))

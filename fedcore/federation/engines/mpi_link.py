@@ -11,7 +11,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NoReturn
 
 from fedcore.errors import InputError
@@ -100,7 +100,7 @@ class Link:
         starts = [0, *accumulate(counts)]
         every, kind = bytearray(starts[-1]), self._mpi.BYTE
         self._wait(self._world.Iallgatherv([data, kind], [every, counts, starts[:-1], kind]))
-        return [bytes(every[start:stop]) for start, stop in zip(starts, starts[1:], strict=False)]
+        return [bytes(every[start:stop]) for start, stop in pairwise(starts)]
 
     def send(self, to: int, data: bytes) -> None:
         """Send bytes to one rank, and wait until they are on their way."""
