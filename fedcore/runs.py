@@ -313,6 +313,11 @@ def execute(
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
         refuse(algorithm.name)
+    federation = Federation(
+        problem.clients, seed, transcript=transcript, check=False, noise=noise,
+        labelled=algorithm.labelled and problem.clients.labels is not None,
+    )  # fmt: skip
+    federation.once(partial(algorithm.task.check, settings, problem, private=private))
     if private:
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
@@ -322,11 +327,6 @@ def execute(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
             "vector per client, or choose another algorithm"
         )
-    federation = Federation(
-        problem.clients, seed, transcript=transcript, check=False, labelled=algorithm.labelled,
-        noise=noise,
-    )  # fmt: skip
-    federation.once(partial(algorithm.task.check, settings, problem, private=private))
     added: dict[str, Any] = {}
     for exchange in begin:
         added |= exchange(federation)
