@@ -197,6 +197,8 @@ def test_what_is_done_once_is_done_at_rank_0_and_known_at_all(ranks):
     assert len(values) == 1 and len(calls) == (ranks.rank == 0)
     with pytest.raises(ZeroDivisionError):
         federation.once(lambda: int(job()) // 0)
+    with pytest.raises(KeyError):
+        federation.once(lambda: federation.observe(broken))
     hidden = partial(federation.observe, lambda data, state, message: 0)
     refused(lambda: federation.once(hidden), InputError, "def in a module")
 

@@ -19,6 +19,7 @@ import traceback
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -105,9 +106,9 @@ class Ranks:
 
     def first(self, job: Callable[[], Result]) -> Result:
         """Call `job` at rank 0, and then at the others, which find what it has left."""
-        found = None if self.rank else job()
+        found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
-        return job() if found is None else found
+        return found[0] if found else job()
 
     def once(
         self, job: Callable[[], Result], look: Callable[[Any], Any], *, last: bool = False
@@ -123,7 +124,8 @@ class Ranks:
         if self.rank:
             told = self._told(Told(what, self._seen))
             while told.look:
-                look(told.value)
+                with suppress(Exception):  # rank 0 gets it, too, and decides
+                    look(told.value)
                 told = self._told(Told(what, self._seen))
             if isinstance(told.value, Failure):
                 raise told.value.error
@@ -266,7 +268,6 @@ class Mpi:
         self._sites = dict(zip(own, here, strict=True))
         self._held: list[tuple[Any, Sequence[int]]] = []  # goes with the next exchange
         if largest is None:  # one process would read all samples for it
-            ranks.busy = True
             every = self._together(Do(largest_entry, "look"), range(len(shapes)))
             setup.clients.largest = max(every.replies)
 
@@ -293,7 +294,6 @@ class Mpi:
             return
         own = self._ranks.meet(type(order).__name__, order)
         self._private = self._private or isinstance(order, Protect)
-        self._ranks.busy = True
         self._together(own, to)
         if isinstance(own, Change) and getattr(own, "clip", True):
             self._data = _lazily(own, self._data)
@@ -337,6 +337,7 @@ class Mpi:
 
     def _together(self, order: Order, of: Sequence[int]) -> Answers:
         """Obey at every rank for its own clients, and gather what they answer."""
+        self._ranks.busy = True
         own, failure = [], None
         for place, i in enumerate(of):
             if i in self._sites and failure is None:
