@@ -202,8 +202,8 @@ class Recorder:
         record = partial(self._record, iteration, counts or {}, iterate, last)
         row, of_clients, self.ended = self.once(record)
         self.rows.append(row)
-        for name, values in of_clients.items():
-            self.by_client[name].append(values)
+        for name in of_clients:
+            self.by_client[name].append(of_clients[name])
         privacy = self.ledger.privacy
         clients = self._asked.client_iterates and (privacy is None or privacy.simulated)
         self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)

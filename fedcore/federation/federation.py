@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, reduce
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -55,8 +55,6 @@ from fedcore.problems.labelled import as_array
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
 from fedcore.words import counted
-
-Result = TypeVar("Result")
 
 
 class Federation:
@@ -101,6 +99,10 @@ class Federation:
         Messages sent so far.
     rng : numpy.random.Generator
         The server's random stream.
+    once : callable
+        ``once(job)`` returns what ``job()`` gives, which is called once for the run: over MPI at
+        rank 0, and all ranks get its value. So a server decides what depends on a clock, on memory
+        or on chance that is not `rng`. `job` may call `observe` and `client_state`.
     shape : Shape
         Number of clients, samples (of all clients) and features.
     """
@@ -134,6 +136,7 @@ class Federation:
         apart = transcript is not None and not transcript.sums_only
         setup = Setup(data, root_of(seed), ids, labelled, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
+        self.once = self._transport.once
         self.rng = np.random.default_rng(child(self._transport.root, SERVER))
         self._everyone = range(len(data))
         self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)
@@ -386,15 +389,6 @@ class Federation:
     def client_states(self) -> Sequence[State]:
         """Return all clients' states outside the protocol, for checkpoints only."""
         return self._transport.states
-
-    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
-        """Return what `job` gives, which is called once for the run.
-
-        Over MPI it is called at rank 0, and all ranks get its value. So a server must decide what
-        depends on a clock, on memory or on chance that is not `rng`. `job` may look at the clients
-        by `observe` and `client_state`. After the `last` job the other ranks end.
-        """
-        return self._transport.once(job, last=last)
 
     def _positions(self, of: Any) -> Any:
         """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""
