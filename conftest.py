@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import importlib.util
+import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -17,10 +19,9 @@ import numpy as np
 import pytest
 
 from fedcore import algorithms
-from fedcore.federation.engines import mpi_link, ranks
 from fedcore.federation.engines.in_process import InProcess
-from fedcore.federation.engines.mpi import Mpi
-from fedcore.federation.engines.team import Team
+from fedcore.federation.engines.mpi import Mpi, Ranks
+from fedcore.federation.engines.mpi_link import connect
 from fedcore.federation.federation import Federation
 from fedcore.files import hdf5
 from fedcore.problems.problem import Problem
@@ -35,7 +36,7 @@ from fedcore.testing.samples import (
 )
 
 TORCH = importlib.util.find_spec("torch") is not None
-ENGINES = {"in-process": InProcess}  # and, under mpiexec, "mpi"
+ENGINES: dict[str, Any] = {"in-process": InProcess}  # and, under mpiexec, "mpi"
 
 # Whether an example is quick enough depends on what else the machine does.
 hypothesis.settings.register_profile(
@@ -61,22 +62,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--transport", choices=[*ENGINES, "mpi"], default="in-process",
         help="what carries orders to clients in every federation of the tests; mpi asks for "
-        "mpiexec -n 3 python -m pytest",
+        "mpiexec -n 3 python -m pytest, and every rank runs the same tests",
     )  # fmt: skip
 
 
-def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Of the ranks of an MPI program, let the first run the tests and the others serve it."""
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Join the ranks of an MPI program, of which the first alone prints."""
     if config.getoption("--transport", default=None) != "mpi":
-        return None
-    link = mpi_link.connect()
-    if link.rank:
-        ranks.serve(link)
-        return 0
-    team = Team(link, idle=True)
-    config.add_cleanup(team.end)
-    ENGINES["mpi"] = partial(Mpi, team=team)
-    return None
+        return
+    ranks = Ranks(connect())
+    if ranks.rank:
+        sys.stdout = open(os.devnull, "w")
+    config.add_cleanup(ranks.leave)
+    ENGINES["mpi"] = partial(Mpi, ranks=ranks)
+    hypothesis.settings.register_profile("alike", derandomize=True, deadline=None)
+    hypothesis.settings.load_profile("alike")
 
 
 @pytest.fixture(autouse=True)
@@ -87,6 +87,12 @@ def transport(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         if request.node.get_closest_marker("in_process"):
             pytest.skip("about what only a transport in one process does")
         monkeypatch.setattr(Federation, "engine", ENGINES[name])
+
+
+@pytest.fixture
+def ranks() -> Ranks:
+    """Return the ranks of this MPI program."""
+    return ENGINES["mpi"].keywords["ranks"]
 
 
 @pytest.fixture

@@ -2,10 +2,12 @@
 
 Every number of ranks runs the same problem file, in turns, and so does one process without MPI that
 runs steps client by client. A round is timed at rank 0, after some that are not counted. In the
-first of two problems a round is work (products with `--size` MB of clients), in the second it is
-messages (clients of 3 kB). Beside the time that has passed stand the CPU seconds of the rank that
-used most: about what a round would take if no other job had the cores. The exit status is 1 if two
-results differ in a byte. Without mpi4py there is nothing to time. See README.md.
+first of three problems a round is work (products with `--size` MB of clients), in the second it is
+messages (clients of 3 kB), in the third it is 10,000 clients. Beside the time that has passed stand
+the CPU seconds of the rank that used most: about what a round would take if no other job had the
+cores. Then come the kB of a round that all ranks send, and the memory of the rank that has most.
+The exit status is 1 if two results differ in a byte. Without mpi4py there is nothing to time. See
+README.md.
 
 `--kept FILE --plot FIGURE` times nothing and draws what an earlier run printed.
 """
@@ -16,6 +18,7 @@ import one_thread  # noqa: F401  # isort: skip
 import json
 import os
 import re
+import resource
 import subprocess
 import sys
 import tempfile
@@ -32,8 +35,7 @@ import numpy as np
 from fedcore import algorithms
 from fedcore.federation.engines import mpi
 from fedcore.federation.engines.in_process import InProcess
-from fedcore.federation.engines.mpi_messages import Used
-from fedcore.federation.engines.team import Team
+from fedcore.federation.engines.mpi import Ranks
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import LazyMatrices, Problem
@@ -41,12 +43,14 @@ from fedcore.recorder import Recording
 from fedcore.runs import execute
 
 CLIENTS, UNCOUNTED = 16, 3  # rounds at first
+UNIT = 1024**2 if sys.platform == "darwin" else 1024  # of `resource` in a MiB
 ALONE = "no MPI"
 
 
 class Kind(NamedTuple):
-    """A problem: samples of a client, features, components, and rounds that are timed."""
+    """A problem: clients and their samples, features, components, and rounds that are timed."""
 
+    clients: int
     rows: int
     features: int
     components: int
@@ -56,52 +60,53 @@ class Kind(NamedTuple):
 def kinds(size: int) -> dict[str, Kind]:
     """Return the problems; `size` is that of the first in MB."""
     rows = round(size * 1e6 / (8 * 800 * CLIENTS))
-    return {"work": Kind(rows, 800, 20, 20), "messages": Kind(6, 64, 3, 300)}
+    return {
+        "work": Kind(CLIENTS, rows, 800, 20, 20),
+        "messages": Kind(CLIENTS, 6, 64, 3, 300),
+        "many clients": Kind(10_000, 2, 200, 4, 10),
+    }
 
 
 def drawn(kind: Kind) -> Clients:
     """Return clients with some directions above the others, each drawn when it is read."""
-    shape, scale = (kind.rows, kind.features), 0.98 ** np.arange(kind.features)
-    made = LazyMatrices(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, CLIENTS)
-    return Clients(made, [shape] * CLIENTS, [np.dtype(float)] * CLIENTS)
+    n, shape = kind.clients, (kind.rows, kind.features)
+    scale = 0.98 ** np.arange(kind.features)
+    made = LazyMatrices(lambda i: np.random.default_rng(i).standard_normal(shape) * scale, n)
+    return Clients(made, [shape] * n, [np.dtype(float)] * n)
 
 
-def timed(path: str, kind: Kind, team: Team | None) -> dict[str, Any]:
-    """Return the median seconds of a round, CPU seconds of the busiest rank, and the basis."""
-    problem = storage.load(path)
-    if team is not None:
-        team.announce_file(path, [problem.clients])
-    chosen, times, used = algorithms.get("ssi"), [], []
+def timed(path: str, kind: Kind, ranks: Ranks | None = None) -> None:
+    """Print the median seconds of a round, what the ranks have used, and the basis."""
+    problem, chosen = storage.load(path), algorithms.get("ssi")
+    times, used = [], []
     last = kind.rounds + UNCOUNTED
 
-    def seen(row: Any) -> bool:
-        if row["iteration"] in (UNCOUNTED, last):
-            used.append(np.array(_cpu_seconds(team)))
+    def seen(record: int, iterate: Any) -> None:  # noqa: ARG001
+        sent = 0 if ranks is None else ranks.link.sent
         times.append(time.perf_counter())
-        return False
+        used.append((time.process_time(), sent))
 
     settings = chosen.params({"n_components": kind.components, "rounds": last})
-    _, output = execute(chosen, problem, settings, 0, Recording(stop=seen))
-    return {
-        "wall": median(np.diff(times)[UNCOUNTED:-1]),
-        "cpu": max(used[1] - used[0]) / kind.rounds,
-        "basis": output["basis"].tobytes().hex(),
-    }
-
-
-def _cpu_seconds(team: Team | None) -> list[float]:
-    if team is None:
-        return [time.process_time()]
-    return [answer.value[0] for answer in team.exchange(Used())]
+    _, output = execute(chosen, problem, settings, 0, Recording(watch=seen))
+    spent = (np.array(used[last]) - used[UNCOUNTED]) / kind.rounds
+    mine = [*spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNIT]
+    every = [mine]
+    if ranks is not None:
+        every = [json.loads(part) for part in ranks.link.gather(json.dumps(mine).encode())]
+    cpu, sent, memory = np.transpose(every)
+    found = {"wall": median(np.diff(times)[UNCOUNTED:-1]), "cpu": max(cpu), "sent": sum(sent)}
+    found |= {"memory": max(memory), "basis": output["basis"].tobytes().hex()}
+    if ranks is None or ranks.rank == 0:
+        print(json.dumps(found))
 
 
 def be_rank(path: str, kind: Kind) -> None:
     """Time a round as one of the ranks, or alone, and print what was found."""
     if os.environ.get("PMI_SIZE") is None:
         with mpi.everywhere(partial(InProcess, plain=True)):
-            print(json.dumps(timed(path, kind, None)))
+            timed(path, kind)
         return
-    mpi.lead(lambda team: print(json.dumps(timed(path, kind, team))))
+    mpi.on_all_ranks(partial(timed, path, kind))
 
 
 def called(ranks: int | str, path: str, kind: Kind) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def printed(text: str) -> dict[str, dict[Any, dict[str, float]]]:
     """Return what `main` printed, in seconds: kind of round, way, wall or cpu."""
     found: dict[str, dict[Any, dict[str, float]]] = {}
     for line in text.splitlines():
-        if head := re.match(r"a round that is (\w+), in ms", line):
+        if head := re.match(r"a round that is ([\w ]+), in ms", line):
             ways = found.setdefault(head[1], {})
         elif row := re.match(r" +(no MPI|\d+) rank\(s\): wall +([\d.]+) .*; cpu +([\d.]+) ", line):
             way = ALONE if row[1] == ALONE else int(row[1])
@@ -134,7 +139,8 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")
-        for axes, (name, ways) in zip(figure.subplots(1, 2), found.items(), strict=True):
+        for axes, name in zip(figure.subplots(1, 2), ("work", "messages"), strict=True):
+            ways = found[name]
             ranks = [way for way in ways if way != ALONE]
             wall, cpu = (1e3 * np.array([ways[r][k] for r in ranks]) for k in ("wall", "cpu"))
             axes.plot(ranks, wall, "o-", color=COLOURS["blue"], label="by the clock")
@@ -186,7 +192,10 @@ def main(
             turns = [{way: called(way, file, one) for way in ways} for _ in range(repeats)]
         same = same and len({turn[way]["basis"] for turn in turns for way in ways}) == 1
         found[name] = {
-            way: {kind: median(turn[way][kind] for turn in turns) for kind in ("wall", "cpu")}
+            way: {
+                what: median(turn[way][what] for turn in turns)
+                for what in ("wall", "cpu", "sent", "memory")
+            }
             for way in ways
         }
         print(f"a round that is {name}, in ms [least, most of {repeats}]")
@@ -197,6 +206,8 @@ def main(
                 gain = found[name][counts[0]][what] / found[name][way][what]
                 told.append(f"{what} {median(values):7.2f} [{min(values):.2f}, {max(values):.2f}],"
                             f" {gain:.2f} times as fast")  # fmt: skip
+            told.append(f"sent {found[name][way]['sent'] / 1e3:.1f} kB")
+            told.append(f"memory {found[name][way]['memory']:.0f} MiB")
             print(f"  {way!s:>6} rank(s): {'; '.join(told)}")
     print(f"equal to the last bit: {same}")
     if plot:

@@ -34,9 +34,8 @@ What lies where, from top to bottom; a module imports from the lines below its o
     iterates that are kept
 ``privacy``, ``metrics``, ``generators``, ``datasets``
     what a release costs; measures; synthetic models; real data
-``problems``, ``iterates``, ``plugins``, ``client_steps``
-    clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries;
-    client steps and values as bytes
+``problems``, ``iterates``, ``plugins``
+    clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries
 ``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
     wide sparse blocks; matrices; random streams; whole and checked files, YAML, the schema of a
     history; parameters; sparse matrices

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -107,6 +108,11 @@ class Recording:
     checkpoint: Any = None
 
 
+def _now(job: Callable[[], Any], *, last: bool = False) -> Any:
+    """Call `job`, as `Federation.once` does in one process."""
+    return job()
+
+
 class Recorder:
     """Records the iterates of an algorithm, which calls it with every new one.
 
@@ -122,6 +128,8 @@ class Recorder:
         The algorithm's own columns that a private run releases.
     algorithm : str
         Name of the algorithm, for messages.
+    once : callable, optional
+        That of the federation: over MPI rank 0 measures, and all ranks get the rows.
 
     Attributes
     ----------
@@ -141,7 +149,9 @@ class Recorder:
         *,
         counts_released: Collection[str] = (),
         algorithm: str = "the algorithm",
+        once: Callable[..., Any] = _now,
     ) -> None:
+        self.once = once
         self.problem, self.ledger, self._asked = problem, ledger, recording
         self.snapshots, self._errors = Snapshots(recording.iterates), np.geterr()
         self._algorithm, self._most = algorithm, 0
@@ -163,10 +173,16 @@ class Recorder:
             yield k
 
     def __call__(
-        self, iteration: int, *, counts: Mapping[str, int] | None = None, **shown: Any
+        self,
+        iteration: int,
+        *,
+        counts: Mapping[str, int] | None = None,
+        last: bool = False,
+        **shown: Any,
     ) -> bool:
         """Record one iterate, given by the attributes of `Iterate`; return whether the run ends.
 
+        It ends with the `last` iterate, such as one that meets the algorithm's own tolerance.
         `counts` are the algorithm's own columns, the same ones in every call. An iterate that is
         not finite is marked as diverged, gets NaN for all measures, and ends the run. A measure
         that `Metric.fails` rejects also marks the iterate as diverged and ends the run, unless the
@@ -180,7 +196,17 @@ class Recorder:
         """
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
-        self._record(iteration, counts or {}, self._iterate(shown))
+        iterate = self._iterate(shown)
+        if self._asked.watch is not None:
+            self._asked.watch(len(self.rows), iterate)
+        record = partial(self._record, iteration, counts or {}, iterate, last)
+        row, of_clients, self.ended = self.once(record)
+        self.rows.append(row)
+        for name in of_clients:
+            self.by_client[name].append(of_clients[name])
+        privacy = self.ledger.privacy
+        clients = self._asked.client_iterates and (privacy is None or privacy.simulated)
+        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         self._since = lockstep.cpu_seconds()
         return self.ended
 
@@ -212,11 +238,11 @@ class Recorder:
         self.seconds, self.by_client = list(progress["seconds"]), dict(by_client)
         self._spent, self._since = self.seconds[-1], lockstep.cpu_seconds()
 
-    def _record(self, iteration: int, counts: Mapping[str, int], iterate: Iterate) -> None:
-        """Add a row for an iterate, and say whether it ends the run."""
-        asked = self._asked
-        if asked.watch is not None:
-            asked.watch(len(self.rows), iterate)
+    def _record(
+        self, iteration: int, counts: Mapping[str, int], iterate: Iterate, last: bool
+    ) -> tuple[dict[str, float], dict[str, np.ndarray], bool]:
+        """Return the row of an iterate, the values of the clients, and whether the run ends."""
+        asked, of_clients = self._asked, {}
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **counts}
         diverged = not iterate.finite
         row["diverged"] = int(diverged)
@@ -226,19 +252,16 @@ class Recorder:
             if metric.each is not None:
                 nothing = np.full(len(self.problem.clients), np.nan)
                 values = metric.each(iterate, self.problem) if due else nothing
-                self.by_client[metric.name].append(values)
+                of_clients[metric.name] = values
         if self.ledger.privacy is None and due:
             diverged = any(m.fails(row[m.name]) for m in asked.metrics)
             row["diverged"] = int(diverged)
-        self.rows.append(row)
-        privacy = self.ledger.privacy
-        clients = asked.client_iterates and (privacy is None or privacy.simulated)
-        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
-        self.ended = bool(diverged)
+        ended = bool(diverged or last)
         if asked.stop is not None and not diverged:
             with np.errstate(**self._errors):  # the caller's function, in the caller's state
-                self.ended = bool(asked.stop(readable))
+                ended = bool(asked.stop(readable)) or ended
+        return row, of_clients, ended
 
     def _due(self, iteration: int) -> bool:
         """Return whether the metrics are computed at this iteration."""

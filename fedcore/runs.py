@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -312,7 +313,11 @@ def execute(
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
         refuse(algorithm.name)
-    algorithm.task.check(settings, problem, private=private)
+    federation = Federation(
+        problem.clients, seed, transcript=transcript, check=False, noise=noise,
+        labelled=algorithm.labelled and problem.clients.labels is not None,
+    )  # fmt: skip
+    federation.once(partial(algorithm.task.check, settings, problem, private=private))
     if private:
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
@@ -322,10 +327,6 @@ def execute(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
             "vector per client, or choose another algorithm"
         )
-    federation = Federation(
-        problem.clients, seed, transcript=transcript, check=False, labelled=algorithm.labelled,
-        noise=noise,
-    )  # fmt: skip
     added: dict[str, Any] = {}
     for exchange in begin:
         added |= exchange(federation)
@@ -335,7 +336,7 @@ def execute(
         )
     recorder = Recorder(
         problem, federation.ledger, recording,
-        counts_released=algorithm.released, algorithm=algorithm.name,
+        counts_released=algorithm.released, algorithm=algorithm.name, once=federation.once,
     )  # fmt: skip
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)
@@ -360,13 +361,17 @@ def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
     if federation.shape.n_samples == 1:
         raise InputError("n_samples = 1: one sample has no variance about its mean")
     mean = federation.center()
+    federation.once(partial(_require_variance, federation))
+    return {"mean": mean}
+
+
+def _require_variance(federation: Federation) -> None:
     if not federation.clients.largest:
         raise InputError(
             "all samples are equal: nothing is left of them but their mean",
             advice=[Advice("keep it", {"center": False})],
         )
     require_size(federation.clients, "the data less their mean")
-    return {"mean": mean}
 
 
 def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:

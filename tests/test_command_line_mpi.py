@@ -84,19 +84,7 @@ def test_over_ranks_a_run_writes_the_bytes_of_one_process(problem, tmp_path, cou
 
 
 @needs_mpi
-def test_in_any_order_a_history_says_so(problem, tmp_path):
-    expected = alone(problem, tmp_path / "plain.h5", "--engine", "plain")
-    words = ("ssi", problem, "-r", "2", "--set", "rounds=20", "--out", "any.h5", *MPI)
-    done = run(2, *FEDCORE, *words, "--order", "any", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert (tmp_path / "any.h5").read_bytes() != expected
-    one, other = History.load(tmp_path / "plain.h5"), History.load(tmp_path / "any.h5")
-    assert other.about["sums"] == {"order": "any", "ranks": 2}
-    np.testing.assert_allclose(one["objective"], other["objective"], rtol=1e-12)
-
-
-@needs_mpi
-def test_tables_and_data_sets_are_sent_to_the_ranks(problem, tmp_path):
+def test_tables_and_data_sets_are_data_of_all_ranks(problem, tmp_path):
     files = []
     for i, samples in enumerate(storage.load(problem).clients):
         np.save(tmp_path / f"{i}.npy", samples)
@@ -123,38 +111,6 @@ def test_an_error_ends_all_ranks_with_one_sentence(problem, tmp_path, words, sai
     assert done.returncode == status
     assert done.stderr.count("Error: ") == 1 and said in done.stderr
     assert not done.stdout and not list(tmp_path.iterdir())
-
-
-STEPS = """
-import sys
-import numpy as np
-from fedcore.errors import InputError
-from fedcore.federation.engines import mpi
-from fedcore.federation.federation import Federation
-
-def quits(data, state, message):
-    if len(data) == 5:
-        sys.exit(3)
-    return data[0]
-
-def program(team):
-    data = [np.ones((rows, 3)) for rows in (4, 5)]
-    Federation(data).sum(quits)
-
-if __name__ == "__main__":
-    import steps
-    mpi.lead(steps.program)
-"""
-
-
-@needs_mpi
-@pytest.mark.parametrize("ranks", [1, 2])  # the step ends rank 0, or the other one
-def test_a_step_that_ends_its_process_ends_all_ranks(tmp_path, ranks):
-    (tmp_path / "steps.py").write_text(STEPS)
-    done = run(ranks, "steps.py", cwd=tmp_path)
-    assert done.returncode != 0
-    said = "rank 1 failed" if ranks == 2 else "rank 0 ended in the middle of an exchange"
-    assert f"Error: {said}" in done.stderr
 
 
 @needs_mpi

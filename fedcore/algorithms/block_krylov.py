@@ -89,9 +89,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         F = U - V @ T[:, -fresh:]
         arrived = _arrived(test, theta, F, S[-fresh:], wanted, reply.dtype)
         Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
-        record(k, basis=shown(Z[:, :wanted]))
-        if arrived:
-            break
+        record(k, basis=shown(Z[:, :wanted]), last=arrived)
         left = room - V.shape[1]
         if left == 0:
             others = V @ S[:, keep : keep + p]

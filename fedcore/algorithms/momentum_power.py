@@ -74,9 +74,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         half, e = math.frexp(eigenvalue / 2)
         Z, R = qr_positive(U - half**2 * np.ldexp(carried, 2 * e))
         carried = Z_old @ _inverse(R)
-        record(k, basis=Z[:, :p])
-        if arrived:
-            break
+        record(k, basis=Z[:, :p], last=arrived)
     return {"basis": Z[:, :p], "beta": np.float64(eigenvalue / 2) ** 2, **test.output()}
 
 

@@ -83,9 +83,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             Z, U = by_ritz_values(Z, U)
         arrived = test.blocks(Z, U)
         Z = orth(U)
-        record(k, basis=Z[:, :p])
-        if arrived:
-            break
+        record(k, basis=Z[:, :p], last=arrived)
     return {"basis": Z[:, :p], **test.output()}
 
 

@@ -114,8 +114,6 @@ class RunData(NamedTuple):
     name : str
         Names the data in a history.
     draws : sequence of Problem
-    file : str or None
-        The problem file that they were read from.
     clients : list of str or None
         What errors call the clients.
     columns : list of str or None
@@ -125,7 +123,6 @@ class RunData(NamedTuple):
     seed_name: str
     name: str
     draws: Sequence[Problem]
-    file: str | None = None
     clients: list[str] | None = None
     columns: list[str] | None = None
 
@@ -181,7 +178,7 @@ class RunOptions(SimpleNamespace):
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
         draws = stored.load_problems(words[0])
-        return RunData(draws[0].name, draws[0].name, draws, words[0])
+        return RunData(draws[0].name, draws[0].name, draws)
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,23 +24,15 @@ from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
-    from fedcore.federation.engines.team import Team
+    from fedcore.federation.engines.mpi import Ranks
 
 ENGINES = ("in-process", "plain", "mpi")
-ORDERS = ("chain", "any")
 
 engine = click.option(
     "--engine", type=click.Choice(ENGINES), default="in-process", show_default=True,
     help="What carries messages: this process, with one step for many clients where that is "
     "faster; plain: client by client; mpi: the ranks that mpiexec has started.",
 )  # fmt: skip
-order = click.option(
-    "--order",
-    type=click.Choice(ORDERS),
-    default="chain",
-    show_default=True,
-    help="Of sums over mpi: chain gives the bytes of plain; any leaves the order to MPI.",
-)
 
 
 @click.command()
@@ -52,7 +45,6 @@ order = click.option(
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
 @options.force
 @engine
-@order
 @as_json
 def run(
     algorithm: str,
@@ -61,7 +53,6 @@ def run(
     out: str | None,
     force: bool,
     engine: str,
-    order: str,
     as_json: bool,
     blas_threads: int | None,
     **asked: Any,
@@ -95,7 +86,7 @@ def run(
     """
     blas.limit(blas_threads)
 
-    def body(team: Team | None) -> None:
+    def body(ranks: Ranks | None) -> None:
         _require_history_name(out)
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
@@ -105,18 +96,15 @@ def run(
 
         chosen, wanted = algorithms.get(algorithm), RunOptions(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
-        found = wanted.data(data, [chosen])
-        if team is not None and found.file is not None:
-            team.announce_file(found.file, [draw.clients for draw in found.draws])
+        read = partial(wanted.data, data, [chosen])
+        found = read() if ranks is None else ranks.first(read)
         history = wanted.history(chosen, params, found)
-        if team is not None:
-            history.about.update(team.about)
         components.add(history, chosen, found.draws, found.columns)
         if out:
             history.save(out, force=force)
         emit(summary(history), lambda: describe_run(history), as_json)
 
-    under(engine, order, body)
+    under(engine, body)
 
 
 @click.command()
@@ -262,20 +250,16 @@ def mute_other_ranks() -> None:
         sys.stdout = sys.stderr = open(os.devnull, "w")
 
 
-def under(engine: str, order: str, body: Callable[[Team | None], Any]) -> None:
-    """Call `body` with all federations over an engine; with ``mpi`` on rank 0, with its team."""
+def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
+    """Call `body` with all federations over an engine; with ``mpi`` at all ranks, with those."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 
-        mpi.lead(body, order)
+        mpi.on_all_ranks(body)
         return
-    if order != "chain":
-        raise InputError(f"--order {order} is for --engine mpi: drop it")
     if engine == "in-process":
         body(None)
         return
-    from functools import partial
-
     from fedcore.federation.engine import everywhere
     from fedcore.federation.engines.in_process import InProcess
 

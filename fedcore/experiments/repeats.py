@@ -101,7 +101,8 @@ def run_repeats(
         The problem that ``newcomers`` of the cell names.
     """
     repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
-    return repeats.history(*repeats.run(progress))
+    runs, others = repeats.run(progress)
+    return runs[0][0].once(partial(repeats.history, runs, others), last=True)
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned

@@ -99,6 +99,10 @@ class Federation:
         Messages sent so far.
     rng : numpy.random.Generator
         The server's random stream.
+    once : callable
+        ``once(job)`` returns what ``job()`` gives, which is called once for the run: over MPI at
+        rank 0, and all ranks get its value. So a server decides what depends on a clock, on memory
+        or on chance that is not `rng`. `job` may call `observe` and `client_state`.
     shape : Shape
         Number of clients, samples (of all clients) and features.
     """
@@ -129,11 +133,11 @@ class Federation:
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(data))):
             raise InputError(f"cannot watch clients {list(watched)} of {len(data)}")
-        root = root_of(seed)
-        self.rng = np.random.default_rng(child(root, SERVER))
         apart = transcript is not None and not transcript.sums_only
-        setup = Setup(data, root, ids, labelled, noise, apart)
+        setup = Setup(data, root_of(seed), ids, labelled, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
+        self.once = self._transport.once
+        self.rng = np.random.default_rng(child(self._transport.root, SERVER))
         self._everyone = range(len(data))
         self._inbox: list[Any] | None = None if transcript is None else [None] * len(data)
         self._single = data.single

@@ -6,6 +6,7 @@ keeps its own account; the ledger's is a copy, or the same one where both are in
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -39,10 +40,8 @@ class Site:
     Parameters
     ----------
     clients : Clients
-    at : int
-        Index of its samples in `clients`.
     position : int
-        Its position among all clients of the run.
+        Its position among them.
     root : numpy.random.SeedSequence
     client_id : int
         With `root`, selects its random stream.
@@ -65,7 +64,6 @@ class Site:
     def __init__(
         self,
         clients: Clients,
-        at: int,
         position: int,
         *,
         root: np.random.SeedSequence,
@@ -80,7 +78,7 @@ class Site:
         self.account: Account | None = None
         self.told: dict[Any, int] = {}
         self.unprotected: list[str] = []
-        self.go_on_with(clients, at)
+        self.go_on_with(clients, position)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
         """Replace the samples, and drop what was derived from the old ones."""
@@ -203,12 +201,16 @@ def samples_of(data: Any) -> np.ndarray:
     return data.X if isinstance(data, Labelled) else data
 
 
-def sites_of(setup: Setup) -> list[Site]:
-    """Return the sides of all clients."""
+def sites_of(setup: Setup, positions: Iterable[int]) -> list[Site]:
+    """Return the sides of the clients at some positions."""
     return [
         Site(
-            setup.clients, i, i, root=setup.root, client_id=setup.ids[i], noise=setup.noise,
+            setup.clients,
+            i,
+            root=setup.root,
+            client_id=setup.ids[i],
+            noise=setup.noise,
             labelled=setup.labelled,
         )
-        for i in range(len(setup.clients))
-    ]  # fmt: skip
+        for i in positions
+    ]

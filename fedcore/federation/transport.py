@@ -1,15 +1,16 @@
 """Orders from the server to the clients, and what carries them.
 
 A `Federation` has verbs; a `Transport` below it carries orders to the clients' sides
-(`fedcore.federation.site`) and answers back. It knows neither ledger nor algorithm, and every
-engine is one: `fedcore.federation.engines.in_process` calls the sites, others send bytes.
+(`fedcore.federation.site`) and answers back. It knows neither ledger nor algorithm. Every engine is
+one: `fedcore.federation.engines.in_process` calls the sites of all clients, and
+`fedcore.federation.engines.mpi` those at one rank, where the algorithm runs, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -18,6 +19,8 @@ from fedcore.privacy.events import Event
 from fedcore.privacy.mechanisms import Account
 from fedcore.privacy.noise import Source
 from fedcore.problems.clients import Clients
+
+Result = TypeVar("Result")
 
 
 class Hold(NamedTuple):
@@ -133,6 +136,18 @@ class Transport(Protocol):
     @property
     def accounts(self) -> list[Account] | None:
         """The sites' own privacy accounts, if they are in this process; else charges tell."""
+        ...
+
+    @property
+    def root(self) -> np.random.SeedSequence:
+        """Of the run's public random streams."""
+        ...
+
+    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
+        """Return what `job` gives, which is called once for the run, whoever takes part in it.
+
+        It may look at the clients, by `ask`. After the `last` job the others end.
+        """
         ...
 
     def tell(self, order: Order, to: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The contract over three ranks of MPI: every algorithm equal to plain steps, bit for bit."""
+"""The contract over ranks of MPI: every algorithm equal to plain steps, bit for bit."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ import pytest
 
 from mpiexec import needs_mpi, run
 
+METHODS = "ssi or (power_prox and rounds=2) or fedrep_linear or one_shot or noisy_power"
+
 
 @needs_mpi
-@pytest.mark.slow
 @pytest.mark.in_process  # of itself; the ranks are started here
-def test_over_three_ranks_every_algorithm_is_equal_bit_for_bit():
-    tests = Path(__file__).with_name("test_bytes.py")
-    done = run(3, "-m", "pytest", tests, "--transport", "mpi", "-p", "no:cacheprovider")
+@pytest.mark.parametrize(
+    ("ranks", "methods"), [(2, METHODS), pytest.param(3, "", marks=pytest.mark.slow)]
+)
+def test_over_ranks_every_algorithm_is_equal_bit_for_bit(ranks, methods):
+    tests = Path(__file__).with_name("over_ranks.py")
+    options = "-n", "0", "-q", "--transport", "mpi", "-p", "no:cacheprovider", "-k", methods
+    done = run(ranks, "-m", "pytest", tests, *options)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -7,10 +7,10 @@ all replies (`summed`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -38,6 +38,8 @@ from fedcore.problems.clients import Clients, Labelled
 from fedcore.rowspace import Frame, frame_of
 from fedcore.words import counted
 
+Result = TypeVar("Result")
+
 
 class InProcess:
     """Transport to clients in this process.
@@ -51,11 +53,12 @@ class InProcess:
     Attributes
     ----------
     sites : list of Site
+    root : numpy.random.SeedSequence
     """
 
     def __init__(self, setup: Setup, *, plain: bool = False) -> None:
         self._data, self._everyone = setup.clients, range(len(setup.clients))
-        self.sites = sites_of(setup)
+        self.sites, self.root = sites_of(setup, self._everyone), setup.root
         self._as_one = SimpleNamespace(kept=self._data.kept)
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
         self._states = [site.state for site in self.sites]
@@ -77,6 +80,10 @@ class InProcess:
     def accounts(self) -> list[Account]:
         """The accounts of all sites: the ledger reads them where they are kept."""
         return [site.account for site in self.sites if site.account is not None]
+
+    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
+        """Call `job`; see `Transport`."""
+        return job()
 
     def tell(self, order: Order, to: Sequence[int]) -> None:
         """Obey at once; see `Transport`."""

@@ -1,36 +1,46 @@
-"""All clients behind MPI: rank 0 runs the algorithm, and every rank holds consecutive clients.
+"""All ranks of an MPI program run the same algorithm, and each has consecutive clients.
 
-Rank 0 holds clients, too. Each rank reads its own clients from the problem file. Steps cross by
-name (`fedcore.client_steps`), and a run is equal to one in process with plain steps, bit
-for bit and at every number of ranks; with ``order="any"`` sums are MPI's own and equal to rounding.
+No step crosses: every rank has the algorithm, and runs the steps of its own clients. Messages to
+clients come from rank 0. Replies are gathered at all ranks. A sum goes from rank to rank in the
+order of the clients, each adds its own to it one after the other, and the result is broadcast: the
+additions are those of one process, so no bit depends on the number of ranks.
+
+Every exchange begins with a broadcast of rank 0, which has a hash of all exchanges so far and of
+the shapes in them. A rank with another hash ends the program. So no rank waits for a message that
+nobody will send.
 """
 
 from __future__ import annotations
 
+import hashlib
+import itertools
+import pickle
 import traceback
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.engine import everywhere
-from fedcore.federation.engines.mpi_link import connect
-from fedcore.federation.engines.mpi_messages import Answer, Carry, How, Reduce
-from fedcore.federation.engines.ranks import holder, serve
-from fedcore.federation.engines.team import Team
-from fedcore.federation.messages import added
-from fedcore.federation.site import changed
+from fedcore.federation.engines.mpi_link import Link, connect
+from fedcore.federation.execution import name_of
+from fedcore.federation.ledger import payload
+from fedcore.federation.messages import added, read_only
+from fedcore.federation.site import changed, samples_of, sites_of
 from fedcore.federation.transport import (
     Answers,
-    BoundRows,
     Change,
     Charges,
     Do,
     Hold,
     Order,
+    Protect,
     Read,
     Setup,
     Total,
@@ -38,127 +48,441 @@ from fedcore.federation.transport import (
 from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
+AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
+SOME = 1 << 20  # bytes of replies that are added at once
+END = "the end"
+SHOWN = 200  # characters of an exchange that an error shows
+
+
+class Ended(BaseException):
+    """Rank 0 has ended, and so does this rank."""
+
+
+class Told(NamedTuple):
+    """What rank 0 broadcasts.
+
+    Attributes
+    ----------
+    what : str
+        The exchange that begins.
+    seen : bytes
+        Hash of this exchange and of all before.
+    value : object
+    look : bool
+        Whether rank 0 looks at clients while it does something that the others wait for.
+    """
+
+    what: str
+    seen: bytes = b""
+    value: Any = None
+    look: bool = False
+
+
+class Ranks:
+    """The ranks of a program, as one of them sees them.
+
+    Parameters
+    ----------
+    link : Link
+
+    Attributes
+    ----------
+    rank : int
+    alone : bool
+        Whether the others wait while this rank, the first one, does something.
+    busy : bool
+        Whether an exchange has begun and not ended.
+    """
+
+    def __init__(self, link: Link) -> None:
+        self.link, self.rank = link, link.rank
+        self.alone = self.busy = False
+        self._seen = b""
+
+    def meet(self, what: str, value: Any = None) -> Any:
+        """Begin an exchange; return the value of rank 0."""
+        self._note(what)
+        return self._told(Told(what[:SHOWN], self._seen, value)).value
+
+    def first(self, job: Callable[[], Result]) -> Result:
+        """Call `job` at rank 0, and then at the others, which find what it has left."""
+        found = [] if self.rank else [job()]
+        self.meet("what rank 0 prepares")
+        return found[0] if found else job()
+
+    def once(
+        self, job: Callable[[], Result], look: Callable[[Any], Any], *, last: bool = False
+    ) -> Result:
+        """Return what `job` gives at rank 0, or raise its error; the others do what it looks for.
+
+        After the `last` job rank 0 goes on alone, and the others wait until it ends.
+        """
+        if self.alone:
+            return job()
+        what = "what rank 0 does alone"
+        self._note(what)
+        if self.rank:
+            told = self._told(Told(what, self._seen))
+            while told.look:
+                with suppress(Exception):  # rank 0 gets it, too, and decides
+                    look(told.value)
+                told = self._told(Told(what, self._seen))
+            if isinstance(told.value, Failure):
+                raise told.value.error
+            return told.value
+        self.alone = True
+        try:
+            found = job()
+        except Exception as error:
+            self.alone = False
+            self._told(Told(what, self._seen, Failure.of(0, error, self.rank)))
+            raise
+        self.alone = last
+        if not last:
+            self._told(Told(what, self._seen, found))
+        return found
+
+    def look(self, value: Any) -> None:
+        """Tell the others, who wait for this rank, what to look for."""
+        try:
+            self._told(Told("a look", self._seen, value, look=True))
+        except (pickle.PicklingError, AttributeError, TypeError) as error:
+            raise InputError(
+                f"a measure looks at clients by what cannot cross to other ranks ({error}): "
+                "define its step by def in a module"
+            ) from error
+
+    def leave(self, error: BaseException | None = None) -> None:
+        """End this rank, at the same time as rank 0; `error` is why."""
+        why = "it ended"
+        if error is not None:
+            known = isinstance(error, FedcoreError)
+            why = str(error) if known else "".join(traceback.format_exception(error))
+        if self.busy:
+            self.link.abort(f"rank {self.rank} left in the middle of an exchange: {why}")
+        if self.rank == 0:
+            self.link.broadcast(pickle.dumps(Told(END)))
+        elif not isinstance(error, Ended):
+            told = pickle.loads(self.link.broadcast())
+            if told.what != END:
+                self.link.abort(f"rank {self.rank} left before rank 0 did: {why}")
+
+    def _note(self, what: str) -> None:
+        self._seen = hashlib.sha256(self._seen + what.encode()).digest()[:16]
+
+    def _told(self, own: Told) -> Told:
+        """Return what rank 0 tells, if it is at the same exchange."""
+        if self.rank == 0:
+            self.link.broadcast(pickle.dumps(own))
+            return own
+        told: Told = pickle.loads(self.link.broadcast())
+        if told.what == END:
+            raise Ended
+        if told.seen != own.seen:
+            self.link.abort(
+                f"rank {self.rank} has come to another exchange ({own.what}) than rank 0 "
+                f"({told.what}): what a server does may depend on neither rank, clock nor chance; "
+                "decide it by federation.once"
+            )
+        return told
+
+
+class Failure(NamedTuple):
+    """An error of a client; the first in this order is the one that one process would raise.
+
+    Attributes
+    ----------
+    stage : int
+        0 of a step, 1 of a reply that cannot be counted, 2 of one that cannot be added.
+    place : int
+        Of the client in the order in which they were asked.
+    error : Exception
+    """
+
+    stage: int
+    place: int
+    error: Exception
+
+    @classmethod
+    def of(cls, place: int, error: Exception, rank: int) -> Failure:
+        """Return the failure of a step, whose error can cross to other ranks."""
+        if not isinstance(error, FedcoreError):
+            trace = "".join(traceback.format_exception(error))
+            error.add_note(f"Raised at rank {rank}:\n{trace}")
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:
+            error = RuntimeError(f"{type(error).__name__}: {error}")
+        return cls(0, place, error)
+
+
+@dataclass
+class Sum:
+    """A sum on its way from rank to rank; it has a value until something fails."""
+
+    value: Any = None
+    scalars: int = 0
+    size: int = 0
+    charges: dict[int, Charges] = field(default_factory=dict)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
+        """Add replies one after the other, after those of all clients before them."""
+        before = [self.value] if places[0] else []
+        try:
+            if not self.failures:
+                clients = [*of[: len(before)], *(of[place] for place in places)]
+                self.value = added([*before, *replies], clients)
+        except Exception as error:
+            self.failures.append(Failure(2, places[0], error))
 
 
 class Mpi:
-    """Transport to the clients of all ranks, on rank 0.
+    """Transport at one rank, whose clients are here.
 
     Parameters
     ----------
     setup : Setup
-    team : Team
+    ranks : Ranks
+
+    Attributes
+    ----------
+    root : numpy.random.SeedSequence
+        That of rank 0.
     """
 
-    def __init__(self, setup: Setup, team: Team) -> None:
-        self._team, self._data, self._apart = team, setup.clients, setup.apart
-        self._run = next(team.runs)
-        self._waiting: list[tuple[Order, list[int]]] = []  # go with the next exchange
-        self._changes: list[Change] = []
-        self._edges = team.begin(setup, self._run)
-        weakref.finalize(self, team.over.append, self._run).atexit = False
+    accounts = None  # the ledger's are copies, made of what comes with the answers
+
+    def __init__(self, setup: Setup, ranks: Ranks) -> None:
+        if ranks.alone:
+            raise InputError("rank 0 is alone here and cannot begin a run with the others")
+        self._ranks, self._link = ranks, ranks.link
+        self._data, self._apart, self._private = setup.clients, setup.apart, False
+        shapes, known = setup.clients.shapes, vars(setup.clients)
+        largest = 0.0 if setup.clients.gram is not None else known.get("largest")
+        found = setup.root, setup.noise, largest
+        self.root, noise, largest = ranks.meet(f"a run of {setup.ids}, {shapes}", found)
+        self._edges = edges(shapes, self._link.size)
+        own = range(*self._edges[ranks.rank : ranks.rank + 2])
+        here = sites_of(replace(setup, root=self.root, noise=noise), own)
+        self._sites = dict(zip(own, here, strict=True))
+        self._held: list[tuple[Any, Sequence[int]]] = []  # goes with the next exchange
+        if largest is None:  # one process would read all samples for it
+            every = self._together(Do(largest_entry, "look"), range(len(shapes)))
+            setup.clients.largest = max(every.replies)
 
     @property
     def clients(self) -> Clients:
-        """The clients' current samples; rank 0 reads those of others, too, for evaluation."""
-        while self._changes:
-            order = self._changes.pop(0)
-            new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
-            self._data = Clients(new, labels=self._data.labels)
+        """The clients' current samples, those of others for rank 0's measures."""
         return self._data
 
     @property
     def states(self) -> Sequence[Any]:
-        """Refused: only rank 0's are here."""
+        """Refused: only the own clients' are here."""
         raise InputError("checkpoints need all clients in one process: run without --engine mpi")
 
-    @property
-    def accounts(self) -> None:
-        """None: the ledger's accounts are copies, made of what comes with the answers."""
-        return None
+    def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
+        """Return what `job` gives at rank 0; see `Ranks.once`."""
+        return self._ranks.once(job, lambda asked: self._together(*asked), last=last)
 
     def tell(self, order: Order, to: Sequence[int]) -> None:
-        """Carry an order; a message waits for the next exchange. See `Transport`."""
-        positions = _listed(to)
+        """Obey an order of rank 0; a message waits for the next exchange. See `Transport`."""
+        if self._ranks.alone:
+            raise InputError("rank 0 is alone here and cannot send the clients anything")
         if isinstance(order, Hold):
-            self._waiting.append((order, positions))
+            self._held.append((order.message, to))
             return
-        self._exchange(order, positions, "tell")
-        if isinstance(order, Change) and (not isinstance(order, BoundRows) or order.clip):
-            self._changes.append(order)
+        own = self._ranks.meet(type(order).__name__, order)
+        self._private = self._private or isinstance(order, Protect)
+        self._together(own, to)
+        if isinstance(own, Change) and getattr(own, "clip", True):
+            self._data = _lazily(own, self._data)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
-        """Carry an order and its answers; see `Transport`."""
-        positions = _listed(of)
-        answers = self._exchange(order, positions, "ask")
-        replies = [iter(answer.value) for answer in answers]
-        own = [next(replies[holder(self._edges, i)]) for i in positions]
-        return Answers(own, _charges(answers, positions))
+        """Return the answers of all clients; see `Transport`."""
+        if self._ranks.alone:
+            self._ranks.look((order, of))
+        else:
+            self._begin("answers", order, of)
+        return self._together(order, of)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum that the ranks have formed; None if somebody reads single replies."""
-        positions = _listed(of)
-        if self._apart or not positions:
+        """Return the sum of the replies; None if somebody reads single ones."""
+        if self._apart or self._ranks.alone or not len(of):
             return None
-        if self._team.order == "chain":
-            answers = self._exchange(order, positions, "chain")
-            value = answers[holder(self._edges, positions[-1])].value
-        else:
-            answers = self._exchange(order, positions, "any")
-            value = self._reduced([answer.value for answer in answers])
-        scalars, size = sum(a.scalars for a in answers), sum(a.size for a in answers)
-        return Total(value, scalars, size, _charges(answers, positions))
+        self._begin("a sum", order, of)
+        found = self._chain(order, of)
+        self._ranks.busy = False
+        if found.failures:
+            raise min(found.failures, key=lambda one: one[:2]).error
+        charges = {i: found.charges[i] for i in dict.fromkeys(of) if i in found.charges}
+        return Total(found.value, found.scalars, found.size, charges)
 
     def close(self) -> None:
-        """Nothing to end: the ranks are the team's."""
+        """Nothing to end: the ranks are the program's."""
 
-    def _exchange(self, order: Order, of: list[int], how: How) -> list[Answer]:
-        orders, self._waiting = [*self._waiting, (order, of)], []
-        return self._team.exchange(Carry(self._run, orders, how))
+    def _begin(self, verb: str, order: Do | Read, of: Sequence[int]) -> None:
+        """Come to an exchange with all ranks, and let the own clients have rank 0's messages."""
+        step = order.name if isinstance(order, Read) else name_of(order.step)
+        forms = [(form(message), to) for message, to in self._held]
+        messages = [message for message, _ in self._held]
+        told = self._ranks.meet(f"{verb} of {step} of clients {of}, after {forms}", messages)
+        self._ranks.busy = True
+        for (own, to), message in zip(self._held, told, strict=True):
+            received = read_only(message) if self._ranks.rank else own
+            for i in to:
+                if i in self._sites:
+                    self._sites[i].message = received
+        self._held.clear()
 
-    def _reduced(self, forms: list[Any]) -> Any:
-        """Return MPI's own sum of the ranks' sums, whose first client, shape and type are given."""
-        there = [form for form in forms if form is not None]
-        firsts = [first for first, _, _ in there]
-        form = added([np.zeros(shape, dtype) for _, shape, dtype in there], firsts)  # or refuses
-        message = Reduce(self._run, np.shape(form), np.asarray(form).dtype.str)
-        return self._team.exchange(message)[0].value[()]
+    def _together(self, order: Order, of: Sequence[int]) -> Answers:
+        """Obey at every rank for its own clients, and gather what they answer."""
+        self._ranks.busy = True
+        own, failure = [], None
+        for place, i in enumerate(of):
+            if i in self._sites and failure is None:
+                try:
+                    own.append(self._sites[i].obey(order))
+                except Exception as error:
+                    failure = Failure.of(place, error, self._ranks.rank)
+        silent = not isinstance(order, Do | Read) or getattr(order, "purpose", "") == "none"
+        charges = self._charges(of)
+        try:
+            data = pickle.dumps(([] if silent else own, charges, failure))
+        except Exception as error:  # of a reply that cannot cross
+            data = pickle.dumps(([], charges, Failure.of(len(of), error, self._ranks.rank)))
+        every = [pickle.loads(part) for part in self._link.gather(data)]
+        self._ranks.busy = False
+        if failures := [one for _, _, one in every if one is not None]:
+            raise min(failures, key=lambda one: one.place).error
+        charged = {i: what for _, part, _ in every for i, what in part.items()}
+        found = {i: charged[i] for i in dict.fromkeys(of) if i in charged}
+        parts = [iter(replies) for replies, _, _ in every]
+        return Answers([] if silent else [next(parts[self._holder(i)]) for i in of], found)
+
+    def _chain(self, order: Do, of: Sequence[int]) -> Sum:
+        """Return the sum that goes from rank to rank, and is broadcast by the last one.
+
+        While a rank waits for it, it runs its own clients' steps.
+        """
+        me, own = self._ranks.rank, (k for k, i in enumerate(of) if i in self._sites)
+        places_of = itertools.groupby(range(len(of)), lambda place: self._holder(of[place]))
+        turns = [(rank, list(places)) for rank, places in places_of]
+        mine, ahead = Sum(), deque[Any]()
+
+        def run_some() -> bool:
+            """Run the next own clients' steps; return whether there are replies to add."""
+            most = mine.size + SOME
+            for place in itertools.islice(own, 100):
+                try:
+                    ahead.append(self._sites[of[place]].obey(order))
+                except Exception as error:
+                    mine.failures.append(Failure.of(place, error, me))
+                    own.close()
+                    break
+                try:
+                    scalars, size = payload(ahead[-1])
+                except TypeError as error:
+                    mine.failures.append(Failure(1, place, error))
+                    continue
+                mine.scalars, mine.size = mine.scalars + scalars, mine.size + size
+                if mine.size >= most:
+                    break
+            return bool(ahead)
+
+        total = Sum()
+        for turn, (rank, places) in enumerate(turns):
+            if rank != me:
+                continue
+            if turn:
+                before, done = turns[turn - 1][0], -1
+                while len(ahead) > done and mine.size < AHEAD and not self._link.arrived(before):
+                    done = len(ahead)
+                    run_some()
+                total = pickle.loads(self._link.receive(before))
+            while places and (ahead or run_some()):
+                now, places = places[: len(ahead)], places[len(ahead) :]
+                total.add([ahead.popleft() for _ in now], now, of)
+            if rank not in dict(turns[turn + 1 :]):
+                total.scalars, total.size = total.scalars + mine.scalars, total.size + mine.size
+                total.failures += mine.failures
+                total.charges |= self._charges(of)
+            if turn + 1 < len(turns):
+                self._link.send(turns[turn + 1][0], pickle.dumps(total))
+        last = turns[-1][0]
+        return pickle.loads(self._link.broadcast(pickle.dumps(total) if me == last else b"", last))
+
+    def _charges(self, of: Sequence[int]) -> dict[int, Charges]:
+        """Return what the own clients among some were charged since the last time."""
+        if not self._private:
+            return {}
+        found = {i: self._sites[i].charges() for i in set(of) & self._sites.keys()}
+        return {i: charged for i, charged in found.items() if charged}
+
+    def _holder(self, position: int) -> int:
+        return bisect_right(self._edges, position) - 1
 
 
-def _listed(positions: Iterable[int]) -> list[int]:
-    return [int(i) for i in positions]
+def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
+    """Return where the clients of each rank begin, and where the last one's end.
+
+    They are consecutive, with samples as equal as can be. Some of many ranks have none.
+    """
+    ends = np.cumsum([rows for rows, _ in shapes])
+    inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]
+    return [0, *inner, len(shapes)]
 
 
-def _charges(answers: Sequence[Answer], positions: Sequence[int]) -> dict[int, Charges]:
-    """Return all charges, in the order of the positions."""
-    found = {i: charged for answer in answers for i, charged in answer.charges.items()}
-    return {i: found[i] for i in dict.fromkeys(positions) if i in found}
+def largest_entry(data: Any, state: Any, message: Any) -> float:
+    """Client step: the largest absolute value of an entry of its samples."""
+    samples = samples_of(data)
+    return float(max(samples.max(), -samples.min()))
 
 
-def lead(body: Callable[[Team], Result], order: str = "chain") -> Result | None:
-    """Call ``body(team)`` on rank 0 with all federations over MPI, while the other ranks serve it.
+def form(message: Any) -> str:
+    """Return the types and shapes in a message, without its numbers."""
+    if isinstance(message, np.ndarray):
+        return f"{message.dtype.str}{message.shape}"
+    if isinstance(message, Mapping):
+        return f"{ {key: form(part) for key, part in message.items()} }"
+    if isinstance(message, list | tuple):
+        return f"{[form(part) for part in message]}"
+    return type(message).__name__
+
+
+def _lazily(order: Change, clients: Clients) -> Clients:
+    """Return the samples after a change, which are made when the first of them is read."""
+
+    def change() -> list[Any]:
+        found = [changed(order, samples, i) for i, samples in enumerate(clients)]
+        return [clients[i] if new is None else new for i, new in enumerate(found)]
+
+    new = Clients(change, clients.shapes, clients.dtypes, labels=clients.labels)
+    new.sparse = clients.sparse
+    return new
+
+
+def on_all_ranks(program: Callable[[Ranks], Result]) -> Result | None:
+    """Call ``program(ranks)`` at every rank, with all federations over MPI.
 
     Returns
     -------
     object
-        What `body` returns; None on the other ranks, when rank 0 is done.
+        What `program` returns at rank 0; None at the others, when rank 0 is done.
 
     Raises
     ------
     InputError
-        As `mpi_link.connect`; and all that `body` raises, after the other ranks have ended.
+        As `mpi_link.connect`; and at rank 0 all that `program` raises, when the others have ended.
     """
-    link = connect()
-    if link.rank:
-        try:
-            serve(link)
-        except FedcoreError as error:  # of an order that this rank cannot read
-            link.abort(f"rank {link.rank}: {error}")
-        except BaseException:  # also sys.exit in a step: rank 0 would wait for ever
-            link.abort(f"rank {link.rank} failed\n{traceback.format_exc()}")
-        return None
-    team = Team(link, order)
+    ranks = Ranks(connect())
     try:
-        with everywhere(partial(Mpi, team=team)):
-            return body(team)
-    finally:
-        team.end()
+        with everywhere(partial(Mpi, ranks=ranks)):
+            found = program(ranks)
+    except BaseException as error:  # also sys.exit in a step: the others would wait for ever
+        ranks.leave(error)
+        if ranks.rank:
+            return None
+        raise
+    ranks.leave()
+    return None if ranks.rank else found

@@ -1,7 +1,7 @@
 """Bytes between the ranks of an MPI program; the only module that imports mpi4py.
 
-Rank 0 tells all others, and each answers it. Who waits tests now and then and sleeps in between:
-MPI's own waiting would take a whole core, also from a rank that has work to do.
+Who waits tests now and then and sleeps in between: MPI's own waiting would take a whole core, also
+from a rank that has work to do.
 """
 
 from __future__ import annotations
@@ -11,20 +11,17 @@ import struct
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from itertools import accumulate, pairwise
+from typing import Any, NoReturn
 
 from fedcore.errors import InputError
 from fedcore.words import visible
-
-if TYPE_CHECKING:  # the command line asks for the rank before it sets BLAS' threads
-    import numpy as np
 
 # By these variables a program knows before MPI is there what its launcher has started.
 RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 SPIN, LONGEST = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
-FIRST = 1 << 13  # bytes that all are told at once, before they know whether there are more
-ANSWER, CHAIN, DATA = 1, 2, 3  # what a message from one rank to another is
+FIRST = 1 << 13  # bytes that are broadcast at once, before the others know whether there are more
 
 
 def started_as() -> int:
@@ -68,61 +65,60 @@ class Link:
     Attributes
     ----------
     rank, size : int
-    busy : bool
-        Whether an exchange has begun and not ended; then nothing orderly can be said any more.
     sent : int
-        Bytes that this rank has told all others or sent to one.
+        Bytes that this rank has broadcast, gathered or sent to one.
     """
 
     def __init__(self, mpi: Any) -> None:
         self._mpi, self._world = mpi, mpi.COMM_WORLD
         self.rank, self.size = self._world.Get_rank(), self._world.Get_size()
-        self.busy, self.sent = False, 0
+        self.sent = 0
 
-    def tell(self, data: bytes) -> None:
-        """Tell all other ranks, which `hear`."""
-        self.sent += len(data) * (self.size > 1)
-        whole = struct.pack("<Q", len(data)) + data
-        self._broadcast(bytearray(whole[:FIRST].ljust(FIRST, b"\0")))
-        if len(whole) > FIRST:
-            self._broadcast(bytearray(whole[FIRST:]))
-
-    def hear(self) -> bytes:
-        """Return what rank 0 tells."""
-        first = bytearray(FIRST)
-        self._broadcast(first)
+    def broadcast(self, data: bytes = b"", root: int = 0) -> bytes:
+        """Return the bytes of the rank `root`, at all ranks."""
+        if self.size == 1:
+            return data
+        whole = b""
+        if self.rank == root:
+            self.sent += len(data)
+            whole = struct.pack("<Q", len(data)) + data
+        first = bytearray(whole[:FIRST].ljust(FIRST, b"\0"))
+        self._broadcast(first, root)
         stop = 8 + struct.unpack_from("<Q", first)[0]
-        rest = bytearray(max(stop - FIRST, 0))
-        if rest:
-            self._broadcast(rest)
-        return bytes(first[8:stop] + rest)
+        if stop <= FIRST:
+            return bytes(first[8:stop])
+        rest = bytearray(whole[FIRST:].ljust(stop - FIRST, b"\0"))
+        self._broadcast(rest, root)
+        return bytes(first[8:] + rest)
 
-    def send(self, to: int, data: bytes, kind: int = ANSWER) -> None:
+    def gather(self, data: bytes) -> list[bytes]:
+        """Return the bytes of every rank, at all ranks."""
+        self.sent += len(data)
+        sizes = bytearray(8 * self.size)
+        self._wait(self._world.Iallgather(struct.pack("<Q", len(data)), sizes))
+        counts = struct.unpack(f"<{self.size}Q", sizes)
+        starts = [0, *accumulate(counts)]
+        every, kind = bytearray(starts[-1]), self._mpi.BYTE
+        self._wait(self._world.Iallgatherv([data, kind], [every, counts, starts[:-1], kind]))
+        return [bytes(every[start:stop]) for start, stop in pairwise(starts)]
+
+    def send(self, to: int, data: bytes) -> None:
         """Send bytes to one rank, and wait until they are on their way."""
         self.sent += len(data)
-        self._wait(self._world.Isend([data, self._mpi.BYTE], dest=to, tag=kind))
+        self._wait(self._world.Isend([data, self._mpi.BYTE], dest=to))
 
-    def receive(self, source: int, kind: int = ANSWER) -> bytes:
+    def arrived(self, source: int) -> bool:
+        """Return whether bytes from a rank are here, so that `receive` need not wait."""
+        return self._world.Iprobe(source=source)
+
+    def receive(self, source: int) -> bytes:
         """Return bytes from one rank."""
-        found: list[Any] = []
-
-        def there() -> bool:
-            message = self._world.Improbe(source=source, tag=kind, status=status)
-            if message is not None:
-                found.append(message)
-            return message is not None
-
+        _patiently(lambda: self.arrived(source))
         status = self._mpi.Status()
-        _patiently(there)
+        self._world.Probe(source=source, status=status)
         data = bytearray(status.Get_count(self._mpi.BYTE))
-        found[0].Recv([data, self._mpi.BYTE])
+        self._wait(self._world.Irecv([data, self._mpi.BYTE], source=source))
         return bytes(data)
-
-    def reduced(self, part: np.ndarray) -> np.ndarray:
-        """Return on rank 0 the sum of all ranks' arrays, in an order that MPI chooses."""
-        total = part.copy()
-        self._wait(self._world.Ireduce(part, total, op=self._mpi.SUM, root=0))
-        return total
 
     def abort(self, sentence: str) -> NoReturn:
         """Say why, and end all ranks at once."""
@@ -130,8 +126,8 @@ class Link:
         self._world.Abort(1)
         raise SystemExit(1)
 
-    def _broadcast(self, data: bytearray) -> None:
-        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=0))
+    def _broadcast(self, data: bytearray, root: int) -> None:
+        self._wait(self._world.Ibcast([data, self._mpi.BYTE], root=root))
 
     def _wait(self, request: Any) -> None:
         _patiently(request.Test)
