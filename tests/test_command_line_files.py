@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse
 
 from commands import call, refused_command
-from fedcore.datasets import own_files
+from fedcore import user_tables
 from fedcore.errors import InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.history import History
@@ -92,7 +92,7 @@ def test_what_reads_a_table_is_said_where_it_is_not_installed(
     path = tmp_path / f"a.{ending}"
     path.write_text("a,b\n1,2\n")
     monkeypatch.setitem(sys.modules, module, None)
-    error = refused(lambda: own_files.read(path), InputError)
+    error = refused(lambda: user_tables.read(path), InputError)
     assert error.advice[0].call.startswith("pip install pyarrow")
 
 

@@ -46,6 +46,10 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
     "header": ("Of CSV files: line 1 has names.  [default: if no number]", {"default": None}),
+    "skip_lines": ("Of CSV files: lines above the names, or the numbers.",
+                   {"type": click.IntRange(0), "default": 0, "metavar": "N"}),
+    "encoding": ("Of CSV files: how the text is written.  [default: UTF-8 or UTF-16]",
+                 {"metavar": "NAME"}),
     "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
     "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
                 "[default: found]", {"type": click.Choice([".", ","])}),
@@ -184,17 +188,16 @@ class RunOptions(SimpleNamespace):
         return RunData(draws[0].name, draws[0].name, draws, words[0])
 
     def _require_files(self, words: Sequence[str]) -> None:
-        from fedcore import datasets
-        from fedcore.datasets import own_files
+        from fedcore import datasets, user_tables
 
         known = datasets.names()
         for name in words:
-            if not own_files.readable(name) and not Path(name).exists():
+            if not user_tables.readable(name) and not Path(name).exists():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
                 raise ConfigError(
                     f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
-                    f"({', '.join(sorted(own_files.READERS))}) for each client"
+                    f"({', '.join(sorted(user_tables.READERS))}) for each client"
                 )
 
     def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:

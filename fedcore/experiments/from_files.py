@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.datasets import own_files, partition
+from fedcore import user_tables
+from fedcore.datasets import partition
 from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
@@ -56,7 +57,7 @@ def make(
     Parameters
     ----------
     paths : sequence of str
-        Tables, see `fedcore.datasets.own_files.read`. Columns are matched by name.
+        Tables, see `fedcore.user_tables.read`. Columns are matched by name.
     by : str, optional
         Column whose values say whose each row is, over all files; one client a file without it.
         Clients are in the order of these values.
@@ -70,11 +71,11 @@ def make(
         Whether to compute in single precision.
     seed : int
         Of the choice of held-out samples.
-    how : parameters of `fedcore.datasets.own_files.Reading`
+    how : parameters of `fedcore.user_tables.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]
     try:
-        tables = own_files.together(paths, apart=apart, **how)
+        tables = user_tables.together(paths, apart=apart, **how)
     except FedcoreError as error:
         error.client = error.file if by is None else None
         raise
@@ -133,7 +134,7 @@ def _clients(
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; classes as their numbers in the order of all values."""
     try:
-        every = [values.astype(np.float64) for values in given]
+        every = [np.array([*map(float, values.tolist())]) for values in given]
     except ValueError as error:
         if not classes:
             says = f"the labels in column '{column}' are no numbers: this method learns numbers"
