@@ -181,21 +181,28 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
 
     try:
         how: dict[str, Any] = {"apart": ["column"], "columns": ["low", "high"], "header": True}
-        table = user_tables.read(path, **how, decimal=decimal)
+        read = [user_tables.read(path, **how, decimal=point) for point in decimal or ".,"]
     except TableError as error:
         says = f"--bounds {path} must be {RANGES}: {error.args[0]}"
         ways = [way for way in error.advice if "decimal" in way.options]
         ways = ways or [Advice("write the least and the largest value that can be, as numbers")]
         raise InputError(says, advice=ways) from error
+    table, other = read[0], read[-1]
+    if (differ := np.argwhere(table.x != other.x)).size:
+        at = tuple(differ[0])
+        ways = [Advice(f"it is {one.x[at]:.15g}", {"decimal": point})
+                for point, one in zip(".,", read, strict=True)]  # fmt: skip
+        says = f"'{table.apart['column'][at[0]]}' has {table.x[at]:g} or {other.x[at]:g}"
+        raise InputError(f"--bounds {path}: {says}", advice=ways)
     for guess in table.guesses:
         if not guess.options:  # those are of data
             say(guess.format(command=True), err=True)
     lines = [matching.clean(name) for name in table.apart["column"].tolist()]
-    _, other = matching.match([names, lines])
-    if other:
-        takes = ", ".join(f"{old!r} as {new!r}" for old, new in other.items())
+    _, called = matching.match([names, lines])
+    if called:
+        takes = ", ".join(f"{old!r} as {new!r}" for old, new in called.items())
         say(f"{path}: takes {takes}", err=True)
-    known = dict(zip([other.get(name, name) for name in lines], table.x.tolist(), strict=True))
+    known = dict(zip([called.get(name, name) for name in lines], table.x.tolist(), strict=True))
     if len(known) < len(lines):
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")

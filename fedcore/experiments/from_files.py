@@ -15,6 +15,7 @@ from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
+from fedcore.user_tables.numbers import number
 from fedcore.words import client, counted, named
 
 MOST = 8  # columns that a note names
@@ -134,7 +135,7 @@ def _clients(
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; classes as their numbers in the order of all values."""
     try:
-        every = [np.array([*map(float, values.tolist())]) for values in given]
+        every = [_numbers(values) for values in given]
     except ValueError as error:
         if not classes:
             says = f"the labels in column '{column}' are no numbers: this method learns numbers"
@@ -144,6 +145,15 @@ def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[
         return every
     codes = np.unique(np.concatenate(every), return_inverse=True)[1]
     return np.split(codes, np.cumsum([*map(len, every)])[:-1])
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    found = np.array([number(str(value), ".") for value in values])
+    if not np.isfinite(found).all():
+        raise ValueError("no number")
+    return found
 
 
 def _named(paths: Sequence[str], by: str | None) -> str:
