@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse
 
 from commands import call, refused_command
-from fedcore import user_tables
 from fedcore.errors import InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.history import History
 from fedcore.sparse import SparseRows
+from fedcore.user_tables import own_files
 from refused import refused
 
 NAMES = ["age", "dose", "iron"]
@@ -92,7 +92,7 @@ def test_what_reads_a_table_is_said_where_it_is_not_installed(
     path = tmp_path / f"a.{ending}"
     path.write_text("a,b\n1,2\n")
     monkeypatch.setitem(sys.modules, module, None)
-    error = refused(lambda: user_tables.read(path), InputError)
+    error = refused(lambda: own_files.read(path), InputError)
     assert error.advice[0].call.startswith("pip install pyarrow")
 
 

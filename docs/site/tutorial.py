@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fedcore
-from fedcore import user_tables
+from fedcore.user_tables import own_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "three_hospitals" / "synthetic_hospitals.py"
@@ -35,8 +35,8 @@ def plots() -> str:
 def patients() -> str:
     """Return a table of how far two components are off, for each number of patients and ε."""
     _write_files()
-    tables = user_tables.together([DRAWN / name for name in FILES])
-    ranges = user_tables.read(DRAWN / "ranges.csv", apart=["column"])
+    tables = own_files.together([DRAWN / name for name in FILES])
+    ranges = own_files.read(DRAWN / "ranges.csv", apart=["column"])
     low, high = ranges.x.T
     x = np.clip((2 * np.vstack([table.x for table in tables]) - low - high) / (high - low), -1, 1)
     lines = [

@@ -176,12 +176,12 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     """
     import numpy as np
 
-    from fedcore import user_tables
     from fedcore.user_tables import names as matching
+    from fedcore.user_tables import own_files
 
     try:
         how: dict[str, Any] = {"apart": ["column"], "columns": ["low", "high"], "header": True}
-        read = [user_tables.read(path, **how, decimal=point) for point in decimal or ".,"]
+        read = [own_files.read(path, **how, decimal=point) for point in decimal or ".,"]
     except TableError as error:
         says = f"--bounds {path} must be {RANGES}: {error.args[0]}"
         ways = [way for way in error.advice if "decimal" in way.options]

@@ -188,16 +188,17 @@ class RunOptions(SimpleNamespace):
         return RunData(draws[0].name, draws[0].name, draws, words[0])
 
     def _require_files(self, words: Sequence[str]) -> None:
-        from fedcore import datasets, user_tables
+        from fedcore import datasets
+        from fedcore.user_tables import own_files
 
         known = datasets.names()
         for name in words:
-            if not user_tables.readable(name) and not Path(name).exists():
+            if not own_files.readable(name) and not Path(name).exists():
                 if name in known:
                     raise InputError(f"data set {name} stands alone: drop the other names")
                 raise ConfigError(
                     f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
-                    f"({', '.join(sorted(user_tables.READERS))}) for each client"
+                    f"({', '.join(sorted(own_files.READERS))}) for each client"
                 )
 
     def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:

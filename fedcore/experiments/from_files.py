@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore import user_tables
 from fedcore.datasets import partition
 from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
+from fedcore.user_tables import own_files
 from fedcore.user_tables.numbers import number
 from fedcore.words import client, counted, named
 
@@ -58,7 +58,7 @@ def make(
     Parameters
     ----------
     paths : sequence of str
-        Tables, see `fedcore.user_tables.read`. Columns are matched by name.
+        Tables, see `fedcore.user_tables.own_files.read`. Columns are matched by name.
     by : str, optional
         Column whose values say whose each row is, over all files; one client a file without it.
         Clients are in the order of these values.
@@ -72,11 +72,11 @@ def make(
         Whether to compute in single precision.
     seed : int
         Of the choice of held-out samples.
-    how : parameters of `fedcore.user_tables.Reading`
+    how : parameters of `fedcore.user_tables.table.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]
     try:
-        tables = user_tables.together(paths, apart=apart, **how)
+        tables = own_files.together(paths, apart=apart, **how)
     except FedcoreError as error:
         error.client = error.file if by is None else None
         raise

@@ -343,7 +343,7 @@ def require_no_path(value: Any, who: str) -> None:
     """Refuse the path of a file, and say what reads it."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
-        call = f"from fedcore import user_tables; matrix = user_tables.read({path!r}).x"
+        call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"
         read = Advice("read it", call=call)
         raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
 

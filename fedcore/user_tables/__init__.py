@@ -7,9 +7,3 @@ frames. Nothing is dropped or filled in silently: what is guessed stands in `Tab
 option says otherwise. CSV and Parquet are read by pyarrow, in the extra ``files``. LIBSVM files and
 NPZ files of `scipy.sparse.save_npz` give sparse matrices.
 """
-
-from fedcore.user_tables.readers import READERS
-from fedcore.user_tables.table import Reading, Table
-from fedcore.user_tables.together import read, readable, together
-
-__all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import fedcore
-from fedcore import user_tables
 from fedcore.errors import ColumnWarning, TableError
 from fedcore.problems.clients import check_matrix
+from fedcore.user_tables import own_files
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -133,7 +133,7 @@ def test_what_files_tell_of_frames_tell_at_the_callers_line(tmp_path, kind, name
         part = parts[-1].rename(columns={"": "Unnamed: 0"})
         part.to_csv(tmp_path / f"{n}.csv", index=False)
     if name:
-        table = user_tables.together([*tmp_path.glob("*.csv")])[0]
+        table = own_files.together([*tmp_path.glob("*.csv")])[0]
         assert any(guess.what for guess in table.guesses) == (name in DOUBTS)
     frames = [FORMS[kind](part) for part in parts]
     pooled = FORMS[kind](pandas.concat(parts))

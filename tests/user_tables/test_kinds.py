@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 import fedcore
 from commands import call
-from fedcore import user_tables
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
 from fedcore.problems.clients import check_clients, check_matrix
+from fedcore.user_tables import own_files
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")
@@ -86,7 +86,7 @@ def test_decimals_as_a_program_writes_them_are_not_asked_about(
     cells = [[f"{v:.{places}{form}}" for v in row] for row in x]
     path = tmp_path_factory.mktemp("decimals") / "a.csv"
     pandas.DataFrame(cells, columns=NAMES).to_csv(path, sep=sign, index=False)
-    np.testing.assert_array_equal(user_tables.read(path).x, np.array(cells).astype(float))
+    np.testing.assert_array_equal(own_files.read(path).x, np.array(cells).astype(float))
 
 
 @pytest.mark.parametrize("names", ["a,b", "weight, kg", "x,y"])
@@ -96,8 +96,8 @@ def test_names_with_a_comma_over_decimal_commas_are_asked_about(tmp_path, names,
     lines = [names, *(f"{v:.{places}f}".replace(".", ",") for v in x)]
     (path := tmp_path / "a.csv").write_text("\n".join(lines))
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
-    two, one = [user_tables.read(path, **way.options).x for way in told.value.advice]
+        own_files.read(path)
+    two, one = [own_files.read(path, **way.options).x for way in told.value.advice]
     assert two.shape == (12, 2)
     np.testing.assert_array_equal(one[:, 0], x)
 
@@ -133,7 +133,7 @@ def test_lines_of_libsvm_files_without_a_sample_are_told(tmp_path, lines, at):
     rows = ["1 1:2 2:3", "2 1:1 2:5", "1 1:4"]
     rows.insert(at, lines)
     (path := tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
-    assert "left out" in said(path) and user_tables.read(path).x.shape == (3, 2)
+    assert "left out" in said(path) and own_files.read(path).x.shape == (3, 2)
 
 
 @pytest.mark.parametrize("what", [np.sum, np.mean])
@@ -253,7 +253,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(tmp_path_factory, end
     path = tmp_path_factory.mktemp("damaged") / f"a.{ending}"
     path.write_bytes(content[:cut] + data.draw(st.sampled_from([b"", b'"', b"\x1a", b"\0"])))
     try:
-        user_tables.read(path)
+        own_files.read(path)
     except FedcoreError as error:
         assert "\n" not in str(error) and str(path) in str(error)
 
@@ -264,7 +264,7 @@ def test_a_quotation_that_does_not_end_is_refused_with_its_line(tmp_path, opens,
     lines = ["age,dose,note", "1,2,3", "4,5,6", opens, *["7,8,9"] * rows]
     (path := tmp_path / "a.csv").write_text("\n".join(lines))
     with pytest.raises(TableError) as told:
-        user_tables.read(path, without=["note"])
+        own_files.read(path, without=["note"])
     assert told.value.row == 3
 
 
@@ -275,7 +275,7 @@ def test_a_sign_that_ends_a_file_is_no_part_of_a_number(tmp_path, ending, end):
     path.write_bytes(
         {"csv": b"a,b\n1.5,2\n3,4.5", "svm": b"1 1:1.5 2:2\n1 1:3 2:4.5"}[ending] + end
     )
-    x = user_tables.read(path).x
+    x = own_files.read(path).x
     np.testing.assert_array_equal(x.toarray() if ending == "svm" else x, [[1.5, 2], [3, 4.5]])
 
 
@@ -303,7 +303,7 @@ def test_advice_that_is_followed_is_not_refused_for_the_same_cause(
     while todo:
         options, seen = todo.pop()
         try:
-            user_tables.read(path, **options)
+            own_files.read(path, **options)
         except FedcoreError as error:
             cause = error.args[0]
             assert cause not in seen and len(seen) < 8, (options, seen, cause)
@@ -346,11 +346,11 @@ def pair(folder, other, kind):
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 def test_names_that_look_the_same_are_one_and_told(tmp_path, how, kind):
     other = SAME[how](NAME)
-    tables = user_tables.together(paths := pair(tmp_path, other, kind))
+    tables = own_files.together(paths := pair(tmp_path, other, kind))
     assert [table.names for table in tables] == [[NAME, "age"]] * 2
     assert any("look the same" in one.what for one in tables[1].guesses) or how == "mark"
     for options in ({"columns": [other]}, {"without": [other]}, {"apart": [other]}):
-        assert user_tables.together(paths, **options)[1].x.shape == (12, 1)
+        assert own_files.together(paths, **options)[1].x.shape == (12, 1)
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
     assert call("pca", *paths, "--bounds", ranges).exit_code == 0
 
@@ -363,7 +363,7 @@ def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_ou
     other = NEAR[how](NAME)
     paths = pair(tmp_path, other, kind)
     with pytest.raises(TableError) as told:
-        user_tables.together(paths)
+        own_files.together(paths)
     assert not told.value.advice[0].options and repr(other) in told.value.advice[0].what
     assert {one.meant for one in told.value.parts} == {NAME, other}
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from commands import call
-from fedcore import user_tables
 from fedcore.errors import FedcoreError, TableError
 from fedcore.experiments import from_files
+from fedcore.user_tables import own_files
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
@@ -49,7 +49,7 @@ def test_each_file_has_its_own_signs(tmp_path, dialect, first):
     x = [values(seed) for seed in range(3)]
     paths = [export(tmp_path / f"{i}.csv", part) for i, part in enumerate(x)]
     export(paths[0 if first else 2], x[0 if first else 2], sign, point, groups)
-    tables = user_tables.together(paths)
+    tables = own_files.together(paths)
     for table, part in zip(tables, x, strict=True):
         np.testing.assert_array_equal(table.x, part)
     told = [guess.what for table in tables for guess in table.guesses]
@@ -78,10 +78,10 @@ def test_an_option_that_a_file_contradicts_is_refused_and_dropped(tmp_path, dial
     path = export(tmp_path / "a b.csv", x := values(), sign, point, groups)
     options = {"delimiter": {";": "|"}.get(sign, ";")}
     with pytest.raises(TableError) as told:
-        user_tables.together([path], **options)
+        own_files.together([path], **options)
     assert told.value.file == path and told.value.row == 0
     (advice,) = told.value.advice
-    np.testing.assert_array_equal(user_tables.read(path, **options | advice.options).x, x)
+    np.testing.assert_array_equal(own_files.read(path, **options | advice.options).x, x)
     said = call("run", "ssi", path, "-r", 1, "--delimiter", options["delimiter"])
     assert said.exit_code == 1 and "drop --delimiter" in said.stderr
 
@@ -92,7 +92,7 @@ def test_a_decimal_point_that_a_file_shows_alone_is_read_whatever_is_asked(
     tmp_path, dialect, asked
 ):  # fmt: skip
     path = export(tmp_path / "a.csv", x := values(), *dialect)
-    table = user_tables.read(path, decimal=asked)
+    table = own_files.read(path, decimal=asked)
     np.testing.assert_array_equal(table.x, x)
     cells = [text(value, *dialect[1:]) for value in np.ravel(x)]
     told = any(cell in guess.what for cell in cells for guess in table.guesses)
@@ -105,11 +105,11 @@ def test_only_the_file_that_leaves_it_open_is_asked_about_and_both_answers_lead_
     asked = tmp_path / "asked.csv"
     asked.write_text("age;dose;iron\n1,501;2;3\n4,250;5;6\n")
     with pytest.raises(TableError) as told:
-        user_tables.together([clear, asked])
+        own_files.together([clear, asked])
     assert (told.value.file, told.value.column, told.value.row) == (str(asked), "age", 0)
     assert {way.options["decimal"] for way in told.value.advice} == {".", ","}
     for way in told.value.advice:
-        one, other = user_tables.together([clear, asked], **way.options)
+        one, other = own_files.together([clear, asked], **way.options)
         np.testing.assert_array_equal(one.x, x)
         factor = 1 if way.options["decimal"] == "," else 1000
         np.testing.assert_allclose(other.x[:, 0], np.array([1.501, 4.25]) * factor, rtol=1e-15)
@@ -120,13 +120,13 @@ def test_three_places_beside_a_decimal_comma_are_no_thousands_without_a_word(tmp
     path = tmp_path / "a.csv"
     path.write_text(f"age;dose\n{known};36.512\n4;37.102\n")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert told.value.column == "dose" and told.value.row == 0
     (advice,) = told.value.advice
-    table = user_tables.read(path, **advice.options)
+    table = own_files.read(path, **advice.options)
     assert table.x[0].tolist() == [float(known.replace(",", ".")), 36512]
     path.write_text(f"age;dose\n{known};1.501,30\n4;2.250\n")  # here dots do separate thousands
-    assert user_tables.read(path).x[:, 1].tolist() == [1501.3, 2250]
+    assert own_files.read(path).x[:, 1].tolist() == [1501.3, 2250]
 
 
 @pytest.mark.parametrize("point", [".", ","])
@@ -143,9 +143,9 @@ def test_most_columns_say_what_the_decimal_point_is(tmp_path, point, typed):
         frame.loc[[4, 9], odd] = f"3{other}7"
     frame.to_csv(path, sep=";", index=False)
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert [one.column for one in told.value.parts] == odd
-    found = user_tables.read(path, **told.value.advice[0].options)
+    found = own_files.read(path, **told.value.advice[0].options)
     keep = [i for i in range(len(x)) if typed == "days" or i not in (4, 9)]
     np.testing.assert_array_equal(found.x[:, :3], x[keep])
 
@@ -168,12 +168,12 @@ def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
     path.write_bytes((mark + "\r\n".join(lines)).encode(coding))
     options = {"without": ["c"]}
     try:
-        table = user_tables.read(path, **options)
+        table = own_files.read(path, **options)
     except FedcoreError as error:
         assert coding in ("latin-1", "cp1252") and error.file == str(path)
         assert error.row == (5001 if late else 0)
         (advice,) = error.advice
-        table = user_tables.read(path, **options, **advice.options)
+        table = own_files.read(path, **options, **advice.options)
     assert table.names == ["a" if late else size, "b"]
     np.testing.assert_array_equal(table.x, [[1.5, 2]] * 5000 + [[0.5, 2]])
 
@@ -213,7 +213,7 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
     ):
         np.testing.assert_array_equal(client, x[x[:, 1] != sentinel])
     with pytest.raises(TableError) as told:  # nothing is filled in or left out unasked
-        user_tables.together(paths, na=guess.options["na"])
+        own_files.together(paths, na=guess.options["na"])
     assert {one.column for one in told.value.parts} == {"dose"}
 
 
@@ -237,7 +237,7 @@ def test_what_is_measured_is_rarely_told_as_missing(tmp_path, kind):
         x = np.column_stack([MEASURED[kind](np.random.default_rng(seed + 99 * j), 200)
                              for j in range(3)])  # fmt: skip
         np.savez(tmp_path / "a.npz", x=x.astype(float))
-        told += any("na" in guess.options for guess in user_tables.read(tmp_path / "a.npz").guesses)
+        told += any("na" in guess.options for guess in own_files.read(tmp_path / "a.npz").guesses)
     assert told <= 1
 
 
@@ -251,11 +251,11 @@ def test_a_few_cells_that_are_no_numbers_do_not_cost_their_column(tmp_path, cell
     frame.iloc[rows, 1] = cells
     frame.to_csv(path, index=False, sep=sign)
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert told.value.column == "dose" and told.value.row == min(rows)
     (advice,) = told.value.advice
     assert {*advice.options["na"]} == {*cells} and "without" not in advice.options
-    table = user_tables.read(path, **advice.options)
+    table = own_files.read(path, **advice.options)
     np.testing.assert_array_equal(table.x, np.delete(x, rows, axis=0))
     said = call("run", "ssi", path, "-r", 1).stderr
     assert f"line {min(rows) + 2}" in said and "'dose'" in said
@@ -284,14 +284,14 @@ def test_names_that_differ_by_case_or_blanks_are_one(tmp_path, spell, kind, at):
             )
             getattr(frame, f"to_{kind}")(path, index=False)
         paths.append(path)
-    first, second = user_tables.together(paths)
+    first, second = own_files.together(paths)
     assert first.names == second.names
     for table, part in zip((first, second), x, strict=True):
         np.testing.assert_array_equal(table.x, part)
     told = [guess for guess in second.guesses if "blood" in guess.what.casefold()]
     assert len(told) == (first.names[0] != (spell(names[0]) if at else names[0])
                          and (kind != "csv" or spell(names[0]).strip() != names[0]))  # fmt: skip
-    assert user_tables.together(paths, without=[first.names[0]])[1].names == names[1:]
+    assert own_files.together(paths, without=[first.names[0]])[1].names == names[1:]
 
 
 def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
@@ -299,7 +299,7 @@ def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
         pandas.DataFrame(values(i), columns=["a", "A", "b"]).to_csv(
             tmp_path / f"{i}.csv", index=False
         )
-    for table in user_tables.together([tmp_path / "0.csv", tmp_path / "1.csv"]):
+    for table in own_files.together([tmp_path / "0.csv", tmp_path / "1.csv"]):
         assert table.names == ["a", "A", "b"]
 
 
@@ -315,13 +315,13 @@ def test_no_names_are_asked_for_where_names_are_plain(tmp_path, ids):
         options = {"without": ["id"]} if ids else {}
         if names[0] == "2019":
             with pytest.raises(TableError) as told:
-                user_tables.read(tmp_path / "a.csv")
+                own_files.read(tmp_path / "a.csv")
             assert [way.options for way in told.value.advice] == [
                 {"header": True},
                 {"header": False},
             ]
         else:
-            table = user_tables.read(tmp_path / "a.csv", **options)
+            table = own_files.read(tmp_path / "a.csv", **options)
             assert table.names == names
             assert not any("header" in guess.options for guess in table.guesses)
 
@@ -336,7 +336,7 @@ def test_a_separator_at_the_end_of_lines_makes_no_column(tmp_path, sign, named, 
     lines = [first + sign * named, *[line + sign * below for line in rest]]
     with open(path, "w", encoding="utf-8") as file:
         file.write("\n".join(lines) + "\n")
-    table = user_tables.read(path)
+    table = own_files.read(path)
     assert table.names == NAMES
     np.testing.assert_array_equal(table.x, x)
 
@@ -347,7 +347,7 @@ def test_blanks_separate_no_columns_and_are_asked_about(tmp_path, form, named):
     rows = [form.format(*row[:2]) for row in abs(values())]
     (path := tmp_path / "a.txt").write_text("\n".join(["age dose"] * named + rows) + "\n")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert told.value.row == 1
 
 
@@ -357,7 +357,7 @@ def test_the_minus_of_typographers_is_one(tmp_path, point):
     cells = np.vectorize(lambda v: text(v, point, "").replace("-", "\u2212"))(x)
     path = tmp_path / "a.csv"
     pandas.DataFrame(cells, columns=NAMES).to_csv(path, index=False, sep=";")
-    np.testing.assert_array_equal(user_tables.read(path).x, x)
+    np.testing.assert_array_equal(own_files.read(path).x, x)
 
 
 @pytest.mark.parametrize(
@@ -370,9 +370,9 @@ def test_a_title_about_as_wide_as_the_table_is_no_name(tmp_path, title):
     with open(path, "w", encoding="utf-8") as file:
         file.write(f"{title}\n{table}")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     (way,) = told.value.advice
-    found = user_tables.read(path, **way.options)
+    found = own_files.read(path, **way.options)
     assert found.names == NAMES
     np.testing.assert_array_equal(found.x, x)
 
@@ -380,12 +380,12 @@ def test_a_title_about_as_wide_as_the_table_is_no_name(tmp_path, title):
 def test_of_a_column_of_decimal_commas_without_a_name_is_asked_and_both_answers_lead_on(tmp_path):
     (path := tmp_path / "a.csv").write_text("1,5\n2,5\n3,7\n")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
-    found = [user_tables.read(path, header=False, **way.options).x for way in told.value.advice]
+        own_files.read(path)
+    found = [own_files.read(path, header=False, **way.options).x for way in told.value.advice]
     np.testing.assert_array_equal(found[0], [[1, 5], [2, 5], [3, 7]])
     np.testing.assert_array_equal(found[1], [[1.5], [2.5], [3.7]])
     path.write_text("x\n1,5\n2,5\n3,7\n")
-    np.testing.assert_array_equal(user_tables.read(path).x, found[1])
+    np.testing.assert_array_equal(own_files.read(path).x, found[1])
 
 
 @pytest.mark.parametrize("sign", [",", "\t", ";"])
@@ -396,9 +396,9 @@ def test_row_names_of_r_are_refused_unless_they_have_a_name(tmp_path, sign, rows
     lines = [sign.join([f'"{name}"', *map(str, row)]) for name, row in zip(rows, x, strict=True)]
     (path := tmp_path / "a.txt").write_text("\n".join([names, *lines]) + "\n")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert told.value.row == 2 and "write.csv" in str(told.value)
     path.write_text("\n".join([f'""{sign}{names}', *lines]) + "\n")
-    table = user_tables.read(path)
+    table = own_files.read(path)
     assert table.names == NAMES
     np.testing.assert_array_equal(table.x, x)

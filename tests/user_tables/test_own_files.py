@@ -21,10 +21,10 @@ from hypothesis import strategies as st
 
 import fedcore
 from commands import call
-from fedcore import user_tables
 from fedcore.errors import FedcoreError, InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.problems.clients import check_clients, check_matrix
+from fedcore.user_tables import own_files
 from memory_peak import peak
 
 pandas = pytest.importorskip("pandas")
@@ -252,7 +252,7 @@ def test_lines_above_the_names_are_refused_with_the_option_that_skips_them(tmp_p
         (way,) = outcome([path]).advice
         options = {"skip_lines": len(titles) - (titles[-1] == "")}
         assert way.options == options
-    found = user_tables.read(path, **options)
+    found = own_files.read(path, **options)
     assert found.names == [*part.columns] and bool(options) == ("top" in str(found.guesses))
     np.testing.assert_array_equal(found.x, part.to_numpy())
 
@@ -264,7 +264,7 @@ def test_a_title_above_two_columns_does_not_make_them_one(tmp_path, sign, whole)
         "Report\n" + (part := frames(names=["a", "b"])[0].round(0 if whole else 3).astype(
             int if whole else float)).to_csv(index=False, sep=sign)
     )  # fmt: skip
-    table = user_tables.read(path, skip_lines=outcome([str(path)]).advice[0].options["skip_lines"])
+    table = own_files.read(path, skip_lines=outcome([str(path)]).advice[0].options["skip_lines"])
     assert table.names == ["a", "b"]
     np.testing.assert_array_equal(table.x, part.to_numpy(float))
 
@@ -288,7 +288,7 @@ def test_thousands_are_never_read_as_decimals(tmp_path, point, cell, mixed):
     path = str(tmp_path / "a.csv")
     pandas.DataFrame({"a": texts, "b": others}).to_csv(path, index=False, sep=";")
     wanted = np.column_stack([values, [3.5 if mixed else 3.0] * 3])
-    np.testing.assert_array_equal(user_tables.read(path, decimal=point).x, wanted)
+    np.testing.assert_array_equal(own_files.read(path, decimal=point).x, wanted)
     found = outcome([path])
     if isinstance(found, FedcoreError):
         assert texts[0] in str(found)
@@ -310,7 +310,7 @@ def test_numbers_that_look_like_ids_or_dates_are_told_with_their_option(tmp_path
     paths = written(tmp_path, parts, kind)
     told = [guess for guess in from_files.make(paths).guesses if "without" in guess.options]
     (options,) = [guess.options for guess in told]
-    assert user_tables.together(paths, **options)[0].names == [*NAMES, "pulse"]
+    assert own_files.together(paths, **options)[0].names == [*NAMES, "pulse"]
     chosen = from_files.make(paths, columns=["pid", "age"])
     assert not any("without" in guess.options for guess in chosen.guesses)
 
@@ -354,8 +354,8 @@ def test_lines_with_too_few_or_too_many_cells_are_left_out_by_request(tmp_path, 
     lines[at:at] = [lines[at].rpartition({"csv": ",", "tsv": "\t", "txt": ";"}[kind])[0]]
     path.write_text("\n".join([*lines, f"{lines[-1]}{lines[-1]}"]))
     with pytest.raises(TableError, match=f"line {at + 1}:"):
-        user_tables.read(path)
-    table = user_tables.read(path, missing="drop")
+        own_files.read(path)
+    table = own_files.read(path, missing="drop")
     np.testing.assert_array_equal(table.x, part.to_numpy())
     assert any("2 lines" in guess.what for guess in table.guesses)
 
@@ -368,7 +368,7 @@ def test_all_unfit_columns_are_told_at_once_with_counts(tmp_path, kind):
     counts = {(one.file, one.column): one.cells for one in error.parts if one.kind == "missing"}
     assert counts == {(paths[i], c): n for i in (0, 2) for c, n in (("dose", 3), ("iron", 1))}
     assert [one.file for one in error.parts if one.kind == "absent"] == [paths[0]]
-    one = user_tables.read(paths[1], without=["pid", "admitted", "ward"])
+    one = own_files.read(paths[1], without=["pid", "admitted", "ward"])
     assert list(one.names) == NAMES
 
 
@@ -417,24 +417,22 @@ def test_what_a_writer_adds_is_no_feature_in_any_format(tmp_path, index, kind):
                                 if f.index.dtype.kind in "iu" else f, p),
     }[kind]  # fmt: skip
     paths = written(tmp_path, parts, kind, write)
-    tables = user_tables.together(paths)
+    tables = own_files.together(paths)
     for table, part in zip(tables, parts, strict=True):
         assert list(table.names) == NAMES
         np.testing.assert_array_equal(table.x, part[NAMES].to_numpy())
     if kind == "csv":
         assert all(table.guesses for table in tables)
-        taken = (
-            user_tables.read(paths[0], **tables[0].guesses[-1].options) if index != "texts" else 0
-        )
+        taken = own_files.read(paths[0], **tables[0].guesses[-1].options) if index != "texts" else 0
         assert taken == 0 or taken.x.shape[1] > 3
 
 
 def test_a_column_that_counts_rows_in_one_file_is_no_feature_in_the_others(tmp_path):
     parts = [p.assign(id=np.arange(len(p)) * (1 + i)) for i, p in enumerate(frames())]
-    for table in user_tables.together(written(tmp_path, parts, "csv")):
+    for table in own_files.together(written(tmp_path, parts, "csv")):
         assert list(table.names) == NAMES
     measured = [p.assign(id=p.age * 2) for p in frames()]
-    assert len(user_tables.together(written(tmp_path, measured, "csv"))[0].names) == 4
+    assert len(own_files.together(written(tmp_path, measured, "csv"))[0].names) == 4
 
 
 # Headers.
@@ -461,14 +459,14 @@ def test_names_are_never_a_sample(tmp_path, head, d):
     path = str(tmp_path / "a.csv")
     pandas.DataFrame(x).to_csv(path, index=False, header=names)
     try:
-        table = user_tables.read(path)
+        table = own_files.read(path)
     except TableError as error:
         assert [dict(way.options) for way in error.advice] == [{"header": True}, {"header": False}]
-        table = user_tables.read(path, header=True)
+        table = own_files.read(path, header=True)
     np.testing.assert_array_equal(table.x, x)
     assert list(table.names) == names
     if head not in ("dates", "texts"):
-        assert user_tables.read(path, header=False).x.shape == (41, d)
+        assert own_files.read(path, header=False).x.shape == (41, d)
 
 
 @pytest.mark.parametrize("ids", [False, True])
@@ -486,13 +484,13 @@ def test_numbers_in_the_first_line_are_data_or_asked_about(tmp_path, ids, grows,
     values = frame.iloc[:, int(ids) :]
     if whole or grows:
         with pytest.raises(TableError) as told:
-            user_tables.read(path)
+            own_files.read(path)
         for way, rows in zip(told.value.advice, (29, 30), strict=True):
             without = {True: frame.iloc[0, :1].tolist(), False: ["0"]}[way.options["header"]] * ids
-            table = user_tables.read(path, without=without, **way.options)
+            table = own_files.read(path, without=without, **way.options)
             np.testing.assert_array_equal(table.x, values[30 - rows :])
     else:
-        table = user_tables.read(path, without=["0"] * ids)
+        table = own_files.read(path, without=["0"] * ids)
         assert {"header": True} in [dict(guess.options) for guess in table.guesses]
         np.testing.assert_array_equal(table.x, values)
 
@@ -508,7 +506,7 @@ def test_separators_in_names_and_decimal_commas_are_read(tmp_path, sign, names, 
     part = frames()[0].set_axis(names, axis=1)
     path = str(tmp_path / "a.csv")
     part.to_csv(path, index=False, sep=sign, decimal=decimal)
-    table = user_tables.read(path)
+    table = own_files.read(path)
     assert list(table.names) == [name.strip() for name in names]
     np.testing.assert_array_equal(table.x, part.to_numpy())
 
@@ -517,10 +515,10 @@ def test_separators_in_names_and_decimal_commas_are_read(tmp_path, sign, names, 
 def test_a_cell_counts_wherever_it_stands(tmp_path, late):
     (path := tmp_path / "a.csv").write_text("a;b\n" + "1;2\n" * 400_000 + f"{late};3\n")
     if late in ("0.5", "1,5"):
-        assert user_tables.read(path).x[-1].tolist() == [float(late.replace(",", ".")), 3]
+        assert own_files.read(path).x[-1].tolist() == [float(late.replace(",", ".")), 3]
         return
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     (one,) = told.value.parts
     assert (one.column, one.cells, one.row) == ("a", 1, 400_000)
 
@@ -540,16 +538,16 @@ def test_a_row_without_a_label_is_no_class(tmp_path, values):
 def test_an_option_says_otherwise(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("a|b\n1|2\n3|4\n")
-    np.testing.assert_array_equal(user_tables.read(path, delimiter="|").x, [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(own_files.read(path, delimiter="|").x, [[1, 2], [3, 4]])
     path.write_text("sep=;\na;b\n1,5;2\n3;4\n")
-    np.testing.assert_array_equal(user_tables.read(path).x, [[1.5, 2], [3, 4]])
+    np.testing.assert_array_equal(own_files.read(path).x, [[1.5, 2], [3, 4]])
     path.write_text("a;b\n1,500;2\n3,250;4\n")
     with pytest.raises(TableError) as told:
-        user_tables.read(path)
+        own_files.read(path)
     assert [dict(way.options) for way in told.value.advice] == [{"decimal": ","}, {"decimal": "."}]
-    np.testing.assert_array_equal(user_tables.read(path, decimal=",").x, [[1.5, 2], [3.25, 4]])
-    np.testing.assert_array_equal(user_tables.read(path, decimal=".").x, [[1500, 2], [3250, 4]])
-    assert list(user_tables.read(path, columns=["b"]).names) == ["b"]
+    np.testing.assert_array_equal(own_files.read(path, decimal=",").x, [[1.5, 2], [3.25, 4]])
+    np.testing.assert_array_equal(own_files.read(path, decimal=".").x, [[1500, 2], [3250, 4]])
+    assert list(own_files.read(path, columns=["b"]).names) == ["b"]
     path.write_text('"x, y",z\n1,2\n3,4\n')
     done = call("run", "ssi", str(path), "-r", "1", "--columns", 'z,"x, y"')
     assert done.exit_code == 0 and "2 columns: z, x, y" in done.stdout
@@ -559,7 +557,7 @@ def test_a_misspelt_name_is_answered_whatever_its_case(tmp_path):
     path = written(tmp_path, [frames()[0].rename(columns={"age": "BMI"})], "csv")[0]
     for options in ({"columns": ["bmi"]}, {"without": ["bmi"]}, {"apart": ["bmi"]}):
         with pytest.raises(TableError, match="did you mean 'BMI'"):
-            user_tables.read(path, **options)
+            own_files.read(path, **options)
 
 
 # Types.
@@ -596,12 +594,12 @@ def test_the_same_types_are_numbers_in_files_and_frames(tmp_path, kind):
     frame["more"] = TYPES[kind](frame["age"].to_numpy())
     wanted = np.column_stack([*frame[NAMES].to_numpy().T, [float(v) for v in frame["more"]]])
     frame.to_parquet(tmp_path / "a.parquet")
-    np.testing.assert_array_equal(user_tables.read(tmp_path / "a.parquet").x, wanted)
+    np.testing.assert_array_equal(own_files.read(tmp_path / "a.parquet").x, wanted)
     for given_frame in as_frames(frame).values():
         np.testing.assert_array_equal(check_matrix(given_frame, "x"), wanted)
     if kind not in ("float32", "Decimal"):
         frame.to_csv(tmp_path / "a.csv", index=False)
-        np.testing.assert_array_equal(user_tables.read(tmp_path / "a.csv").x, wanted)
+        np.testing.assert_array_equal(own_files.read(tmp_path / "a.csv").x, wanted)
 
 
 @pytest.mark.parametrize("kind", NO_NUMBERS)
@@ -612,7 +610,7 @@ def test_the_same_types_are_none_in_files_and_frames(tmp_path, kind, lacks):
     frame["whole"] = pandas.array([None, *range(29)] if lacks else range(30), dtype="Int64")
     frame.to_parquet(tmp_path / "a.parquet")
     with pytest.raises(TableError) as told:
-        user_tables.read(tmp_path / "a.parquet")
+        own_files.read(tmp_path / "a.parquet")
     assert [one.column for one in told.value.parts] == ["more", "whole"][: 1 + lacks]
     for form in as_frames(frame).values():
         with pytest.raises(TableError) as told:
@@ -652,7 +650,7 @@ def test_an_index_that_pandas_wrote_into_arrow_is_no_feature():
 @pytest.mark.parametrize("columns", [np.array(NAMES), np.array(NAMES, "S"), np.array([1, 2, 3])])
 def test_names_in_an_npz_file_may_be_texts_bytes_or_numbers(tmp_path, columns):
     np.savez(tmp_path / "a.npz", x=np.eye(3), columns=columns)
-    names = list(user_tables.read(tmp_path / "a.npz").names)
+    names = list(own_files.read(tmp_path / "a.npz").names)
     assert names == (NAMES if columns.dtype.kind in "US" else ["1", "2", "3"])
 
 
@@ -673,16 +671,16 @@ def test_arrays_that_hold_no_numbers_are_refused_and_read_if_saved_anew(tmp_path
     else:
         np.savez(path, **arrays)
     if (form in ("texts", "bytes") and name != "m") or (kind == "npy" and name != "m"):
-        np.testing.assert_array_equal(user_tables.read(path, **options).x, X)
+        np.testing.assert_array_equal(own_files.read(path, **options).x, X)
         return
     with pytest.raises(TableError) as told:
-        user_tables.read(path, **options)
+        own_files.read(path, **options)
     assert told.value.column == (name if kind == "npz" else "x")
 
 
 def test_labels_of_objects_that_nobody_asks_for_are_left(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.eye(3), y=np.arange(3).astype(object))
-    assert user_tables.read(tmp_path / "a.npz").x.shape == (3, 3)
+    assert own_files.read(tmp_path / "a.npz").x.shape == (3, 3)
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -708,7 +706,7 @@ def test_of_a_folder_the_files_are_named_that_lie_in_it(tmp_path, kind):
 
 def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
     path = written(tmp_path, text(frames()), "csv")[0]
-    assert list(user_tables.read(path, without="pid").names) == NAMES
+    assert list(own_files.read(path, without="pid").names) == NAMES
     (tmp_path / "a.svm").write_text("1 1:2 2:3\n2 1:1\n")
     for file, options in (
         (path, {"columns": ["agee"]}), (path, {"columns": ["pid"]}), (path, {"columns": []}),
@@ -717,8 +715,8 @@ def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
         (path, {"decimal": ":"}), (path, {"delimiter": ";;"}),
     ):  # fmt: skip
         with pytest.raises(FedcoreError):
-            user_tables.read(file, **options)
-    assert list(user_tables.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
+            own_files.read(file, **options)
+    assert list(own_files.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
 
 
 def test_files_without_names_agree_where_one_has_texts(tmp_path):
@@ -726,9 +724,9 @@ def test_files_without_names_agree_where_one_has_texts(tmp_path):
         (tmp_path / f"{i}.csv").write_text(f"1.5,2.5,{last}\n" * 5)
     paths = [tmp_path / "0.csv", tmp_path / "1.csv"]
     with pytest.raises(TableError) as told:
-        user_tables.together(paths, header=False)
+        own_files.together(paths, header=False)
     assert [one.column for one in told.value.parts] == ["2"]
-    found = user_tables.together(paths, header=False, without=["2"])
+    found = own_files.together(paths, header=False, without=["2"])
     assert [list(table.names) for table in found] == [["0", "1"]] * 2
 
 
@@ -749,10 +747,10 @@ def test_libsvm_is_read_as_scikit_learn_writes_it(tmp_path_factory, seed, zero, 
     sklearn.dump_svmlight_file(x, y, str(path), zero_based=zero, query_id=qid, comment="é x:1")
     if zero:
         with pytest.raises(FedcoreError) as told:
-            user_tables.read(path)
+            own_files.read(path)
         assert dict(told.value.advice[0].options) == {"zero_based": True}
     apart = ["label", *["qid"] * queries]
-    table = user_tables.read(path, apart=apart, zero_based=zero)
+    table = own_files.read(path, apart=apart, zero_based=zero)
     np.testing.assert_allclose(table.x.toarray(), x, rtol=1e-15)
     np.testing.assert_allclose(table.apart["label"].astype(float), y, rtol=1e-15)
     assert list(table.names) == [str(i + (not zero)) for i in range(6)]
@@ -766,11 +764,11 @@ def test_libsvm_costs_its_numbers_and_not_its_largest_index(tmp_path):
         paths = [tmp_path / f"{i}.svm" for i in range(2)]
         for i, path in enumerate(paths):
             path.write_text("".join(f"{k} {k + 1}:1 {width - i}:2\n" for k in range(40)))
-        costs.append(peak(lambda paths=paths: user_tables.together(paths)))
+        costs.append(peak(lambda paths=paths: own_files.together(paths)))
     assert costs[1] < 5 * costs[0] + 50e6  # 8 bytes a column, and no object
     with pytest.raises(FedcoreError, match="no column '7000000'"):
-        user_tables.together(paths, without=["7000000"])
-    assert user_tables.together(paths, without=["7"])[0].x.shape[1] == 1_999_999
+        own_files.together(paths, without=["7000000"])
+    assert own_files.together(paths, without=["7"])[0].x.shape[1] == 1_999_999
 
 
 # Tables that lie about their size.
@@ -831,7 +829,7 @@ def test_tables_that_lie_about_their_size_are_refused_at_once(tmp_path, name):
 
     def read():
         with pytest.raises(FedcoreError) as told:
-            user_tables.read(path)
+            own_files.read(path)
         assert str(path) in str(told.value)
 
     assert peak(read) < 20e6
@@ -842,7 +840,7 @@ def test_a_shape_of_anything_is_no_shape(tmp_path):
         parts = {"format": np.array(b"csr"), "data": np.ones(1), "indices": np.zeros(1, int)}
         np.savez(tmp_path / "a.npz", shape=np.array(shape), indptr=np.zeros(4, int), **parts)
         with pytest.raises(FedcoreError):
-            user_tables.read(tmp_path / "a.npz")
+            own_files.read(tmp_path / "a.npz")
 
 
 def test_what_scipy_writes_is_taken_in_any_form(tmp_path):
@@ -850,7 +848,7 @@ def test_what_scipy_writes_is_taken_in_any_form(tmp_path):
     for kind, name in itertools.product(("csr", "csc", "coo", "dia", "bsr"), ("array", "matrix")):
         path = tmp_path / f"{kind}.npz"
         scipy.sparse.save_npz(path, getattr(scipy.sparse, f"{kind}_{name}")(x))
-        np.testing.assert_array_equal(user_tables.read(path).x.toarray(), x)
+        np.testing.assert_array_equal(own_files.read(path).x.toarray(), x)
 
 
 def test_nothing_but_such_a_file_imports_pandas():

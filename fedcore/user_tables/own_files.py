@@ -27,6 +27,7 @@ from fedcore.user_tables.readers import READERS
 from fedcore.user_tables.table import EMPTY_TABLE, Reading, Table, fault
 from fedcore.words import counted
 
+__all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
 def readable(path: str | os.PathLike[str]) -> bool:
     """Whether the ending of a path is that of a table."""
