@@ -89,7 +89,7 @@ class Text:
 
     def blank_lines(self) -> int:
         """Return how many lines below the first one are empty."""
-        return len(re.findall(rb"(?<=\n)[ \t]*\r?\n", self.data))
+        return len(re.findall(rb"\n[ \t]*\r?(?=\n)", self.data))
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:

@@ -69,37 +69,21 @@ def far_codes(values: np.ndarray) -> list[float]:
     -1, -7, -8 or -9, and no other value is negative.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
-    low, high = 0, len(values)
-    found, before = list[int](), -1
-    while len(found) > before:
-        before = len(found)
-        for k in range(1, ENDS):
-            for at, gap in (
-                (range(low, low + k), (low + k, low + k - 1)),
-                (range(high - k, high), (high - k, high - k - 1)),
-            ):
-                rest = values[low + k : high] if at.start == low else values[low : high - k]
-                if len(rest) < 2 or not all(_code(values, times, i, rest) for i in at):
-                    continue
-                spread = np.quantile(rest, [0.1, 0.9]) if len(rest) > SPREAD else rest
-                far = values[gap[0]] - values[gap[1]] > np.ptp(spread)
-                if far or (k == 1 and at.start == low and _negative(values[low], rest)):
-                    found += at
-                    low, high = (low + k, high) if at.start == low else (low, high - k)
+    again = (
+        {*values[(times > 1) & (2 * times < times.sum())].tolist()} if len(values) > SPREAD else {}
+    )
+    found, rest = list[float](), values
+    for step in (1, -1, 1, -1):  # at one end there may be what hides the other
+        for k in range(ENDS - 1, 0, -1):
+            ends, inner = rest[::step][:k], rest[::step][k:]
+            if len(inner) > 1 and all(v in again or CODE.fullmatch(f"{abs(v):.15g}") for v in ends):
+                spread = np.quantile(inner, [0.1, 0.9]) if len(inner) > SPREAD else inner
+                if abs(ends[-1] - inner[0]) > np.ptp(spread):
+                    found, rest = [*found, *ends.tolist()], inner[::step]
                     break
-            else:
-                continue
-            break
-    return [float(values[i]) for i in sorted(found)]
-
-
-def _code(values: np.ndarray, times: np.ndarray, i: int, rest: np.ndarray) -> bool:
-    again = len(rest) >= SPREAD and 1 < times[i] < times.sum() / 2
-    return bool(again or CODE.fullmatch(f"{abs(values[i]):.15g}") or _negative(values[i], rest))
-
-
-def _negative(value: float, rest: np.ndarray) -> bool:
-    return value in NEGATIVE and rest[0] >= 0 and len(rest) >= SPREAD
+    if len(rest) > SPREAD and rest[0] in NEGATIVE and rest[1] >= 0:
+        found.append(float(rest[0]))
+    return found
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -80,8 +80,9 @@ class Cells:
             self._values = self._cells.cast("float64").to_numpy() if asked != "," else None
         except arrow.ArrowInvalid:
             pass
-        unclear, valid = self._match(UNCLEAR), self._cells.is_valid().to_numpy()
-        has = {sign: self._match(f"[{sign}]") for sign in OTHER}
+        coded, valid = self._match(f"{UNCLEAR}|{CODED}"), self._cells.is_valid().to_numpy()
+        unclear = self._match(UNCLEAR) & coded if coded.any() else coded
+        has = {sign: self._match(sign, compute.match_substring) for sign in OTHER}
         if self._values is None:
             fits = {point: self._match(form) for point, form in NUMBER.items()}
         else:
@@ -107,12 +108,12 @@ class Cells:
             self._plain = compute.replace_substring_regex(self._plain, thousands, "")
             for sign, plain in ((point, "."), (MINUS, "-")):
                 self._plain = compute.replace_substring(self._plain, sign, plain)
-        self._told = guessed, self._fits & self._match(CODED), odd & ~guessed
+        self._told = guessed, self._fits & coded & ~unclear, odd & ~guessed
 
-    def _match(self, form: str) -> np.ndarray:
+    def _match(self, form: str, by: Callable[..., Any] | None = None) -> np.ndarray:
         from pyarrow import compute
 
-        found = compute.match_substring_regex(self._cells, form)
+        found = (by or compute.match_substring_regex)(self._cells, form)
         return found.fill_null(False).to_numpy()
 
     def longest(self, which: np.ndarray) -> tuple[int, str]:

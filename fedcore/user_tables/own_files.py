@@ -29,6 +29,7 @@ from fedcore.words import counted
 
 __all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
+
 def readable(path: str | os.PathLike[str]) -> bool:
     """Whether the ending of a path is that of a table."""
     return Path(path).suffix.lower() in READERS

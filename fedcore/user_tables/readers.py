@@ -113,11 +113,10 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
     width = len(first)
     odd = ((line, len(row)) for line, row in text.rows(sign) if line > top and len(row) != width)
     line, cells = next(odd, (top + 1, "another number of cells"))
-    ways: list[Any] = [("give every line as many",)]
+    way = "give every line as many"
     if cells == width + 1 and not few:
-        ways = [("write names of all columns; R does by write.csv, or by write.table with "
-                 "col.names = NA",)]  # fmt: skip
-    ways += [("leave it out", {"missing": "drop"})] * few
+        way = "name all columns: R does by write.csv, or write.table with col.names = NA"
+    ways = [(way, {}), *[("leave it out", {"missing": "drop"})] * few]
     says = f", line {line}: {counted(cells, 'cell')}, and the first line has {width}"
     return fault(path, says, *ways, row=line)
 
