@@ -44,7 +44,7 @@ def require_size(path: Path | str, total: int) -> None:
     """Refuse a table that is far larger than its file; call it before anything of it is made."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
-        says = f"{path} holds {total} bytes in {size}: save it uncompressed (numpy.savez)"
+        says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"
         raise DataError(f"{says}, or sparse (scipy.sparse.save_npz)")
 
 
