@@ -30,7 +30,7 @@ import scipy.sparse.linalg
 
 import fedcore
 from fedcore.datasets import surrogates
-from fedcore.datasets.formats import libsvm
+from fedcore.user_tables import libsvm
 
 FAR = 1e-6  # sine of the largest angle between two answers
 PER_ROW = 75  # entries of a row of RCV1 on average

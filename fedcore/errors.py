@@ -72,6 +72,8 @@ class FedcoreError(Exception):
     ----------
     file, client, row, column : object
         Where it is; None if unknown. Rows count from 0.
+    number : int or None
+        Of the client.
     advice : tuple of Advice
         Ways out, each of which leads on by itself.
     parts : tuple
@@ -84,6 +86,7 @@ class FedcoreError(Exception):
     ) -> None:  # fmt: skip
         super().__init__(text)
         self.file, self.client, self.row, self.column = file, client, row, column
+        self.number: int | None = getattr(client, "number", None)
         self.advice, self.parts = tuple(advice), tuple(parts)
 
     def __str__(self) -> str:
@@ -144,18 +147,17 @@ class ConvergenceWarning(UserWarning):
 
 
 class ColumnWarning(UserWarning):
-    """Columns of a frame may be no measurements.
+    """Columns of a frame may be no measurements, or rows no samples.
 
     Attributes
     ----------
     columns : list
-    advice : tuple of Advice
-        What leaves them out.
+        Which columns.
     """
 
-    def __init__(self, text: str, columns: Sequence[Any], advice: Sequence[Advice]) -> None:
-        super().__init__(": ".join([text, *(way.format(command=False) for way in advice)]))
-        self.columns, self.advice = [*columns], tuple(advice)
+    def __init__(self, text: str, columns: Sequence[Any]) -> None:
+        super().__init__(text)
+        self.columns = [*columns]
 
 
 class ArbitraryWarning(ConvergenceWarning):

@@ -35,12 +35,12 @@ from fedcore.problems.clients import (
     client_names,
     require_size,
 )
-from fedcore.problems.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack as stack_snapshots
 from fedcore.sparse import refuse
+from fedcore.user_tables.labelled import Features, as_array, column_names, per_client, per_feature
 from fedcore.validation import require_flag
 from fedcore.words import counted, named
 

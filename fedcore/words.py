@@ -55,10 +55,23 @@ def named(
         _NAMES.reset(token)
 
 
-def client(i: int) -> str:
+class ClientName(str):
+    """What messages call a client.
+
+    Attributes
+    ----------
+    number : int
+    """
+
+    number: int
+
+
+def client(i: int) -> ClientName:
     """Return what a client is called, ``client 0 ('north.csv')`` where it has a name."""
     names = _NAMES.get()[0]
-    return f"client {i} ({names[i]!r})" if i < len(names) else f"client {i}"
+    found = ClientName(f"client {i} ({names[i]!r})" if i < len(names) else f"client {i}")
+    found.number = i
+    return found
 
 
 def feature(i: int) -> str:
@@ -68,18 +81,8 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return the number of the row of whom `client` calls so in the matrix that has all rows."""
-    for number, rows in enumerate(_NAMES.get()[2]):
-        if who == client(number) and i < len(rows):
-            return int(rows[i])
+    """Return the number of a row of whom `client` calls so in the matrix that has all rows."""
+    every = _NAMES.get()[2]
+    if isinstance(who, ClientName) and who.number < len(every):
+        return int(every[who.number][i])
     return int(i)
-
-
-def for_each(call: str) -> str:
-    """Return the call on all frames of a user, as they were given, from one on a `frame`."""
-    clients, _, rows = _NAMES.get()
-    if len(rows):
-        return call  # one frame has the rows of all clients
-    if len(clients):
-        return f"{{name: {call} for name, frame in frames.items()}}"
-    return f"[{call} for frame in frames]"

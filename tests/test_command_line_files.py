@@ -10,11 +10,11 @@ import pytest
 import scipy.sparse
 
 from commands import call, refused_command
-from fedcore.datasets import own_files
 from fedcore.errors import InputError, TableError
 from fedcore.experiments import from_files
 from fedcore.history import History
 from fedcore.sparse import SparseRows
+from fedcore.user_tables import own_files
 from refused import refused
 
 NAMES = ["age", "dose", "iron"]

@@ -22,9 +22,9 @@ import scipy.sparse
 import fedcore
 from contract.networks import PARAMS
 from fedcore import algorithms, datasets
-from fedcore.datasets.formats import libsvm
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, unwanted, warn
 from fedcore.testing.samples import images
+from fedcore.user_tables import libsvm
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 pandas = pytest.importorskip("pandas")

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 import fedcore
-from fedcore.datasets import own_files
+from fedcore.user_tables import own_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "three_hospitals" / "synthetic_hospitals.py"

@@ -42,10 +42,10 @@ from fedcore.privacy import accounting
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Weakened
-from fedcore.problems.labelled import floats
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.runs import execute
+from fedcore.user_tables.labelled import floats
 from fedcore.validation import require_at_least
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")

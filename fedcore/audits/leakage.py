@@ -39,9 +39,9 @@ from scipy.linalg import lapack
 
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
-from fedcore.problems.labelled import as_array
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
+from fedcore.user_tables.labelled import as_array
 
 Pair = tuple[np.ndarray, np.ndarray]
 

@@ -4,9 +4,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -97,12 +94,10 @@ def pca(
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     names = own.columns or [str(i) for i in range(own.problem.n_features)]
     if epsilon is not None and bounds is None:
-        new = [] if Path("ranges.csv").exists() else [("column", "low", "high")]
         raise InputError(
             f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
-            advice=[Advice("put numbers in place of LOW and HIGH", {"bounds": "ranges.csv"},
-                           _write("ranges.csv", names, new) * bool(new))],
-        )  # fmt: skip
+            advice=[Advice("name it", {"bounds": "ranges.csv"})],
+        )
     low: Any = -1.0
     high: Any = 1.0
     outside: dict[str, int] = {}
@@ -165,15 +160,6 @@ def _require(
     options.require_figure(figure, [*files, *([bounds] if bounds else [])], force)
 
 
-def _write(path: str, names: Sequence[str], new: Sequence[Sequence[str]], sign: str = ",") -> str:
-    """Return the call that writes lines without numbers into a table of ranges, new or not."""
-    text = io.StringIO()
-    lines = [*(new or [()]), *((name, "LOW", "HIGH") for name in names)]
-    csv.writer(text, delimiter=sign, lineterminator="\n").writerows(lines)
-    words = shlex.join(text.getvalue()[:-1].split("\n"))
-    return f"printf '%s\\n' {words} {'>' if new else '>>'} {shlex.quote(path)}"
-
-
 def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.ndarray, np.ndarray]:
     """Read the public ranges of columns.
 
@@ -190,7 +176,8 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     """
     import numpy as np
 
-    from fedcore.datasets import own_files
+    from fedcore.user_tables import names as matching
+    from fedcore.user_tables import own_files
 
     try:
         how: dict[str, Any] = {"apart": ["column"], "columns": ["low", "high"], "header": True}
@@ -201,32 +188,33 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
         ways = ways or [Advice("write the least and the largest value that can be, as numbers")]
         raise InputError(says, advice=ways) from error
     table, other = read[0], read[-1]
-    lines = [str(name).strip() for name in table.apart["column"].tolist()]
     if (differ := np.argwhere(table.x != other.x)).size:
         at = tuple(differ[0])
         ways = [Advice(f"it is {one.x[at]:.15g}", {"decimal": point})
-                for point, one in zip(".,", (table, other), strict=True)]  # fmt: skip
-        says = f"--bounds {path}: '{lines[at[0]]}' has {table.x[at]:g} or {other.x[at]:g}"
-        raise InputError(says, advice=ways)
-    matched = own_files.Table(path, lines, table.x)
-    own_files.match_names([own_files.Table("", [*names], ()), matched])
-    for guess in (*table.guesses, *matched.guesses):
+                for point, one in zip(".,", read, strict=True)]  # fmt: skip
+        says = f"'{table.apart['column'][at[0]]}' has {table.x[at]:g} or {other.x[at]:g}"
+        raise InputError(f"--bounds {path}: {says}", advice=ways)
+    for guess in table.guesses:
         if not guess.options:  # those are of data
             say(guess.format(command=True), err=True)
-    known = dict(zip(matched.labels, table.x.tolist(), strict=True))
+    lines = [matching.clean(name) for name in table.apart["column"].tolist()]
+    _, called = matching.match([names, lines])
+    if called:
+        takes = ", ".join(f"{old!r} as {new!r}" for old, new in called.items())
+        say(f"{path}: takes {takes}", err=True)
+    known = dict(zip([called.get(name, name) for name in lines], table.x.tolist(), strict=True))
     if len(known) < len(lines):
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
     if lacking := [name for name in names if name not in known]:
-        with open(path, errors="replace") as file:
-            head = file.readline()
-        sign = next((sign for sign in own_files.SEPARATORS if sign in head), ",")
-        raise InputError(
-            f"--bounds {path} has no line for {', '.join(map(repr, lacking))}",
-            advice=[Advice("put numbers in place of LOW and HIGH",
-                           call=_write(path, lacking, (), sign)),
-                    Advice("leave them out", {"without": lacking})],
-        )  # fmt: skip
+        says = f"--bounds {path} has no line for {', '.join(map(repr, lacking))}"
+        spare = known.keys() - {*names}
+        near = [f"{old!r}? name it {name!r}" for name in lacking
+                for old in matching.alike(name, spare)]  # fmt: skip
+        ways = [Advice(f"did you mean its line {one}") for one in near]
+        ways = ways or [Advice("add it, with low and high")]
+        ways.append(Advice("leave out the columns", {"without": lacking}))
+        raise InputError(says, advice=ways)
     for name in names:
         low, high = known[name]
         if not low < high:

@@ -46,6 +46,10 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "missing": ("Of files: rows with a missing value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
     "header": ("Of CSV files: line 1 has names.  [default: if no number]", {"default": None}),
+    "skip_lines": ("Of CSV files: lines above the names, or the numbers.",
+                   {"type": click.IntRange(0), "default": 0, "metavar": "N"}),
+    "encoding": ("Of CSV files: how the text is written.  [default: UTF-8 or UTF-16]",
+                 {"metavar": "NAME"}),
     "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
     "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
                 "[default: found]", {"type": click.Choice([".", ","])}),
@@ -182,7 +186,7 @@ class RunOptions(SimpleNamespace):
 
     def _require_files(self, words: Sequence[str]) -> None:
         from fedcore import datasets
-        from fedcore.datasets import own_files
+        from fedcore.user_tables import own_files
 
         known = datasets.names()
         for name in words:

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import numpy as np
 
 from fedcore.errors import ConfigError, InputError, require_known
-from fedcore.problems.labelled import as_array, per_row
+from fedcore.user_tables.labelled import as_array, per_row
 from fedcore.validation import (
     Count,
     CountOrZero,

@@ -17,7 +17,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
-from fedcore.problems.labelled import Features, as_array
+from fedcore.user_tables.labelled import Features, as_array
 
 
 class NotFittedError(InputError, AttributeError):

@@ -14,7 +14,7 @@ import numpy as np
 
 from fedcore.errors import Advice, InputError
 from fedcore.privacy.bounded_rows import clip_rows
-from fedcore.problems.labelled import Features, per_feature
+from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_positive
 from fedcore.words import counted
 

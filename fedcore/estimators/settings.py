@@ -16,9 +16,9 @@ from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.last_round import Axes
 from fedcore.federation.ledger import Ledger
-from fedcore.problems.labelled import Features, per_feature
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
+from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_rank
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for

@@ -9,11 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.datasets import own_files, partition
+from fedcore.datasets import partition
 from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients, check_clients, check_labels
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
+from fedcore.user_tables import own_files
+from fedcore.user_tables.numbers import number
 from fedcore.words import client, counted, named
 
 MOST = 8  # columns that a note names
@@ -56,7 +58,7 @@ def make(
     Parameters
     ----------
     paths : sequence of str
-        Tables, see `fedcore.datasets.own_files.read`. Columns are matched by name.
+        Tables, see `fedcore.user_tables.own_files.read`. Columns are matched by name.
     by : str, optional
         Column whose values say whose each row is, over all files; one client a file without it.
         Clients are in the order of these values.
@@ -70,7 +72,7 @@ def make(
         Whether to compute in single precision.
     seed : int
         Of the choice of held-out samples.
-    how : parameters of `fedcore.datasets.own_files.Reading`
+    how : parameters of `fedcore.user_tables.table.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]
     try:
@@ -133,7 +135,7 @@ def _clients(
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; classes as their numbers in the order of all values."""
     try:
-        every = [values.astype(np.float64) for values in given]
+        every = [_numbers(values) for values in given]
     except ValueError as error:
         if not classes:
             says = f"the labels in column '{column}' are no numbers: this method learns numbers"
@@ -143,6 +145,15 @@ def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[
         return every
     codes = np.unique(np.concatenate(every), return_inverse=True)[1]
     return np.split(codes, np.cumsum([*map(len, every)])[:-1])
+
+
+def _numbers(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "biuf":
+        return values.astype(np.float64)
+    found = np.array([number(str(value), ".") for value in values])
+    if not np.isfinite(found).all():
+        raise ValueError("no number")
+    return found
 
 
 def _named(paths: Sequence[str], by: str | None) -> str:

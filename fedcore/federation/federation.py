@@ -51,9 +51,9 @@ from fedcore.privacy.bounded_rows import require_norm
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients, check_clients
-from fedcore.problems.labelled import as_array
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
+from fedcore.user_tables.labelled import as_array
 from fedcore.words import counted
 
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.problems.labelled import floats
+from fedcore.user_tables.labelled import floats
 from fedcore.validation import Count, NonNegative, checked, require_at_least
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.problems.labelled import floats
+from fedcore.user_tables.labelled import floats
 from fedcore.validation import Count, NonNegative, checked, require_non_negative
 
 

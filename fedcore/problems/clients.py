@@ -13,8 +13,9 @@ import numpy as np
 
 from fedcore import sparse, words
 from fedcore.errors import Advice, InputError
-from fedcore.problems import frames
-from fedcore.problems.labelled import (
+from fedcore.sparse import SparseRows
+from fedcore.user_tables import frames
+from fedcore.user_tables.labelled import (
     as_array,
     column_names,
     column_order,
@@ -25,7 +26,6 @@ from fedcore.problems.labelled import (
     require_distinct,
     row_labels,
 )
-from fedcore.sparse import SparseRows
 from fedcore.words import counted
 
 Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
@@ -238,7 +238,7 @@ def check_clients(
         checked.append(check_matrix(client, words.client(i), order))
         _require_same_form(checked)
     if first and names is not None:
-        frames.tell(clients[0], names, checked)
+        frames.tell(names, checked)
     return checked
 
 
@@ -292,6 +292,8 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     names = column_names(matrix)
     if names is None:
         data = as_array(matrix, who)
+        if data.dtype == object and data.ndim == 2:
+            data = numbers(data, who)
     else:
         data = frames.of_frame(matrix, names, who)
     if data.ndim != 2:
@@ -338,7 +340,7 @@ def require_no_path(value: Any, who: str) -> None:
     """Refuse the path of a file, and say what reads it."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
-        call = f"from fedcore.datasets import own_files; matrix = own_files.read({path!r}).x"
+        call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"
         read = Advice("read it", call=call)
         raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
 

@@ -22,7 +22,7 @@ from fedcore.federation.transcript import Transcript
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.privacy.noise import Weakened
-from fedcore.problems.labelled import Features
+from fedcore.user_tables.labelled import Features
 
 EPSILON, DELTA = 1.0, 1e-5
 SETTINGS = [

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from fedcore.errors import Advice, InputError
-from fedcore.problems.columns import is_missing, missing
+from fedcore.errors import InputError
+from fedcore.user_tables.columns import is_missing, missing
 from fedcore.words import counted
 
 
@@ -60,14 +60,9 @@ def require_distinct(matrix: Any, who: str) -> None:
     columns = column_names(matrix) or []
     for name, times in Counter(columns).items():
         if times > 1:
-            at = [i for i, known in enumerate(columns) if known == name]
-            kept = [i for i in range(len(columns)) if i not in at[1:]]
-            take = f"select({kept})" if hasattr(matrix, "column_names") else f"iloc[:, {kept}]"
-            raise InputError(
-                f"{who} has {times} columns named {name!r}, at positions {', '.join(map(str, at))}",
-                client=who, column=name,
-                advice=[Advice("rename or drop all but one", call=f"frame.{take}")],
-            )  # fmt: skip
+            at = ", ".join(str(i) for i, known in enumerate(columns) if known == name)
+            says = f"{who} has {times} columns named {name!r}, at positions {at}"
+            raise InputError(f"{says}: rename all but one", client=who, column=name)
 
 
 def column_order(
@@ -89,12 +84,8 @@ def column_order(
         return None
     if own is None or wanted is None:
         without, having = (who, whose) if own is None else (whose, who)
-        names = (
-            f"import pandas; frame = pandas.DataFrame(matrix, columns={[*(own or wanted or ())]!r})"
-        )
-        ways = [Advice("give data frames to all or to none", call=names)]
-        says = f"{without} has no column names and {having} has"
-        raise InputError(says, client=without, advice=ways)
+        says = f"{without} has no column names and {having} has: give data frames to all or to none"
+        raise InputError(says, client=without)
     return _order(own, wanted, who, f"{whose} has", "column")
 
 

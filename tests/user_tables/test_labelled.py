@@ -16,8 +16,8 @@ import fedcore
 from fedcore.datasets import partition
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
-from fedcore.problems import labelled
 from fedcore.problems.clients import Clients
+from fedcore.user_tables import labelled
 
 pandas, polars, pyarrow, xarray = map(
     pytest.importorskip, ("pandas", "polars", "pyarrow", "xarray")

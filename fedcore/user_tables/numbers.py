@@ -1,16 +1,48 @@
-"""What the cells of a text table mean: names or numbers, and which sign is the decimal point."""
+"""Third step of a text table: its cells as numbers, and what in them has two values."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from fedcore.problems.columns import EMPTY, MINUS, NUMBER, OTHER, SPACES, number
+from fedcore.user_tables.columns import listed
 
+# What stands for a missing value; an empty text also for one of a column that is kept as text.
+EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
+         "None", "none", "NaT"]  # fmt: skip
+OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
+SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
+MINUS = "\u2212"  # of typographers
+GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
+NUMBER = {
+    point: rf"^[+{MINUS}-]?((\d+([{point}]\d*)?|[{point}]\d+)([eE][+-]?\d+)?"
+           rf"|({GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})([{point}]\d*)?)$"
+    for point, other in OTHER.items()
+}  # fmt: skip
+UNCLEAR = rf"^[+{MINUS}-]?[1-9]\d{{0,2}}[.,]\d{{3}}$"  # decimals or thousands
+CODED = r"^[+-]?(0\d|\d+[eE]\d)"  # as codes and dates are written
 TRUTHS = {"true": 1.0, "false": 0.0}
+
+
+def number(cell: str, points: str = ".,") -> float:
+    """Return the number in a cell, NaN if it is missing, and infinity for a text.
+
+    `points` are the signs that may be a decimal point; the other one then separates thousands.
+
+    Examples
+    --------
+    >>> [number("1.100"), number("1.100,5"), number("1 100,5"), number("x")]
+    [1.1, 1100.5, 1100.5, inf]
+    """
+    text = cell.strip()
+    for point in points:
+        if re.search(NUMBER[point], text, re.ASCII):
+            plain = re.sub(f"{SPACES}|[{OTHER[point]}]", "", text)
+            return float(plain.replace(point, ".").replace(MINUS, "-"))
+    return np.nan if text in EMPTY else np.inf
 
 
 class Cells:
@@ -31,9 +63,8 @@ class Cells:
         The decimal point of most cells that show one; a dot, if none does.
     shown : dict of str to bool
         By decimal point: whether there are numbers with no other.
-    odd, doubts : ndarray of bool
-        Which cells are numbers that Python or who asks writes otherwise, and where the other sign
-        may separate thousands, while nothing tells if it does.
+    doubts : ndarray of bool
+        Cells that are decimals or thousands, while nothing tells which.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
@@ -49,31 +80,41 @@ class Cells:
             self._values = self._cells.cast("float64").to_numpy() if asked != "," else None
         except arrow.ArrowInvalid:
             pass
-        fits = {point: self._match(form) for point, form in NUMBER.items()}
+        coded, valid = self._match(f"{UNCLEAR}|{CODED}"), self._cells.is_valid().to_numpy()
+        unclear = self._match(UNCLEAR) & coded if coded.any() else coded
+        has = {sign: self._match(sign, compute.match_substring) for sign in OTHER}
+        if self._values is None:
+            fits = {point: self._match(form) for point, form in NUMBER.items()}
+        else:
+            fits = {".": valid, ",": unclear | (valid & ~has["."])}
         only = {point: fits[point] & ~fits[other] for point, other in OTHER.items()}
         most = max(OTHER, key=lambda point: only[point].sum())
         self.shown = {point: bool(own.any()) for point, own in only.items()}
         denied = asked is None or (self.shown[most] and not self.shown[asked])
         self.point = point = most if denied else str(asked)
-        has = self._match(f"[{OTHER[point]}]")
-        self.doubts = fits[point] & fits[OTHER[point]] & has
-        self.doubts &= not (asked == point or (only[point] & has).any())
         self._fits = fits[point]
-        self.odd = self._fits & self._match(f"{SPACES}|[,{MINUS}{OTHER[point]}]")
-        self.odd |= only[point] & (asked == OTHER[point])
-        self._plain = self._cells
-        if self.odd.any():
+        # Other cells of a column show what this sign is there, and those of a file what it may be.
+        shows = {sign: (only[point] & has[sign]).reshape(self._shape) for sign in OTHER}
+        guessed = unclear & (asked != point)
+        for sign, own in shows.items():
+            alone = np.repeat(~own.any(axis=1), own.shape[1])
+            guessed &= ~has[sign] | alone
+        self.doubts = guessed & has[OTHER[point]] & (not shows[OTHER[point]].any())
+        self._plain, odd = self._cells, np.zeros(len(valid), bool)
+        if self._values is None:
+            odd = self._fits & self._match(f"{SPACES}|[,{MINUS}{OTHER[point]}]")
+            odd |= only[point] & (asked == OTHER[point])
             thousands = f"{SPACES}|[{OTHER[point]}]"
             self._plain = compute.replace_substring_regex(self._plain, thousands, "")
             for sign, plain in ((point, "."), (MINUS, "-")):
                 self._plain = compute.replace_substring(self._plain, sign, plain)
+        self._told = guessed, self._fits & coded & ~unclear, odd & ~guessed
 
-    def _match(self, form: str) -> np.ndarray:
+    def _match(self, form: str, by: Callable[..., Any] | None = None) -> np.ndarray:
         from pyarrow import compute
 
-        if self._values is not None:
-            return np.zeros(len(self._cells), bool)
-        return compute.match_substring_regex(self._cells, form).fill_null(False).to_numpy()
+        found = (by or compute.match_substring_regex)(self._cells, form)
+        return found.fill_null(False).to_numpy()
 
     def longest(self, which: np.ndarray) -> tuple[int, str]:
         """Return the place of the longest of some cells, and what it holds."""
@@ -81,6 +122,15 @@ class Cells:
 
         at = int((which * compute.utf8_length(self._cells).fill_null(0).to_numpy()).argmax())
         return at, self._cells[at].as_py()
+
+    def told(self, names: Sequence[str]) -> Iterator[str]:
+        """Yield how cells are read that Python writes otherwise, or who asks may mean otherwise."""
+        for which in self._told:
+            columns = np.flatnonzero(which.reshape(self._shape).any(axis=1)).tolist()
+            if columns:
+                _, text = self.longest(which)
+                where = listed([names[i] for i in columns])
+                yield f"'{text}' is read as {number(text, self.point):.15g}, in {where}"
 
     def numbers(self) -> list[np.ndarray]:
         """Return each column's numbers, NaN for what is missing; as objects if it has texts."""
@@ -109,60 +159,3 @@ class Cells:
     def _column(self, cells: Any, i: int) -> Any:
         rows = len(cells) // self._shape[0]
         return cells.slice(i * rows, rows)
-
-
-def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
-    """Return how many rows have as many cells as most have, and how many cells these are.
-
-    None fit if these are one, or two that may be one number.
-    """
-    width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
-    wide = [row for row in rows if len(row) == width]
-    one = width == 2 and wide[0] != rows[0] and np.isfinite(number(sign.join(wide[0])))
-    return times * (width > 1 and not one), width
-
-
-def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
-    """Return which row has the columns' names; None if the first one may have numbers.
-
-    Names stand above the first row of numbers. Of several rows of texts there, they are the one
-    with most different texts, and those above it are titles.
-
-    Parameters
-    ----------
-    rows : sequence of sequence of str
-    width : int
-        Cells of most rows.
-
-    Examples
-    --------
-    >>> texts = "a,b|1,2", "2019,2020|5,6", "a title|in,|age,dose|1,2", "x1,2|3,4", "x,1|y,2"
-    >>> [head([line.split(",") for line in text.split("|")], 2) for text in texts]
-    [0, None, 2, 0, None]
-    """
-    at = [i for i, row in enumerate(rows) if len(row) == width]
-    values = np.array([[number(cell) for cell in rows[i]] for i in at]).reshape(-1, width)
-    finite, text = np.isfinite(values), np.isinf(values)
-    numeric = finite.any(axis=0) & (finite.sum(axis=0) >= text[1:].sum(axis=0))
-    data = (finite & numeric).any(axis=1) & ~(text & numeric).any(axis=1)
-    first = int(data.argmax()) if data.any() else 1
-    if not first and not at[0]:
-        return None
-    above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
-    filled = {i: len({*rows[at[i]]} - {""}) + (not rows[at[i]][0]) for i in above}  # or an index
-    return at[max(above, key=filled.__getitem__)] if above else 0
-
-
-def may_be_names(row: Sequence[str]) -> bool:
-    """Return whether numbers may be names: whole ones, such as years, or a growing scale.
-
-    Examples
-    --------
-    >>> [may_be_names(row.split()) for row in ("2019 2020", "400.5 401 401.5", "0.3 -1.2", "id 2")]
-    [True, True, False, True]
-    """
-    values = np.array([number(cell) for cell in row])
-    values = values[np.isfinite(values)]
-    return bool(
-        (values == np.round(values)).all() or (len(values) > 1 and (np.diff(values) > 0).all())
-    )

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from typing import Any, NamedTuple
@@ -16,26 +14,6 @@ from fedcore.errors import MOST, TableError
 from fedcore.words import counted
 
 SHOWN = 8  # columns of a kind that a sentence names
-UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
-INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
-# Names that such a column has if it counts the rows from 0 or 1.
-COUNTING = {
-    "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
-    "row_number", "rowid", "rownames",
-}  # fmt: skip
-SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from measurements
-# What stands for a missing value; an empty text also for one of a column that is kept as text.
-EMPTY = ["", "#N/A", "<NA>", "N/A", "n/a", "NA", "na", "NaN", "nan", "-NaN", "-nan", "NULL", "null",
-         "None", "none", "NaT"]  # fmt: skip
-OTHER = {".": ",", ",": "."}  # by the decimal point, what separates thousands
-SPACES = "[ \u00a0\u2009\u202f'\u2019]"  # separate thousands, too
-MINUS = "\u2212"  # of typographers
-GROUPS = r"[1-9]\d{{0,2}}({}\d{{3}})+"
-NUMBER = {
-    point: rf"^[+{MINUS}-]?((\d+|{GROUPS.format(f'[{other}]')}|{GROUPS.format(SPACES)})"
-           rf"([{point}]\d*)?|[{point}]\d+)([eE][+-]?\d+)?$"
-    for point, other in OTHER.items()
-}  # fmt: skip
 
 
 class Unfit(NamedTuple):
@@ -53,6 +31,8 @@ class Unfit(NamedTuple):
         The first of them, from 0.
     marks : collection of str
         All texts in these cells, if these are so few that they may stand for missing values.
+    meant : object
+        The column of the file that was probably meant.
     """
 
     file: Any
@@ -62,6 +42,7 @@ class Unfit(NamedTuple):
     cells: int = 0
     row: int = 0
     marks: Collection[str] = ()
+    meant: Any = None
 
 
 def listed(names: Sequence[Any]) -> str:
@@ -124,7 +105,7 @@ def bad_cells(
         values = as_values(column)
         cell = f"no finite number, '{values[at]!s:.20}'"
         marks = [*dict.fromkeys(values[bad].tolist())] if 2 * bad.sum() < len(bad) else []
-        if len(marks) > MOST or not all(isinstance(mark, str) for mark in marks):
+        if len(marks) > MOST or not all(isinstance(m, str) and m.isprintable() for m in marks):
             marks = []
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
     return [Unfit(file, name, kind, what, int(bad.sum()), at, marks)]
@@ -186,62 +167,3 @@ def is_missing(value: Any) -> bool:
         return True
     except ValueError:  # an array
         return False
-
-
-def counts_rows(name: Any, column: Any, first: bool) -> bool:
-    """Whether a column is its writer's account of the rows, and no measurement.
-
-    So is one without a name that holds no number, or whole ones where `first`, the place of an
-    index.
-    """
-    text = str(name).strip()
-    unnamed = UNNAMED.fullmatch(text)
-    if INDEX.fullmatch(text) or not (unnamed or text.casefold() in COUNTING):
-        return bool(INDEX.fullmatch(text))
-    values = parsed(column)
-    if unnamed:
-        return bool(~np.isfinite(values).any() or (first and (values == np.floor(values)).all()))
-    return len(values) > 1 and np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
-
-
-def number(cell: str, points: str = ".,") -> float:
-    """Return the number in a cell, NaN if it is missing, and infinity for a text.
-
-    `points` are the signs that may be a decimal point; the other one then separates thousands.
-
-    Examples
-    --------
-    >>> [number("1.100"), number("1.100,5"), number("1 100,5"), number("x")]
-    [1.1, 1100.5, 1100.5, inf]
-    """
-    text = cell.strip()
-    for point in points:
-        if re.search(NUMBER[point], text, re.ASCII):
-            plain = re.sub(f"{SPACES}|[{OTHER[point]}]", "", text)
-            return float(plain.replace(point, ".").replace(MINUS, "-"))
-    return np.nan if text in EMPTY else np.inf
-
-
-def identifies(values: np.ndarray) -> bool:
-    """Whether a column has another whole number in each of several rows, or days as YYYYMMDD."""
-    return _differ(values[:SAMPLE]) and _differ(values)
-
-
-def _differ(values: np.ndarray) -> bool:
-    values = values[np.isfinite(values)]
-    if len(values) < SEVERAL or (values % 1 > 0).any():
-        return False
-    year, month, day = values // 10000, values // 100 % 100, values % 100
-    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
-    return bool(np.logical_and.reduce(days).all()) or len(np.unique(values)) == len(values)
-
-
-def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
-    """Return the columns that only some have, where `lists` has those of each file or client."""
-    every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
-    for who, names in lists.items():
-        own = {name: str(name).casefold() for name in names}
-        alike = {low: f", which has {name!r}" for name, low in own.items()}
-        found += [Unfit(who, name, "absent", f"not in {who}{alike.get(str(name).casefold(), '')}")
-                  for name in every if name not in own]  # fmt: skip
-    return found

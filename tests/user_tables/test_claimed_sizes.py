@@ -12,8 +12,8 @@ import scipy.sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fedcore.datasets import bounded
 from fedcore.errors import DataError
+from fedcore.user_tables import claimed_sizes
 
 
 def lying(shape, content=b"\0" * 64, dtype="<f8"):
@@ -42,7 +42,7 @@ def test_a_false_head_is_refused_at_once(tmp_path_factory, shape, dtype, how):
     tracemalloc.start()
     try:
         with pytest.raises(DataError):
-            bounded.heads(path)
+            claimed_sizes.heads(path)
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -58,20 +58,20 @@ def test_what_numpy_and_scipy_write_is_taken(tmp_path):
         "d.npz": lambda p: scipy.sparse.save_npz(p, scipy.sparse.csr_array(x)),
     }.items():  # fmt: skip
         save(tmp_path / name)
-        bounded.heads(tmp_path / name)
+        claimed_sizes.heads(tmp_path / name)
 
 
 def test_few_bytes_that_become_very_many_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(bounded, "MOST", 10**6)
+    monkeypatch.setattr(claimed_sizes, "MOST", 10**6)
     np.savez_compressed(tmp_path / "zeros.npz", x=np.zeros((1000, 1000)))
     with pytest.raises(DataError):
-        bounded.heads(tmp_path / "zeros.npz")
+        claimed_sizes.heads(tmp_path / "zeros.npz")
     np.savez(tmp_path / "zeros.npz", x=np.zeros((1000, 1000)))
-    bounded.heads(tmp_path / "zeros.npz")
+    claimed_sizes.heads(tmp_path / "zeros.npz")
 
 
-@pytest.mark.parametrize("columns", [bounded.WIDEST + 1, 2**31, 2**40])
+@pytest.mark.parametrize("columns", [claimed_sizes.WIDEST + 1, 2**31, 2**40])
 def test_more_columns_than_a_table_can_have_are_refused(columns):
     with pytest.raises(DataError):
-        bounded.require_shape(__file__, 2, columns)
-    bounded.require_shape(__file__, 2, bounded.WIDEST)
+        claimed_sizes.require_shape(__file__, 2, columns)
+    claimed_sizes.require_shape(__file__, 2, claimed_sizes.WIDEST)

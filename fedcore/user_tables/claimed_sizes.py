@@ -1,0 +1,56 @@
+"""What tables say of their size, before anything so large is made."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+from numpy.lib import format as npy
+
+from fedcore.errors import DataError
+
+MOST = 2**30  # bytes
+WIDEST = 2**25  # features, of which a run has several numbers each
+DENSEST = 100  # bytes of arrays for each byte of their file, where there are more than MOST
+
+
+def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    """Return shape and type of every array of an NPZ file by its name; that of an NPY file is x.
+
+    Nothing but the arrays' heads is read. Call it before `numpy.load`.
+    """
+    found = {}
+    with ExitStack() as files:
+        archive = files.enter_context(zipfile.ZipFile(path)) if zipfile.is_zipfile(path) else None
+        for name in archive.namelist() if archive else ["x"]:
+            file = files.enter_context(archive.open(name) if archive else open(path, "rb"))
+            version = npy.read_magic(file)
+            read = npy.read_array_header_1_0 if version == (1, 0) else npy.read_array_header_2_0
+            shape, _, dtype = read(file)
+            claimed = math.prod(shape) * dtype.itemsize
+            has = archive.getinfo(name).file_size if archive else path.stat().st_size
+            if claimed > has and not dtype.hasobject:
+                says = f"{path} says that it holds {claimed} bytes and has {has}"
+                raise DataError(f"{says}: write it anew")
+            found[name.removesuffix(".npy")] = shape, dtype
+    require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
+    return found
+
+
+def require_size(path: Path | str, total: int) -> None:
+    """Refuse a table that is far larger than its file; call it before anything of it is made."""
+    size = Path(path).stat().st_size
+    if total > max(MOST, DENSEST * size):
+        says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"
+        raise DataError(f"{says}, or sparse (scipy.sparse.save_npz)")
+
+
+def require_shape(path: Path | str, rows: int, columns: int) -> None:
+    """Refuse too many rows or columns for a sparse table, before anything so large is made."""
+    if columns > WIDEST:
+        says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
+        raise DataError(f"{says}: number those that occur anew, from 1 on")
+    require_size(path, 8 * rows)

@@ -1,0 +1,119 @@
+"""Data frames of pandas and polars, and tables of Arrow, by the rules of `columns`."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.errors import Advice, ColumnWarning, warn
+from fedcore.user_tables.columns import Unfit, examined, is_missing, listed, refusal
+from fedcore.user_tables.doubts import far_codes, identifies, summaries
+from fedcore.user_tables.labelled import column_names, require_distinct
+from fedcore.user_tables.names import COUNTING, UNNAMED, absent, counts_rows
+from fedcore.words import row
+
+
+def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
+    """Return the numbers of a data frame of pandas or polars, or of a table of Arrow.
+
+    Raises
+    ------
+    TableError
+        When a column is none of numbers, lacks values or is the index that pandas has written; it
+        names all of them.
+    """
+    # NumPy would have pandas change the process's warnings.
+    columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
+    if columns.dtype.kind not in "biuf":
+        columns = _columns(frame)
+    each = [*zip(names, columns if isinstance(columns, list) else columns.T, strict=True)]
+    unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in enumerate(each)
+             if str(name).casefold() not in COUNTING
+             and counts_rows(name, column, i == 0)]  # fmt: skip
+    matrix, wrong = examined(names, columns, who, lambda i: f"row {row(who, i)}")
+    if unfit := unfit + wrong:
+        left = {one.column for one in unfit if one.kind != "missing"}
+        ways = [Advice("leave them out, or give numbers, and nan for missing ones")] * bool(left)
+        ways += [Advice("leave out rows that lack a value")] * any(
+            one.kind == "missing" and one.column not in left for one in unfit
+        )
+        raise refusal(unfit, f"{who}: ", client=who, advice=ways)
+    return matrix
+
+
+def _columns(frame: Any) -> list[Any]:
+    """Return the columns of a frame of any library."""
+    if hasattr(frame, "iloc"):
+        return [column for _, column in frame.items()]
+    if hasattr(frame, "get_columns"):
+        return [*frame.get_columns()]
+    return [*frame.columns] if hasattr(frame, "column_names") else [*np.asarray(frame).T]
+
+
+def require_same(frames: Mapping[str, Any]) -> None:
+    """Require that all frames have the same columns, in any order.
+
+    Parameters
+    ----------
+    frames : mapping
+        By what messages call the clients. Where one has no names of columns, nothing is required.
+
+    Raises
+    ------
+    TableError
+        It names all columns that only some have.
+    """
+    for who, frame in frames.items():
+        require_distinct(frame, who)
+    lists = {who: column_names(frame) for who, frame in frames.items()}
+    known = {who: names for who, names in lists.items() if names is not None}
+    if len(known) == len(lists) and not any(map(is_missing, itertools.chain(*known.values()))):
+        if unfit := absent(known):
+            what = "give each the same columns, or those alone that all have"
+            raise refusal(unfit, client=unfit[0].file, advice=[Advice(what)])
+
+
+def require_names(frame: Any, who: str, names: Sequence[Any], whose: str) -> None:
+    """Require that a frame has columns of these names, in any order.
+
+    Raises
+    ------
+    TableError
+        It names all columns that are too many or not there.
+    """
+    if unfit := absent({who: column_names(frame) or (), whose: names}):
+        raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give the columns of the fit")])
+
+
+def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
+    """Warn of columns that may be no measurements, and rows that may be no samples.
+
+    Parameters
+    ----------
+    names : sequence
+        Of the columns of data frames.
+    matrices : sequence of ndarray
+        The numbers of all clients.
+    """
+    each = [(name, [x[:, i] for x in matrices]) for i, name in enumerate(names)]
+    counted = [
+        name for i, (name, parts) in enumerate(each)
+        if UNNAMED.fullmatch(str(name).strip())
+        or any(counts_rows(name, part, i == 0) for part in parts)
+        or all(identifies(name, part) for part in parts)
+    ]  # fmt: skip
+    if counted:
+        says = f"{listed(counted)} may be row numbers, ids, codes or dates, and count as measured"
+        warn(ColumnWarning(f"{says}: leave them out if they are", counted))
+    far = {name: codes for name, parts in each if (codes := far_codes(np.concatenate(parts)))}
+    if far:
+        values = dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)
+        says = f"{', '.join(values)} in {listed([*far])} may stand for a missing value, and counts"
+        warn(ColumnWarning(f"{says} as measured: put nan for it, and leave such rows out", [*far]))
+    for i, x in enumerate(matrices):
+        for what in summaries(x):
+            says = f"client {i}: {what}, and counts as a sample: leave it out if it is none"
+            warn(ColumnWarning(says, []))

@@ -1,0 +1,140 @@
+"""Second step of a text table: the names of its columns. Names of all tables are matched here."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore.user_tables.columns import Unfit, parsed
+from fedcore.user_tables.numbers import number
+
+UNNAMED = re.compile(r"|Unnamed: \d+(\.\d+|_level_\d+)?")  # of pandas for a column without a name
+INDEX = re.compile(r"__index_level_\d+__")  # of pandas in Parquet and Arrow
+# Names that such a column has if it counts the rows from 0 or 1.
+COUNTING = {
+    "id", "index", "level_0", "no", "nr", "number", "obs", "row", "row_id", "row_index", "row_nr",
+    "row_number", "rowid", "rownames",
+}  # fmt: skip
+MANY = 1000  # names that are compared with a misspelt one
+
+
+def clean(name: str) -> str:
+    r"""Return a name as it looks: letters composed, any blank as one, and nothing invisible.
+
+    >>> clean("a\u0308ge\u200b\u00a0in") == "\u00e4ge in"
+    True
+    """
+    kinds = ((c, unicodedata.category(c)) for c in unicodedata.normalize("NFC", name))
+    return "".join(" " if kind == "Zs" else c for c, kind in kinds if kind != "Cf").strip()
+
+
+def same(name: Any) -> str:
+    """Return what names of several tables have in common if they are one, but for case, blanks."""
+    return "".join(clean(str(name)).split()).casefold()
+
+
+def alike(name: Any, known: Iterable[Any]) -> list[Any]:
+    """Return which other name was probably meant, if any."""
+    short = {re.sub(r"[\W_]+", "", same(one)): one for one in itertools.islice(known, MANY)}
+    close = difflib.get_close_matches(re.sub(r"[\W_]+", "", same(name)), short, n=1, cutoff=0.8)
+    return [short[one] for one in close]
+
+
+def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
+    """Return for the names of each table those of earlier ones that they are, where these differ.
+
+    Names that look the same are one, and so are those that differ by case and blanks alone.
+    """
+    known: dict[str, str] = {}
+    found = []
+    for names in tables:
+        short = [*map(same, names)]
+        times = Counter(short)
+        one = {name: known.setdefault(low, name) for low, name in zip(short, names, strict=True)
+               if times[low] == 1}  # fmt: skip
+        found.append({old: new for old, new in one.items() if old != new})
+    return found
+
+
+def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
+    """Return the columns that only some have, where `lists` has those of each file or client."""
+    every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
+    common = set(every).intersection(*lists.values())
+    for who, names in lists.items():
+        own = set(names)
+        for name in every:
+            if name not in own:
+                near = alike(name, (other for other in names if other not in common))
+                hint = "".join(f", did you mean {other!r}?" for other in near)
+                says = f"not in {who}{hint}"
+                found.append(Unfit(who, name, "absent", says, meant=next(iter(near), None)))
+    return found
+
+
+def counts_rows(name: Any, column: Any, first: bool) -> bool:
+    """Whether a column is its writer's account of the rows, and no measurement.
+
+    So is one without a name that holds no number, or whole ones where `first`, the place of an
+    index.
+    """
+    text = str(name).strip()
+    unnamed = UNNAMED.fullmatch(text)
+    if INDEX.fullmatch(text) or not (unnamed or text.casefold() in COUNTING):
+        return bool(INDEX.fullmatch(text))
+    values = parsed(column)
+    if unnamed:
+        return bool(~np.isfinite(values).any() or (first and (values == np.floor(values)).all()))
+    return len(values) > 1 and np.array_equal(values, np.arange(len(values)) + (values[0] == 1))
+
+
+def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
+    """Return which row has the columns' names; None if the first one may have numbers.
+
+    Names stand above the first row of numbers. Of several rows of texts there, they are the one
+    with most different texts, and those above it are no part of the table.
+
+    Parameters
+    ----------
+    rows : sequence of sequence of str
+    width : int
+        Cells of most rows.
+
+    Examples
+    --------
+    >>> texts = "a,b|1,2", "2019,2020|5,6", "a title|in,|age,dose|1,2", "x1,2|3,4", "x,1|y,2"
+    >>> [head([line.split(",") for line in text.split("|")], 2) for text in texts]
+    [0, None, 2, 0, None]
+    """
+    at = [i for i, row in enumerate(rows) if len(row) == width]
+    values = np.array([[number(cell) for cell in rows[i]] for i in at]).reshape(-1, width)
+    finite, text = np.isfinite(values), np.isinf(values)
+    numeric = finite.any(axis=0) & (finite.sum(axis=0) >= text[1:].sum(axis=0))
+    data = (finite & numeric).any(axis=1) & ~(text & numeric).any(axis=1)
+    first = int(data.argmax()) if data.any() else 1
+    if not first and not at[0]:
+        return None
+    above = [i for i in range(min(first, len(at))) if not (at[i] and finite[i].any())]
+    filled = {i: len({*rows[at[i]]} - {""}) + (not rows[at[i]][0]) for i in above}  # or an index
+    return at[max(above, key=filled.__getitem__)] if above else 0
+
+
+def may_be_names(row: Sequence[str]) -> bool:
+    """Return whether numbers may be names: whole ones, such as years, or a growing scale.
+
+    Examples
+    --------
+    >>> [may_be_names(row.split()) for row in ("2019 2020", "400.5 401 401.5", "0.3 -1.2", "id 2")]
+    [True, True, False, True]
+    """
+    values = np.array([number(cell) for cell in row])
+    values = values[np.isfinite(values)]
+    return bool(
+        (values == np.round(values)).all() or (len(values) > 1 and (np.diff(values) > 0).all())
+    )

@@ -1,0 +1,279 @@
+"""Tables of several files, as matrices with the same columns in one order."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
+from fedcore.user_tables import doubts, names
+from fedcore.user_tables.columns import (
+    Unfit,
+    bad_cells,
+    examined,
+    listed,
+    missing,
+    parsed,
+    refusal,
+)
+from fedcore.user_tables.numbers import number
+from fedcore.user_tables.readers import READERS
+from fedcore.user_tables.table import EMPTY_TABLE, Reading, Table, fault
+from fedcore.words import counted
+
+__all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
+
+
+def readable(path: str | os.PathLike[str]) -> bool:
+    """Whether the ending of a path is that of a table."""
+    return Path(path).suffix.lower() in READERS
+
+
+def read(path: str | os.PathLike[str], **how: Any) -> Table:
+    """Read a table.
+
+    Parameters
+    ----------
+    path : path-like
+        A CSV file (separated by commas, semicolons, bars or tabs, with or without names), a
+        Parquet file, an NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, or
+        a LIBSVM file (its labels are the column ``label``, its queries ``qid``, its columns have
+        their numbers as names).
+    how : parameters of `Reading`
+
+    Raises
+    ------
+    TableError
+        When columns are no features; it names all of them.
+    DataError
+        When the file cannot be read or is no table.
+    InputError
+        When the ending is unknown, there is no such column, or what reads it is not installed.
+    """
+    return together([path], **how)[0]
+
+
+def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Table]:
+    """Read tables with their columns in the order of the first; parameters and errors of `read`.
+
+    Raises
+    ------
+    TableError
+        Also when only some files have a column.
+    InputError
+        Also when a file comes twice, whose rows would count twice.
+    """
+    how = Reading(**options)
+    for path, times in Counter(map(os.path.realpath, paths)).items():
+        if times > 1:
+            raise InputError(f"{path} is given twice, and each file is one client: drop it")
+    tables = [_read(os.fspath(path), how) for path in paths]
+    _match_names(tables)
+    _widen(tables)
+    _require_asked(tables, how)
+    unfit = _select(tables, how)
+    lacking = [table.incomplete() for table in tables]
+    if how.missing == "drop" and not any(rows.all() for rows in lacking):
+        unfit = [one for one in unfit if one.kind != "missing"]
+    if unfit:
+        raise _refusal(unfit, tables, how)
+    for table, rows in zip(tables, lacking, strict=True):
+        if rows.any():
+            table.tell(f"{rows.sum()} of {len(rows)} rows lack a value and are left out")
+            table.x = table.x[~rows]
+            table.apart = {name: values[~rows] for name, values in table.apart.items()}
+    _tell_doubts(tables, how)
+    return tables
+
+
+def _read(path: str, how: Reading) -> Table:
+    if Path(path).is_dir():
+        inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
+        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
+        raise InputError(f"{path} is a folder: name files, {files}")
+    if not readable(path):
+        known = ", ".join(sorted(READERS))
+        raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
+    if not Path(path).is_file():
+        raise DataError(f"there is no file {path}: check its name", file=path)
+    try:
+        return READERS[Path(path).suffix.lower()](path, how)
+    except FedcoreError as error:  # of what reads names and numbers
+        error.file = path
+        raise
+    except Exception as error:  # parsers raise what they like of a damaged file
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        raise DataError(f"{path} cannot be read ({reason}): write it anew", file=path) from error
+
+
+def _match_names(tables: Sequence[Table]) -> None:
+    """Give columns the name in an earlier table, where only case and blanks differ."""
+    named = [table for table in tables if not table.bare]
+    matched = names.match(table.labels for table in named)
+    for table, other in zip(named, matched, strict=True):
+        table.labels = [other.get(name, name) for name in table.labels]
+        if other:
+            takes = ", ".join(f"{old!r} as {new!r}" for old, new in other.items())
+            table.tell(f"takes {takes} of another file")
+
+
+def _widen(tables: Sequence[Table]) -> None:
+    """Give open-ended tables the columns of the widest, if they follow their own."""
+    widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
+    for table in tables:
+        if table.open_ended and widest[: len(table.labels)] == table.labels:
+            table.x.resize(table.x.shape[0], len(widest))
+            table.labels = widest
+
+
+def _require_asked(tables: Sequence[Table], how: Reading) -> None:
+    """Require that every file has the columns to take, and some file those to leave out."""
+    asked = [*how.apart, *(how.columns or ()), *how.without]
+    have = [{*map(str, table.known(asked)), *table.apart} for table in tables]
+    for name in asked:
+        lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
+        if len(lack) > (len(tables) - 1) * (name in how.without):
+            known = [*map(str, lack[0].labels[: names.MANY]), *lack[0].apart]
+            says = f" has no column '{name}': {nearest(name, known)}"
+            raise fault(lack[0].path, says, column=name)
+
+
+def _counting(table: Table, how: Reading) -> list[str]:
+    """Return the columns that count the rows, and tell of them."""
+    if how.columns is not None or table.bare:
+        return []
+    columns = table.x if isinstance(table.x, list) else table.x.T
+    kept = {name: column for name, column in zip(table.labels, columns, strict=True)
+            if how.keeps(name)}  # fmt: skip
+    found: list[str] = []
+    for i, (name, column) in enumerate(kept.items()):
+        found += [name] * (name in table.index or names.counts_rows(name, column, i == len(found)))
+    void = {name for name in found if not np.isfinite(parsed(kept[name])).any()}
+    if found:
+        what = f"{listed(found)} is no measurement and is left out of all files"
+        option = {"columns": [*filter(lambda name: name not in void, kept)]}
+        table.tell(what, **option if len(void) < len(found) else {})
+    return found
+
+
+def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
+    """Leave the features in all tables, in one order, and return what is none."""
+    counting = {name for table in tables for name in _counting(table, how)}
+    wanted = []
+    for table in tables:
+        labels = table.labels if how.columns is None else table.known(dict.fromkeys(how.columns))
+        left = {*table.known([*how.without, *how.apart, *counting])}
+        wanted.append([label for label in labels if label not in left] if left else labels)
+    bare = {table.bare: (table, labels) for table, labels in zip(tables, wanted, strict=True)}
+    if len(bare) > 1:
+        table, (other, own) = bare[True][0], bare[False]
+        says = f" has no names of its columns, and {other.path} has ({', '.join(own[:1])}, …)"
+        what = "give it the same, as the first line of a CSV file or as a vector `columns`"
+        raise fault(table.path, says, (what,))
+    unfit = list[Unfit]()
+    if any(labels != wanted[0] for labels in wanted):
+        at = {label: i for i, label in enumerate(wanted[0])}
+        wanted = [sorted(own, key=lambda label: at.get(label, len(at))) for own in wanted]
+        lists = {t.path: [*map(str, own)] for t, own in zip(tables, wanted, strict=True)}
+        unfit = names.absent(lists)
+    for table, labels in zip(tables, wanted, strict=True):
+        unfit += _take(table, labels, how)
+    return unfit
+
+
+def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
+    """Leave the columns with these labels in a table, and return what is no feature."""
+    path, own = table.path, table.labels
+    apart = {name: table.column(name) for name in how.apart}
+    na = [*filter(np.isfinite, map(number, how.na))]
+    if isinstance(table.x, list) and not table.bare:
+        kept = {*labels}.difference(how.apart)
+        for name, values in zip(own, table.x, strict=True):
+            for row, cell in () if name in kept else doubts.summarised(values):
+                table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
+    x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
+    if 0 in x.shape:
+        left = own and not labels
+        raise fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
+    if not table.bare:
+        times = Counter(own)
+        unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
+                  for name in (*labels, *how.apart) if times[name] > 1]  # fmt: skip
+        unfit += [Unfit(path, name, "unnamed", f"without a name in {path}") for name in labels
+                  if names.UNNAMED.fullmatch(name) and how.columns is None]  # fmt: skip
+    for name, values in apart.items():
+        unfit += bad_cells(path, name, "missing", missing(values), None, table.where)
+    x = x if x.dtype == np.float32 else x.astype(np.float64, copy=False)
+    table.labels, table.x, table.apart = labels, x, apart
+    return unfit
+
+
+def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
+    """Return the error that names all columns that are no features, and how to go on.
+
+    Columns are left out that rows cannot mend, and rows that lack a value in one of the others.
+    """
+    left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
+    for table in tables:
+        holes = {name: bad for name, bad in table.holes().items() if name not in left}
+        while holes:  # more than half of the rows are too much for one column, all for several
+            most = max(holes, key=lambda name: holes[name].mean())
+            much = how.missing is None and most not in how.apart and holes[most].mean() > 0.5
+            if not much and not np.logical_or.reduce([*holes.values()]).all():
+                break
+            left[most] = None
+            del holes[most]
+    kept = [name for name in tables[0].names if name not in left]
+    marks = dict.fromkeys(m for one in unfit if one.column not in left for m in one.marks)
+    rows = any(one.column not in left for one in unfit)
+    few = how.columns is None and len(kept) < len(left)
+    without = [*how.without, *left] * (left != {} and not few)
+    options: dict[str, Any] = {
+        "columns": kept * few, "without": without, "na": [*how.na, *marks] * bool(marks),
+        "missing": "drop" * rows,
+    }  # fmt: skip
+    what = [counted(len(left), "column")] * bool(left) + ["rows that lack a value"] * rows
+    says = f"{'correct the cells, or ' * bool(marks)}leave out {' and '.join(what)}"
+    way = Advice(says, {name: value for name, value in options.items() if value})
+    if not kept:
+        way = Advice("no column is left: give files that have columns of numbers in common")
+    elif not "".join([*options["columns"], *without]).isprintable():
+        way = Advice("give these columns names that can be typed")
+    meant = [Advice(f"rename {one.meant!r} in {one.file} to {one.column!r}")
+             for one in unfit if one.meant is not None]  # fmt: skip
+    fixed = not left.keys().isdisjoint(how.apart)
+    return refusal(unfit, file=unfit[0].file, advice=[*meant[:1], *[way] * (not fixed)])
+
+
+def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
+    """Tell what all tables together leave in doubt."""
+    if len(tables) > 1 and not isinstance(tables[0].labels, list):
+        tables[0].tell("it and the others have no names: columns are matched by position")
+    if any(issparse(table.x) for table in tables):
+        return
+    for table in tables:
+        for what in doubts.summaries(table.x):
+            table.tell(f"{what}, and is taken as a sample")
+    each = {name: [table.x[:, i] for table in tables] for i, name in enumerate(tables[0].names)}
+    coded = [name for name, parts in each.items()
+             if all(doubts.identifies(name, part) for part in parts)]  # fmt: skip
+    if coded and how.columns is None:
+        what = f"{listed(coded)} may be ids, codes or dates, and is taken as measured"
+        tables[0].tell(what, without=[*how.without, *coded])
+    ends = {name: doubts.far_codes(np.concatenate(parts)) for name, parts in each.items()}
+    if far := {name: codes for name, codes in ends.items() if codes}:
+        values = [*dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)]
+        what = f"{', '.join(values)} in {listed([*far])} may stand for a missing value"
+        files = [
+            table.path for i, table in enumerate(tables)
+            if any(np.isin(codes, each[name][i]).any() for name, codes in far.items())
+        ]  # fmt: skip
+        options = {"na": [*how.na, *values], "missing": "drop"}
+        says = f"{', '.join(files)}: {what}, and is taken as measured, unless told otherwise"
+        tables[0].guesses.append(Advice(says, options))

@@ -1,0 +1,205 @@
+"""One reader for each format of users' tables."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from fedcore import sparse
+from fedcore.errors import Advice, InputError
+from fedcore.user_tables import claimed_sizes, libsvm, names
+from fedcore.user_tables.columns import SHOWN
+from fedcore.user_tables.dialect import Lines, Text, find_separator
+from fedcore.user_tables.numbers import OTHER, Cells, number
+from fedcore.user_tables.table import EMPTY_TABLE, Reading, Table, fault
+from fedcore.words import counted
+
+
+def _arrow(path: str) -> Any:
+    try:
+        import pyarrow.compute
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        says = f"{path} is read by pyarrow, which is not installed"
+        raise InputError(says, advice=[Advice("", call="pip install pyarrow")]) from error
+    return pyarrow
+
+
+def _csv(path: str, how: Reading) -> Table:
+    """Read a CSV file: its dialect, its names, and its numbers."""
+    arrow, text = _arrow(path), Text(path, how)
+    sign, width, lines = find_separator(path, text, how)
+    text.require_closed(sign)
+    first, named = _names(path, lines, width, how)
+    top = lines[0][0] if named else text.skip
+    ends = [first[width:], *(row[len(first) :] for _, row in lines if len(row) == width)]
+    if not any(map(any, ends)):  # lines end with a separator, or those below the names
+        first = [*first, *[""] * width][:width]
+    columns, uneven = _parsed(arrow, text, sign, len(first), top)
+    few = 2 * sum(len(row) != len(first) for _, row in lines) < len(lines)
+    if uneven and not (few and how.missing == "drop"):
+        raise _uneven(path, text, sign, first, top, few)
+
+    def place(row: int) -> str:
+        even = (line for line, cells in text.rows(sign) if len(cells) == len(first) and line > top)
+        return f"line {next(itertools.islice(even, row, None), row)}"
+
+    labels = [cell or f"Unnamed: {i}" for i, cell in enumerate(first)] if named else range(width)
+    table = Table(path, labels, columns, place=place)
+    if text.skip and how.skip_lines:
+        table.tell(f"{counted(text.skip, 'line')} at the top left out")
+    if not named and how.header is None:
+        table.tell("line 1 has numbers and no names", header=True)
+    if sign != "," and not how.delimiter and len(first) > 1:
+        other = {"delimiter": ","} if any(len(row) > 1 for _, row in text.sample(",")) else {}
+        table.tell(f"{sign!r} separates the columns", **other)
+    if uneven:
+        table.tell(f"{counted(uneven, 'line')} with another number of cells left out")
+    if blank := text.blank_lines():
+        table.tell(f"{counted(blank, 'blank line')} left out")
+    return _of_texts(table, how)
+
+
+def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str], bool]:
+    """Return the first row, and whether it has names."""
+    rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
+    if len(rows) <= (how.header is not False):
+        raise fault(path, EMPTY_TABLE)
+    named, at = how.header, 0
+    if named is None and (found := names.head(rows, width)) is not None:
+        named, at = True, found
+    elif named is None and not names.may_be_names(rows[0]):
+        named = False
+    first, line = rows[0], lines[0][0]
+    if at:
+        skip = lines[at - 1][0]
+        says = f", line {line}: '{' '.join(first):.40}' stands above the names in line {skip + 1}"
+        ways = [("delete what is above, or, if all files have as much", {"skip_lines": skip})]
+        raise fault(path, says, *ways, row=line - 1)
+    if named is None:
+        says = f"({', '.join(first[:3])}{', …' * (width > 3)}) may be names or numbers"
+        ways = [("it has names", {"header": True}), ("none", {"header": False})]
+        raise fault(path, f", line {line} {says}", *ways)
+    return first, named
+
+
+def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int]:
+    """Return columns of texts, and how many lines have another number of cells."""
+    texts = {str(i): arrow.string() for i in range(width)}
+    skipped = list[str]()
+
+    def skip(row: Any) -> str:
+        skipped.append(row.text)
+        return "skip"
+
+    columns = arrow.csv.read_csv(
+        io.BytesIO(text.data),
+        arrow.csv.ReadOptions(column_names=[*texts], skip_rows=top),
+        arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True, invalid_row_handler=skip),
+        arrow.csv.ConvertOptions(column_types=texts),
+    ).columns
+    uneven = [*filter(str.strip, skipped)]
+    return [*map(arrow.compute.utf8_trim_whitespace, columns)], len(uneven)
+
+
+def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: bool) -> Exception:
+    width = len(first)
+    odd = ((line, len(row)) for line, row in text.rows(sign) if line > top and len(row) != width)
+    line, cells = next(odd, (top + 1, "another number of cells"))
+    way = "give every line as many"
+    if cells == width + 1 and not few:
+        way = "name all columns: R does by write.csv, or write.table with col.names = NA"
+    ways = [(way, {}), *[("leave it out", {"missing": "drop"})] * few]
+    says = f", line {line}: {counted(cells, 'cell')}, and the first line has {width}"
+    return fault(path, says, *ways, row=line)
+
+
+def _of_texts(table: Table, how: Reading) -> Table:
+    """Return a table of texts with numbers, by the decimal point that it shows."""
+    labels, texts = table.names, table.x
+    at = [i for i, name in enumerate(labels) if how.keeps(name) or name in how.apart]
+    cells = Cells([texts[i] for i in at], how.decimal, how.na)
+    own = [labels[i] for i in at]
+    if cells.doubts.any():
+        place, text = cells.longest(cells.doubts)
+        column, row = divmod(place, len(texts[0]))
+        reads = {point: f"{number(text, point):.15g}" for point in sorted(OTHER)}
+        slip = "correct the cells, or go on if " * cells.shown[cells.point]
+        ways = [(f"{slip}it is {value}", {"decimal": point}) for point, value in reads.items()
+                if point == cells.point or not cells.shown[OTHER[point]]]  # fmt: skip
+        where = f", {table.named(row)}, column '{own[column]}'"
+        says = f"{where}: '{text}' is {' or '.join(reads.values())}"
+        raise fault(table.path, says, *ways, row=row, column=own[column])
+    for i, numbers in enumerate(cells.numbers()[: len(at)]):
+        texts[at[i]] = cells.texts(i) if own[i] in how.apart else numbers
+    for what in cells.told(own):
+        table.tell(what)
+    return table
+
+
+def _parquet(path: str, how: Reading) -> Table:
+    file = _arrow(path).parquet.ParquetFile(path)
+    claimed_sizes.require_size(path, 8 * file.metadata.num_rows * file.metadata.num_columns)
+    table = file.read()
+    index = (table.schema.pandas_metadata or {}).get("index_columns", ())
+    return Table(path, table.column_names, table.columns, index=index)
+
+
+def _npz(path: str, how: Reading) -> Table:
+    heads = claimed_sizes.heads(Path(path))
+    if {"format", "shape", "data"} <= heads.keys():  # as scipy.sparse.save_npz writes it
+        matrix = scipy.sparse.load_npz(path)
+        claimed_sizes.require_shape(path, *matrix.shape)
+        return Table(path, range(matrix.shape[1]), sparse.checked(matrix, path).matrix)
+    shapes = {name: shape for name, (shape, _) in heads.items()}
+    able = [name for name, shape in shapes.items() if shape and all(shape) and name != "columns"]
+    tables = [name for name in able if len(shapes[name]) == 2]
+    chosen = [name for name in able if name == how.matrix] or tables
+    if len(chosen) != 1:
+        found = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
+        says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
+        ways = [(f"take '{name}'", {"matrix": name}) for name in tables or able][:SHOWN]
+        raise fault(path, says, *ways)
+    headed = how.header is not False and "columns" in heads
+    beside = {name for name, shape in shapes.items()
+              if shape == shapes[chosen[0]][:1] and (name != "columns" or not headed)}  # fmt: skip
+    for name in [*chosen, *["columns"] * headed, *beside.intersection(how.apart)]:
+        kinds, kind = ("biuf" if name in chosen else "biufSU"), heads[name][1]
+        if kind.kind not in kinds:
+            what = "float" if name in chosen else "str"
+            says = f": '{name}' holds {kind.name}"
+            raise fault(path, says, (f"save it anew with .astype({what})",), column=name)
+    loaded = np.load(path, allow_pickle=False)
+    arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
+    x: Any = arrays[chosen[0]]
+    x = x.reshape(len(x), -1)
+    labels: Any = range(x.shape[1])
+    if headed:
+        labels = np.ravel(arrays["columns"]).astype(str).tolist()
+        if len(labels) != x.shape[1]:
+            says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
+            raise fault(path, says, ("save it with all names, or without",))
+    vectors = {name: arrays[name] if name in how.apart else None for name in beside}
+    return Table(path, labels, x, vectors)
+
+
+def _libsvm(path: str, how: Reading) -> Table:
+    x, beside, comments = libsvm.parse_sparse(Path(path), zero_based=how.zero_based)
+    labels = range(not how.zero_based, x.shape[1] + (not how.zero_based))
+    table = Table(path, labels, x, beside, open_ended=True)
+    if comments:
+        table.tell(f"{counted(comments, 'line')} without a sample left out")
+    return table
+
+
+READERS: dict[str, Callable[[str, Reading], Table]] = {
+    ".csv": _csv, ".tsv": _csv, ".txt": _csv, ".npz": _npz, ".npy": _npz,
+    ".libsvm": _libsvm, ".svm": _libsvm, ".parquet": _parquet,
+}  # fmt: skip

@@ -1,0 +1,181 @@
+"""How tables are read, and a table that was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from fedcore.errors import Advice, TableError
+from fedcore.user_tables.columns import as_values, missing
+from fedcore.user_tables.names import clean
+from fedcore.validation import check_annotated, one_of, whole
+
+EMPTY_TABLE = " has no numbers, it is empty: leave it out"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How tables are read.
+
+    Attributes
+    ----------
+    apart : collection of str
+        Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
+    columns : collection of str
+        Features to take; all without it.
+    without : collection of str
+        Columns to leave out of all files that have them.
+    missing : {'refuse', 'drop'}, optional
+        Whether a row with a missing value is refused, or left out; refused without it.
+    header : bool, optional
+        Whether the first line of a CSV file has the names, guessed without it; whether those that
+        an NPZ file has are taken.
+    skip_lines : int
+        How many lines of CSV files stand above the names, or above the numbers.
+    encoding : str, optional
+        How the text of CSV files is written; UTF-8 or UTF-16 without it.
+    delimiter : str, optional
+        What separates the columns of all CSV files; found in each without it.
+    decimal : {'.', ','}, optional
+        The decimal point of CSV files, where the other sign separates thousands; found in each
+        without it, and in one that has no other.
+    na : collection of str
+        Texts that stand for a missing value in a CSV file, beside those of `numbers.EMPTY`, and
+        numbers that do in any table.
+    matrix : str, optional
+        The array of NPZ files that is the matrix, where they have several.
+    zero_based : bool
+        Whether the columns of LIBSVM files are numbered from 0.
+    """
+
+    apart: Sequence[str] = ()
+    columns: Sequence[str] | None = None
+    without: Sequence[str] = ()
+    missing: Annotated[str, one_of(("refuse", "drop"))] | None = None
+    header: bool | None = None
+    skip_lines: Annotated[int, whole(0)] = 0
+    encoding: str | None = None
+    delimiter: str | None = None
+    decimal: Annotated[str, one_of((".", ","))] | None = None
+    na: Sequence[str] = ()
+    matrix: str | None = None
+    zero_based: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("apart", "columns", "without", "na"):
+            if isinstance(one := getattr(self, name), str):
+                object.__setattr__(self, name, (one,))
+            if name != "na" and getattr(self, name):  # as the names of tables are read
+                object.__setattr__(self, name, [*map(clean, getattr(self, name))])
+        check_annotated(Reading, vars(self))
+
+    def keeps(self, name: str) -> bool:
+        """Whether a column is wanted as a feature."""
+        wanted = self.columns is None or name in self.columns
+        return wanted and name not in self.without and name not in self.apart
+
+
+@dataclass
+class Table:
+    """A file's numbers.
+
+    Attributes
+    ----------
+    path : str
+    labels : list of str, or range
+        Names of the columns of `x`; their numbers, if the file has no names.
+    x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
+        A list of columns, until they are known to be numbers.
+    apart : dict of str to ndarray of shape (rows,)
+        The columns that were asked for apart; of a CSV file as text. At first vectors beside the
+        matrix, None for one that nobody has asked for.
+    guesses : list of Advice
+        What was taken for granted, and the option that says otherwise.
+    index : collection of str
+        Columns that pandas has for its index.
+    place : callable or None
+        Says where a row of the file is; by default by its number.
+    open_ended : bool
+        Whether further columns hold zeros alone, as in a LIBSVM file.
+    """
+
+    path: str
+    labels: Any
+    x: Any
+    apart: dict[str, Any] = field(default_factory=dict)
+    guesses: list[Advice] = field(default_factory=list)
+    index: Collection[str] = ()
+    place: Callable[[int], str] | None = None
+    open_ended: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.bare:
+            seen = [*map(clean, self.labels)]
+            other = [f"{old!a} as {new!a}" for old, new in zip(self.labels, seen, strict=True)
+                     if old != new]  # fmt: skip
+            if other:
+                self.tell(f"takes {', '.join(other)}, which look the same")
+            self.labels = seen
+
+    def tell(self, what: str, **option: Any) -> None:
+        """Note what was taken for granted, and the option that says otherwise."""
+        more = ", unless told otherwise" * bool(option)
+        self.guesses.append(Advice(f"{self.path}: {what}{more}", option))
+
+    @property
+    def names(self) -> list[str]:
+        """The labels as text."""
+        return [*map(str, self.labels)]
+
+    @property
+    def bare(self) -> bool:
+        """Whether the columns have no names."""
+        return not isinstance(next(iter(self.labels), ""), str)
+
+    def known(self, names: Iterable[str]) -> list[Any]:
+        """Return the labels of those names that are columns."""
+        if self.bare:
+            return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
+        return [*filter({*self.labels}.__contains__, names)]
+
+    def columns(self, labels: Sequence[Any]) -> Any:
+        """Return the columns with these labels."""
+        if labels == self.labels:
+            return self.x
+        at = {label: i for i, label in enumerate(self.labels)}
+        if isinstance(self.x, list):
+            return [self.x[at[label]] for label in labels]
+        return self.x[:, [at[label] for label in labels]]
+
+    def column(self, name: str) -> np.ndarray:
+        """Return one of the columns, or a vector beside them."""
+        cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
+        return as_values(cells[0] if isinstance(cells, list) else cells)
+
+    def where(self, row: int) -> str:
+        """Return in words where a row is."""
+        return f"{self.path}, {self.named(row)}"
+
+    def named(self, row: int) -> str:
+        """Return what a row is called in its file."""
+        return self.place(row) if self.place else f"row {row}"
+
+    def holes(self) -> dict[str, np.ndarray]:
+        """Return where each column has no number, and each one apart no value."""
+        dense = {} if issparse(self.x) else zip(self.names, ~np.isfinite(self.x).T, strict=True)
+        return {**dict(dense), **{name: missing(values) for name, values in self.apart.items()}}
+
+    def incomplete(self) -> np.ndarray:
+        """Return which rows lack a value."""
+        return np.logical_or.reduce([np.zeros(self.x.shape[0], bool), *self.holes().values()])
+
+
+def fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
+    """Return the error of a file; `ways` are parameters of `Advice`."""
+    advice = [Advice(*way) for way in ways]
+    return TableError(f"{path}{says}", file=path, advice=advice, **more)

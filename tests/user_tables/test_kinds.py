@@ -1,0 +1,393 @@
+"""Over whole kinds of tables: what has two values, is damaged, or is no record is told."""
+
+from __future__ import annotations
+
+import io
+import string
+import unicodedata
+
+import numpy as np
+import pytest
+import scipy.sparse
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fedcore
+from commands import call
+from fedcore.errors import ColumnWarning, FedcoreError, TableError
+from fedcore.experiments import from_files
+from fedcore.problems.clients import check_clients, check_matrix
+from fedcore.user_tables import own_files
+
+pandas = pytest.importorskip("pandas")
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
+NAMES = ["age", "dose", "iron"]
+
+
+def said(path, **options):
+    """Return all that is said of a file: its refusal, or what is told."""
+    try:
+        return " ".join(str(one) for one in from_files.make([str(path)], **options).guesses)
+    except FedcoreError as error:
+        return str(error)
+
+
+# One text, two values.
+
+TWO = {  # how a cell is written, given a random generator
+    "dot and three": lambda rng: f"{rng.integers(1, 999)}.{rng.integers(100, 999)}",
+    "comma and three": lambda rng: f"{rng.integers(1, 999)},{rng.integers(100, 999)}",
+    "blank": lambda rng: f"{rng.integers(1, 999)} {rng.integers(100, 999)}",
+    "apostrophe": lambda rng: f"{rng.integers(1, 999)}'{rng.integers(100, 999)}",
+    "brackets": lambda rng: f"({rng.integers(1, 999)})",
+    "percent": lambda rng: f"{rng.integers(1, 99)}%",
+    "slash": lambda rng: f"{rng.integers(1, 28):02d}/{rng.integers(1, 12):02d}",
+    "days": lambda rng: f"{rng.integers(1, 28):02d}.{rng.integers(1, 12):02d}",
+    "times": lambda rng: f"{rng.integers(10, 23)}.{rng.integers(1, 5)}{rng.integers(1, 9)}",
+    "clock": lambda rng: f"{rng.integers(10, 23)}:{rng.integers(10, 59)}",
+    "leading zeros": lambda rng: f"0{rng.integers(1000, 9999)}",
+    "exponent of a code": lambda rng: f"{rng.integers(1, 9)}E{rng.integers(1, 9)}",
+    "under line": lambda rng: f"{rng.integers(1, 999)}_{rng.integers(100, 999)}",
+}
+BESIDE = {
+    "nothing": lambda rng, n: None,
+    "dots": lambda rng, n: [f"{v:.2f}" for v in rng.uniform(0, 9, n)],
+    "commas": lambda rng, n: [f"{v:.2f}".replace(".", ",") for v in rng.uniform(0, 9, n)],
+    "grouped by dots": lambda rng, n: [f"{v:,}".replace(",", ".")
+                                       for v in rng.integers(10**6, 10**8, n)],
+    "whole": lambda rng, n: [str(v) for v in rng.integers(0, 50, n)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", TWO)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_text_of_two_values_is_asked_about_or_told(tmp_path, form, beside, apart):
+    rng, n = np.random.default_rng(0), 12
+    columns = {"odd": [TWO[form](rng) for _ in range(n)]}
+    if (other := BESIDE[beside](rng, n)) is not None:
+        columns["other"] = other
+    frame = pandas.DataFrame({**columns, "plain": [f"{i % 5}" for i in range(n)]})
+    frame.to_csv(path := tmp_path / "a.csv", sep=";", index=False)
+    if apart and form == "times":
+        return  # labels are chosen
+    words = said(path, labels="odd" if apart and beside != "nothing" else None)
+    assert "'odd'" in words or "cannot be used" in words
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 10**6), places=st.integers(0, 17), scale=st.sampled_from([1e-3, 1, 1e6]),
+       sign=st.sampled_from(",;\t"), form=st.sampled_from(["f", "e", "g"]))  # fmt: skip
+def test_decimals_as_a_program_writes_them_are_not_asked_about(
+    tmp_path_factory, seed, places, scale, sign, form
+):
+    x = np.random.default_rng(seed).standard_normal((12, 3)) * scale
+    cells = [[f"{v:.{places}{form}}" for v in row] for row in x]
+    path = tmp_path_factory.mktemp("decimals") / "a.csv"
+    pandas.DataFrame(cells, columns=NAMES).to_csv(path, sep=sign, index=False)
+    np.testing.assert_array_equal(own_files.read(path).x, np.array(cells).astype(float))
+
+
+@pytest.mark.parametrize("names", ["a,b", "weight, kg", "x,y"])
+@pytest.mark.parametrize("places", [1, 2, 3])
+def test_names_with_a_comma_over_decimal_commas_are_asked_about(tmp_path, names, places):
+    x = np.random.default_rng(0).uniform(1, 9, 12).round(places)
+    lines = [names, *(f"{v:.{places}f}".replace(".", ",") for v in x)]
+    (path := tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    two, one = [own_files.read(path, **way.options).x for way in told.value.advice]
+    assert two.shape == (12, 2)
+    np.testing.assert_array_equal(one[:, 0], x)
+
+
+# Lines that are no records.
+
+LINES = {
+    "comment": "# made by hand", "comment as wide": "# a{0}b{0}c", "units": "years{0}mg{0}g/l",
+    "names again": "age{0}dose{0}iron", "blank": "", "blanks": "  ", "source": "Source: a report",
+    "cells": "{0}{0}", "longer": "1{0}2{0}3{0}", "sep": "sep={0}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("place", [1, 7, -1])
+@pytest.mark.parametrize("ending", ["csv", "tsv", "txt"])
+@pytest.mark.parametrize("options", [{}, {"missing": "drop"}])
+def test_a_line_that_is_no_record_is_refused_or_told(tmp_path, line, place, ending, options):
+    sign = {"csv": ",", "tsv": "\t", "txt": ";"}[ending]
+    x = np.random.default_rng(0).uniform(1, 9, (12, 3)).round(2)
+    plain = [sign.join(NAMES), *(sign.join(map(str, row)) for row in x)]
+    path = tmp_path / f"a.{ending}"
+    path.write_text("\n".join(plain) + "\n")
+    before = said(path, **options)
+    plain.insert(place if place > 0 else len(plain) + place, LINES[line].format(sign))
+    path.write_text("\n".join(plain) + "\n")
+    assert len(said(path, **options)) > len(before)
+
+
+@pytest.mark.parametrize("lines", ["# a comment", "\n# and more", ""])
+@pytest.mark.parametrize("at", [0, 2])
+def test_lines_of_libsvm_files_without_a_sample_are_told(tmp_path, lines, at):
+    rows = ["1 1:2 2:3", "2 1:1 2:5", "1 1:4"]
+    rows.insert(at, lines)
+    (path := tmp_path / "a.svm").write_text("\n".join(rows) + "\n")
+    assert "left out" in said(path) and own_files.read(path).x.shape == (3, 2)
+
+
+@pytest.mark.parametrize("what", [np.sum, np.mean])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "frame"])
+def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, kind):
+    x = np.random.default_rng(0).uniform(1, 9, (30, 3)).round(2)
+    frame = pandas.DataFrame(np.vstack([x, what(x, axis=0)]), columns=NAMES)
+    path = tmp_path / f"a.{kind}"
+    if kind == "frame":
+        check_clients([frame])
+        assert any(one.category is ColumnWarning for one in recwarn)
+        return
+    {"csv": lambda: frame.to_csv(path, index=False), "parquet": lambda: frame.to_parquet(path),
+     "npz": lambda: np.savez(path, x=frame.to_numpy(), columns=NAMES)}[kind]()  # fmt: skip
+    assert "above it" in said(path)
+
+
+@pytest.mark.parametrize("word", ["Total", "mean", "Summe:"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("by", [False, True])
+def test_a_row_called_a_total_is_told_though_its_name_is_no_feature(tmp_path, word, kind, by):
+    x = np.random.default_rng(0).uniform(1, 9, (13, 3))
+    frame = pandas.DataFrame(x, columns=NAMES).assign(ward=[*["a", "b"] * 6, word])
+    getattr(frame, f"to_{kind}")(path := tmp_path / f"a.{kind}", index=False)
+    assert word in said(path, **({"by": "ward"} if by else {"without": "ward"}))
+
+
+# Codes.
+
+CODES = [[-999], [999], [-1], [9999], [99], [88, 99], [777, 888, 999], [-9], [-99.0, 99]]
+
+
+@pytest.mark.parametrize("codes", CODES)
+@pytest.mark.parametrize("times", [1, 3, 20])
+@pytest.mark.parametrize("scale", ["ages", "stages", "decimals"])
+@pytest.mark.parametrize("kind", ["npz", "csv", "frame"])
+def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, scale, kind):
+    rng = np.random.default_rng(0)
+    low, high, places = {"ages": (20, 60, 0), "stages": (1, 5, 0), "decimals": (0, 9, 2)}[scale]
+    x = rng.uniform(low, high, (30, 2)).round(places)
+    if codes in ([99], [88, 99], [-1], [-9]) and scale == "ages":
+        return  # within reach of what is measured
+    if codes in ([-1], [-9]) and scale == "stages":
+        return
+    rows = rng.permutation(30)[: times * len(codes)]
+    x[rows, 1] = [*codes * times][: len(rows)]
+    frame = pandas.DataFrame(x, columns=["a", "b"])
+    if kind == "frame":
+        check_clients([frame])
+        told = " ".join(str(one.message) for one in recwarn if one.category is ColumnWarning)
+    else:
+        path = tmp_path / f"a.{kind}"
+        np.savez(path, x=x, columns=["a", "b"]) if kind == "npz" else frame.to_csv(
+            path, index=False
+        )
+        told = said(path)
+    if times * len(codes) < 20:
+        assert all(f"{code:g}" in told for code in codes) and "'b'" in told and "'a'" not in told
+
+
+@pytest.mark.parametrize("kind", ["zip", "phone", "plz", "times", "days", "icd_code"])
+@pytest.mark.parametrize("form", ["npz", "frame"])
+def test_numbers_that_are_codes_or_dates_are_told(tmp_path, recwarn, kind, form):
+    rng, n = np.random.default_rng(0), 40
+    x = {"zip": lambda: rng.choice(rng.integers(10_000, 99_999, 20), n),
+         "phone": lambda: rng.choice(rng.integers(10**9, 10**10 - 1, 20), n),
+         "plz": lambda: rng.choice([9, 17], n), "icd_code": lambda: rng.integers(1, 300, n),
+         "times": lambda: rng.integers(0, 24, n) + rng.integers(0, 60, n) / 100,
+         "days": lambda: rng.integers(1, 29, n) + rng.integers(1, 13, n) / 100}[kind]()  # fmt: skip
+    table = np.column_stack([x, rng.standard_normal(n)])
+    if form == "frame":
+        check_clients([pandas.DataFrame(table, columns=[kind, "b"])])
+        (told,) = [one.message for one in recwarn if one.category is ColumnWarning]
+        assert told.columns == [kind]
+        return
+    np.savez(path := tmp_path / "a.npz", x=table, columns=[kind, "b"])
+    assert f"'{kind}'" in said(path)
+
+
+# Damage.
+
+
+def whole_files():
+    """Return one file of each format, as bytes."""
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame(rng.standard_normal((12, 3)).round(3), columns=NAMES)
+    made = {"csv": frame.assign(note='a "b"').to_csv(index=False).encode()}
+    made["txt"] = frame.to_csv(index=False, sep=";", decimal=",").encode("utf-16")
+    made["svm"] = b"".join(
+        b"%d 1:%.3f 3:%.3f\n" % (i % 2, *rng.standard_normal(2)) for i in range(9)
+    )
+    for ending, write in (
+        ("parquet", lambda file: frame.to_parquet(file)),
+        ("npy", lambda file: np.save(file, frame.to_numpy())),
+        ("npz", lambda file: np.savez_compressed(file, x=frame.to_numpy(), columns=NAMES)),
+        ("sparse.npz", lambda file: scipy.sparse.save_npz(file, scipy.sparse.eye_array(5).tocsr())),
+    ):
+        write(file := io.BytesIO())
+        made[ending] = file.getvalue()
+    return made
+
+
+WHOLE = whole_files()
+
+
+@pytest.mark.parametrize("ending", WHOLE)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_a_damaged_file_is_read_or_refused_in_one_sentence(tmp_path_factory, ending, data):
+    content = bytearray(WHOLE[ending])
+    place = st.integers(0, len(content) - 1)
+    for at in data.draw(st.lists(place | st.integers(0, 130), max_size=6)):
+        content[at % len(content)] = data.draw(
+            st.integers(0, 255) | st.sampled_from(b"\"'{(,;\n\0")
+        )
+    cut = data.draw(st.just(len(content)) | place)
+    path = tmp_path_factory.mktemp("damaged") / f"a.{ending}"
+    path.write_bytes(content[:cut] + data.draw(st.sampled_from([b"", b'"', b"\x1a", b"\0"])))
+    try:
+        own_files.read(path)
+    except FedcoreError as error:
+        assert "\n" not in str(error) and str(path) in str(error)
+
+
+@pytest.mark.parametrize("opens", ['1,2,"3', '1,"2,3', '"'])
+@pytest.mark.parametrize("rows", [0, 5])
+def test_a_quotation_that_does_not_end_is_refused_with_its_line(tmp_path, opens, rows):
+    lines = ["age,dose,note", "1,2,3", "4,5,6", opens, *["7,8,9"] * rows]
+    (path := tmp_path / "a.csv").write_text("\n".join(lines))
+    with pytest.raises(TableError) as told:
+        own_files.read(path, without=["note"])
+    assert told.value.row == 3
+
+
+@pytest.mark.parametrize("ending", ["csv", "svm"])
+@pytest.mark.parametrize("end", [b"\x1a", b"\r\n\x1a", b"\n\x1a\x1a\n", b"\0\0"])
+def test_a_sign_that_ends_a_file_is_no_part_of_a_number(tmp_path, ending, end):
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(
+        {"csv": b"a,b\n1.5,2\n3,4.5", "svm": b"1 1:1.5 2:2\n1 1:3 2:4.5"}[ending] + end
+    )
+    x = own_files.read(path).x
+    np.testing.assert_array_equal(x.toarray() if ending == "svm" else x, [[1.5, 2], [3, 4.5]])
+
+
+# Advice.
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.lists(
+        st.lists(
+            st.sampled_from(["1", "2.5", "3,5", "1.234", "1,234", "1.234,5", "x", "NA", "", "-",
+                             "\x1b", "007", "1 000", "2019", "a b", '"', "-999", "total"]),
+            min_size=1, max_size=4,
+        ), min_size=1, max_size=9,
+    ),
+    st.sampled_from(",;\t|"),
+    st.sampled_from(["a,b,c", "a;b", "x", "2019,2020", "Title", "a\x1b,b"]),
+)  # fmt: skip
+def test_advice_that_is_followed_is_not_refused_for_the_same_cause(
+    tmp_path_factory, rows, sign, head
+):
+    path = tmp_path_factory.mktemp("advice") / "a.csv"
+    path.write_text("\n".join([head.replace(",", sign), *map(sign.join, rows)]))
+    todo = [({}, ())]
+    while todo:
+        options, seen = todo.pop()
+        try:
+            own_files.read(path, **options)
+        except FedcoreError as error:
+            cause = error.args[0]
+            assert cause not in seen and len(seen) < 8, (options, seen, cause)
+            for way in error.advice:
+                assert str(dict(way.options)).isprintable() and "\\x" not in str(way.options)
+                if way.options:
+                    todo.append(({**options, **way.options}, (*seen, cause)))
+
+
+# Names that look the same.
+
+SAME = {
+    "decomposed": lambda name: unicodedata.normalize("NFD", name),
+    "zero width": lambda name: name[:3] + "\u200b" + name[3:],
+    "no break": lambda name: name.replace(" ", "\u00a0"),
+    "mark": lambda name: "\ufeff" + name,
+}
+NEAR = {
+    "underscore": lambda name: name.replace(" ", "_"),
+    "hyphen": lambda name: name.replace(" ", "-"),
+    "typing error": lambda name: name.replace("ö", "oe"), "a letter less": lambda name: name[:-1],
+    "two letters": lambda name: name[:-2] + name[-1] + name[-2],
+}  # fmt: skip
+NAME = "größe in cm"
+
+
+def pair(folder, other, kind):
+    rng, paths = np.random.default_rng(0), []
+    for i, name in enumerate((NAME, other)):
+        frame = pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
+        paths.append(str(folder / f"{i}.{kind}"))
+        if kind == "npz":
+            np.savez(paths[-1], x=frame.to_numpy(), columns=[*frame.columns])
+        else:
+            getattr(frame, f"to_{kind}")(paths[-1], index=False)
+    return paths
+
+
+@pytest.mark.parametrize("how", SAME)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_names_that_look_the_same_are_one_and_told(tmp_path, how, kind):
+    other = SAME[how](NAME)
+    tables = own_files.together(paths := pair(tmp_path, other, kind))
+    assert [table.names for table in tables] == [[NAME, "age"]] * 2
+    assert any("look the same" in one.what for one in tables[1].guesses) or how == "mark"
+    for options in ({"columns": [other]}, {"without": [other]}, {"apart": [other]}):
+        assert own_files.together(paths, **options)[1].x.shape == (12, 1)
+    (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
+    assert call("pca", *paths, "--bounds", ranges).exit_code == 0
+
+
+@pytest.mark.parametrize("how", NEAR)
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
+def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_out(
+    tmp_path, how, kind
+):
+    other = NEAR[how](NAME)
+    paths = pair(tmp_path, other, kind)
+    with pytest.raises(TableError) as told:
+        own_files.together(paths)
+    assert not told.value.advice[0].options and repr(other) in told.value.advice[0].what
+    assert {one.meant for one in told.value.parts} == {NAME, other}
+    (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
+    line = call("pca", paths[0], "--bounds", ranges).stderr
+    assert f"did you mean its line {other!r}" in line
+    frames = [pandas.DataFrame(np.eye(2), columns=[name, "age"]) for name in (NAME, other)]
+    with pytest.raises(TableError, match="did you mean"):
+        fedcore.FederatedPCA(1).fit(frames)
+
+
+# Objects.
+
+
+@pytest.mark.parametrize("made", [object, "decimal"])
+def test_an_array_of_objects_is_taken_as_a_frame_of_them_is(made):
+    from decimal import Decimal
+
+    x = np.random.default_rng(0).standard_normal((5, 3)).round(3)
+    objects = x.astype(object) if made is object else np.vectorize(lambda v: Decimal(str(v)))(x)
+    frame = pandas.DataFrame(objects, columns=NAMES)
+    for form in (objects, objects.tolist(), frame):
+        np.testing.assert_array_equal(check_matrix(form, "x"), x)
+    for wrong in ("1", None, 1j, string):
+        objects[2, 1] = wrong
+        for form in (objects, pandas.DataFrame(objects, columns=NAMES)):
+            with pytest.raises(FedcoreError):
+                check_matrix(form, "x")
