@@ -11,7 +11,14 @@ from fedcore.history import History
 from fedcore.parts.residuals import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import components
-from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent
+from fedcore.reports.history_summary import (
+    ORDERED,
+    bounds,
+    ended,
+    measured,
+    spent,
+    why_left_out,
+)
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
@@ -59,7 +66,7 @@ def _measures(history: History) -> list[str]:
         rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
     rows, remarks = _beside_bounds(history, rows)
     table = [columns([heads, *rows], right=range(1, len(heads) - 1))] if rows else []
-    return [*table, *remarks]
+    return [*table, *remarks, *filter(None, [why_left_out([history])])]
 
 
 def _components(history: History) -> list[str]:
