@@ -1,6 +1,7 @@
-"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping.
+"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping, and what explodes.
 
-`yaml.safe_load` silently keeps the last of equal keys.
+`yaml.safe_load` silently keeps the last of equal keys. A few aliases stand for any number of nodes,
+and the parser recurses once a level: so size and depth are limited before anything is built.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ import yaml
 
 from fedcore.errors import ConfigError
 
+DEEPEST = 100  # levels of lists and mappings
+LARGEST = 2_000_000  # characters with each alias written out, and NODE for each node
+NODE = 10
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -43,10 +47,39 @@ class _Loader(_Fastest):
             lines[key] = key_node.start_mark.line + 1
 
 
+def _require_bounded(text: str) -> None:
+    """Refuse a text that is too deep or, with its aliases written out, too large, or endless."""
+    sizes: dict[str | None, int] = {}  # of what has an anchor
+    around: list[tuple[str | None, int]] = []  # each open list or mapping, and the total before it
+    total = 0
+    for event in yaml.parse(text, Loader=_Fastest):
+        problem, before = "", total
+        if isinstance(event, yaml.AliasEvent):
+            total += sizes.get(event.anchor, 0)
+            if event.anchor in [anchor for anchor, _ in around]:
+                problem = f"'{event.anchor}' holds itself: write out what is meant"
+        elif isinstance(event, yaml.NodeEvent):
+            total += NODE + len(getattr(event, "value", ""))
+            if isinstance(event, yaml.CollectionStartEvent):
+                around.append((event.anchor, before))
+            else:
+                sizes[event.anchor] = total - before
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = around.pop()
+            sizes[anchor] = total - before
+        if len(around) > DEEPEST:
+            problem = f"it is more than {DEEPEST} levels deep: write it flatter"
+        if total > LARGEST:
+            problem = f"with its aliases written out it is larger than {LARGEST:,}: use fewer"
+        if problem:
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
 def parse_yaml(text: str | bytes, what: str) -> Any:
     """Return the value of a YAML text."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
+        _require_bounded(text)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
