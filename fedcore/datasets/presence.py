@@ -17,6 +17,11 @@ def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | No
     return Path(root) / name if root else None
 
 
+def no_folder(mirror: Path) -> str:
+    """Say that what holds the mirror's folder of a data set is no folder."""
+    return f"the mirror (FEDCORE_MIRROR, --mirror) {mirror.parent} is no folder"
+
+
 def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
     """Return the files that are in none of `folders`."""
     there = [folder for folder in folders if folder is not None]
@@ -82,7 +87,6 @@ def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | No
     how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    gone = mirror is not None and not exists(mirror.parent)
-    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}" + (
-        f"; the mirror's folder {mirror.parent} does not exist" if mirror and gone else ""
-    )
+    needs = f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"
+    gone = mirror is not None and not os.path.isdir(mirror.parent)
+    return f"{needs}; {no_folder(mirror)}" if mirror and gone else needs

@@ -6,6 +6,7 @@ and the parser recurses once a level: so size and depth are limited before anyth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +52,9 @@ def _require_bounded(text: str) -> None:
     """Refuse a text that is too deep or, with its aliases written out, too large, or endless."""
     sizes: dict[str | None, int] = {}  # of what has an anchor
     around: list[tuple[str | None, int]] = []  # each open list or mapping, and the total before it
+    events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)
     total = 0
-    for event in yaml.parse(text, Loader=_Fastest):
+    for event in events:
         problem, before = "", total
         if isinstance(event, yaml.AliasEvent):
             total += sizes.get(event.anchor, 0)
