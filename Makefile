@@ -29,6 +29,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 # Tests differ a thousandfold in length: a process that is done takes over what waits for another.
 SHARED := -n $(CORES) --dist worksteal
 
+# The environment has a home of its own.
+unexport PYTHONHOME
+
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 # A bar for each rule in the place of thousands of lines; errors stay. LOGGER= shows Snakemake's own.
