@@ -60,6 +60,18 @@ define added
 
 endef
 
+# Whose an environment is: the checkout to which its editable install points, or else the one whose
+# make has begun it. None is made where there is something else, and packages reach none of others.
+MARK := $(VENV)/.fedcore-checkout
+define OWNED
+@owner=$$(sed -n 1p "$(VENV)"/lib/python*/site-packages/_fedcore_repro.pth "$(MARK)" 2>/dev/null); \
+if { [ -e "$(VENV)" ] || [ -L "$(VENV)" ]; } && [ "$$owner" != "$$(pwd -P)" ]; then \
+  echo "$(VENV) is there and not this checkout's, but of $${owner:-something else}:" \
+    "choose another folder with VENV=..." >&2; \
+  exit 1; \
+fi
+endef
+
 .PHONY: help env test quickstart reproduce arena restore docs lint
 
 help: ## list the targets and variables
@@ -70,6 +82,7 @@ help: ## list the targets and variables
 	@echo "  All else is a program of tools/, tests/ or benchmarks/: python tools/verdicts.py --help"
 
 env: $(READY) ## the environment alone; EXTRAS adds PyTorch, MPI or Snakemake's plugin for SLURM
+	$(OWNED)
 	$(foreach extra,$(EXTRAS),$(call added,$(ADDED_$(extra))))
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"
 
@@ -113,10 +126,8 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 # Each candidate is run, because a command may exist and still not work (a version manager's shim).
 # A Python newer than the lock's wheels comes last, because it has to compile packages.
 $(PY):
+	$(OWNED)
 	@set -e; \
-	if [ -e "$(VENV)" ] && [ ! -e "$(VENV)/pyvenv.cfg" ]; then \
-	  echo "$(VENV) exists and is not a Python environment: choose another folder with VENV=..." >&2; exit 1; \
-	fi; \
 	found=; \
 	for below in 14 99; do for candidate in $(CANDIDATES); do \
 	  if [ -z "$$found" ] && "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $$below))" \
@@ -133,15 +144,12 @@ $(PY):
 	  "$$found" -m venv --clear "$(VENV)" || { \
 	    echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; \
 	    rm -rf "$(VENV)"; exit 1; }; \
-	fi
+	fi; \
+	pwd -P > "$(MARK)"
 
 $(READY): $(PY) pyproject.toml requirements.lock
+	$(OWNED)
 	@set -e; \
-	if [ -L "$(VENV)" ]; then \
-	  echo "$(VENV) is a link: this would change an environment that others use." >&2; \
-	  echo "Remove the link, or name an environment of this checkout's own: make VENV=.venv-own" >&2; \
-	  exit 1; \
-	fi; \
 	if $(UV) --version >/dev/null 2>&1; then \
 	  $(UV) pip install --python "$(PY)" --compile-bytecode --require-hashes -r requirements.lock; \
 	  $(UV) pip install --python "$(PY)" --quiet --no-deps --no-build-isolation --editable .; \
