@@ -5,7 +5,9 @@ CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null |
 VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
-TORCH  ?= torch==2.13.0
+# PyTorch by its lock, whose wheels for Linux bring CUDA; or another build, such as TORCH=torch==2.13.0+cpu,
+# without a checksum. A machine with wheels of its own takes the lock's version of them.
+TORCH  ?= $(if $(PIP_FIND_LINKS)$(UV_FIND_LINKS),$(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-deep.lock))
 # make env EXTRAS="deep mpi slurm"
 EXTRAS ?=
 SNAKEMAKE_ARGS ?=
@@ -17,8 +19,8 @@ READY := $(VENV)/.fedcore-ready
 # As in an activated environment, the environment's programs come first.
 IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
 
-# What an extra adds; the dependencies of those with a lock are in requirements.lock.
-ADDED_deep  := $(TORCH)
+# What an extra adds; each lock goes with requirements.lock.
+ADDED_deep  := $(or $(TORCH),--no-deps --require-hashes -r requirements-deep.lock)
 ADDED_mpi   := --no-deps --require-hashes -r requirements-mpi.lock
 ADDED_slurm := --no-deps --require-hashes -r requirements-slurm.lock
 $(foreach extra,$(EXTRAS),$(if $(ADDED_$(extra)),,$(error there is no extra '$(extra)': take deep, mpi or slurm)))
