@@ -83,8 +83,7 @@ class Recording:
     iterates : {"none", "last", "log", "all"}
         Of which iterates to keep what the server holds; see `fedcore.snapshots`.
     client_iterates : bool, default=False
-        Whether to keep of these iterates what the clients hold, too. A run with real noise never
-        does: only what the server holds is released.
+        Whether to keep of these iterates what the clients hold, too.
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
@@ -231,9 +230,7 @@ class Recorder:
             diverged = any(m.fails(row[m.name]) for m in asked.metrics)
             row["diverged"] = int(diverged)
         self.rows.append(row)
-        privacy = self.ledger.privacy
-        clients = asked.client_iterates and (privacy is None or privacy.simulated)
-        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
+        self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=asked.client_iterates)
         readable = row if self.ledger.privacy is None else _Readable(row, self._released)
         self.ended = bool(diverged)
         if asked.stop is not None and not diverged:

@@ -201,7 +201,9 @@ def test_both_images_and_every_extra_install_by_the_locks():
         assert all("--require-hashes" in line for line in steps if "apt install" not in line)
         assert not extras or f"requirements-{extras}.lock" in steps[-1]
     torch = pinned(text("requirements-deep.lock"))["torch"]  # of wheels that no lock can know
-    assert installs("deep", PIP_FIND_LINKS="wheels")[-1].count(f" torch=={torch}") == 2  # by uv, or pip
+    assert (
+        installs("deep", PIP_FIND_LINKS="wheels")[-1].count(f" torch=={torch}") == 2
+    )  # by uv, or pip
 
 
 @pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])

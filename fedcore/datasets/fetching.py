@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.datasets.download import DownloadError, download
-from fedcore.datasets.presence import mirror_folder, missing, no_folder, to_provide, whole
+from fedcore.datasets.presence import mirror_folder, missing, to_provide, whole
 from fedcore.datasets.registry import find
 from fedcore.datasets.verification import exists, expected, open_ordinary, save, sums_of, verify
 from fedcore.errors import DataError
@@ -50,8 +50,6 @@ def fetch(
     if entry is None:  # its package provides the files, or a person does
         _record(raw, {})
         return []
-    if there and not os.path.isdir(there.parent) and not whole(entry, raw):
-        raise DataError(f"{no_folder(there)}: name the one that holds a folder for each data set")
     problem = missing(name, raw_dir, mirror=mirror, registry=registry)
     if problem:
         raise DataError(problem)

@@ -17,11 +17,6 @@ def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | No
     return Path(root) / name if root else None
 
 
-def no_folder(mirror: Path) -> str:
-    """Say that what holds the mirror's folder of a data set is no folder."""
-    return f"the mirror (FEDCORE_MIRROR, --mirror) {mirror.parent} is no folder"
-
-
 def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
     """Return the files that are in none of `folders`."""
     there = [folder for folder in folders if folder is not None]
@@ -71,6 +66,8 @@ def missing(
         found = "surrogate" in entry
         return None if found else f"data set '{name}' has no 'surrogate': run it on its own files"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
+    if there is not None and not whole(entry, raw) and not os.path.isdir(there.parent):
+        return f"the mirror {there.parent} is no folder: set FEDCORE_MIRROR to one, or to nothing"
     absent = [] if whole(entry, raw, there) else lacking(entry, raw, there)
     known = [file.get("urls", ()) for file in absent]
     if all(any(answers is None or answers(url) for url in urls) for urls in known):
@@ -87,6 +84,4 @@ def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | No
     how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    needs = f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"
-    gone = mirror is not None and not os.path.isdir(mirror.parent)
-    return f"{needs}; {no_folder(mirror)}" if mirror and gone else needs
+    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"

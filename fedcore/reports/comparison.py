@@ -17,16 +17,9 @@ from fedcore.history import History
 from fedcore.reports import figure_files, plotting
 from fedcore.reports.axes import looks
 from fedcore.reports.curve_styles import look
-from fedcore.reports.history_summary import (
-    bounds,
-    cpu_seconds,
-    ended,
-    measured,
-    spent,
-    why_left_out,
-)
+from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
 from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, on_data
+from fedcore.reports.terminal import as_bytes, columns, on_data, why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -64,8 +57,8 @@ def table(histories: Mapping[str, History]) -> str:
     if any(best):
         rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
     head = on_data(_first(histories))
-    lines = [*head, "", columns(rows, right=range(1, len(heads)))]
-    return "\n".join([*lines, *filter(None, [why_left_out(histories.values())])])
+    lines = [*head, "", columns(rows, right=range(1, len(heads))), why_left_out(histories.values())]
+    return "\n".join(lines).rstrip()
 
 
 def axes(histories: Mapping[str, History]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -40,18 +40,6 @@ ORDERED: Mapping[str, Any] = {"order": "fixed"}
 def measured(history: History) -> list[str]:
     """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
     return sorted(set(history.columns) - set(COLUMNS))
-
-
-def why_left_out(histories: Iterable[History]) -> str:
-    """Say which measures private runs have not kept, and why; empty if there are none."""
-    every = [history.about.get("privacy", {}).get("left_out", ()) for history in histories]
-    names = sorted({name for left_out in every for name in left_out})
-    if not names:
-        return ""
-    return (
-        f"a private run with real noise keeps no measure that is exact and not released "
-        f"({', '.join(names)}): run it with --keep-exact"
-    )
 
 
 def bounds(history: History, name: str) -> dict[str, np.ndarray]:
