@@ -6,6 +6,7 @@ and the parser recurses once a level: so size and depth are limited before anyth
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -50,30 +51,28 @@ class _Loader(_Fastest):
 
 def _require_bounded(text: str) -> None:
     """Refuse a text that is too deep or, with its aliases written out, too large, or endless."""
-    sizes: dict[str | None, int] = {}  # of what has an anchor
-    around: list[tuple[str | None, int]] = []  # each open list or mapping, and the total before it
+    sizes: dict[str | None, float] = {}  # of what has an anchor; endless until it is closed
+    around: list[tuple[str | None, float]] = []  # each open list or mapping, and the total before
     events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)
-    total = 0
+    total = 0.0
     for event in events:
-        problem, before = "", total
         if isinstance(event, yaml.AliasEvent):
             total += sizes.get(event.anchor, 0)
-            if event.anchor in [anchor for anchor, _ in around]:
-                problem = f"'{event.anchor}' holds itself: write out what is meant"
-        elif isinstance(event, yaml.NodeEvent):
-            total += NODE + len(getattr(event, "value", ""))
-            if isinstance(event, yaml.CollectionStartEvent):
-                around.append((event.anchor, before))
-            else:
-                sizes[event.anchor] = total - before
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor] = NODE + len(event.value)
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionStartEvent):
+            around.append((event.anchor, total))
+            sizes[event.anchor] = math.inf
+            total += NODE
         elif isinstance(event, yaml.CollectionEndEvent):
             anchor, before = around.pop()
             sizes[anchor] = total - before
-        if len(around) > DEEPEST:
-            problem = f"it is more than {DEEPEST} levels deep: write it flatter"
-        if total > LARGEST:
-            problem = f"with its aliases written out it is larger than {LARGEST:,}: use fewer"
-        if problem:
+        if len(around) > DEEPEST or total > LARGEST:
+            problem = (
+                f"it is more than {DEEPEST} levels deep, or larger than {LARGEST:,} or endless "
+                "with its aliases written out: write less of it"
+            )
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 
 
