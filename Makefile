@@ -5,7 +5,9 @@ CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null |
 VENV   ?= .venv
 PYTHON ?=
 UV     ?= uv
-TORCH  ?= torch==2.13.0
+# PyTorch by its lock, whose wheels for Linux bring CUDA; or another build, such as TORCH=torch==2.13.0+cpu,
+# without a checksum. A machine with wheels of its own takes the lock's version of them.
+TORCH  ?= $(if $(PIP_FIND_LINKS)$(UV_FIND_LINKS),$(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-deep.lock))
 # make env EXTRAS="deep mpi slurm"
 EXTRAS ?=
 SNAKEMAKE_ARGS ?=
@@ -17,8 +19,8 @@ READY := $(VENV)/.fedcore-ready
 # As in an activated environment, the environment's programs come first.
 IN_ENV := PATH="$(if $(filter /%,$(VENV)),$(VENV),$(CURDIR)/$(VENV))/bin:$$PATH"
 
-# What an extra adds; the dependencies of those with a lock are in requirements.lock.
-ADDED_deep  := $(TORCH)
+# What an extra adds; each lock goes with requirements.lock.
+ADDED_deep  := $(or $(TORCH),--no-deps --require-hashes -r requirements-deep.lock)
 ADDED_mpi   := --no-deps --require-hashes -r requirements-mpi.lock
 ADDED_slurm := --no-deps --require-hashes -r requirements-slurm.lock
 $(foreach extra,$(EXTRAS),$(if $(ADDED_$(extra)),,$(error there is no extra '$(extra)': take deep, mpi or slurm)))
@@ -28,6 +30,9 @@ ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 \
 
 # Tests differ a thousandfold in length: a process that is done takes over what waits for another.
 SHARED := -n $(CORES) --dist worksteal
+
+# The environment has a home of its own.
+unexport PYTHONHOME
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -57,6 +62,18 @@ define added
 
 endef
 
+# Whose an environment is: the checkout to which its editable install points, or else the one whose
+# make has begun it. None is made where there is something else, and packages reach none of others.
+MARK := $(VENV)/.fedcore-checkout
+define OWNED
+@owner=$$(sed -n 1p "$(VENV)"/lib/python*/site-packages/_fedcore_repro.pth "$(MARK)" 2>/dev/null); \
+if { [ -e "$(VENV)" ] || [ -L "$(VENV)" ]; } && [ "$$owner" != "$$(pwd -P)" ]; then \
+  echo "$(VENV) is there and not this checkout's, but of $${owner:-something else}:" \
+    "choose another folder with VENV=..." >&2; \
+  exit 1; \
+fi
+endef
+
 .PHONY: help env test quickstart reproduce arena restore docs lint
 
 help: ## list the targets and variables
@@ -67,6 +84,7 @@ help: ## list the targets and variables
 	@echo "  All else is a program of tools/, tests/ or benchmarks/: python tools/verdicts.py --help"
 
 env: $(READY) ## the environment alone; EXTRAS adds PyTorch, MPI or Snakemake's plugin for SLURM
+	$(OWNED)
 	$(foreach extra,$(EXTRAS),$(call added,$(ADDED_$(extra))))
 	@echo "$(VENV): $$($(PY) --version), fedcore and everything in requirements.lock"
 
@@ -110,10 +128,8 @@ docs: $(READY) ## this documentation as pages in build/docs, without a network; 
 # Each candidate is run, because a command may exist and still not work (a version manager's shim).
 # A Python newer than the lock's wheels comes last, because it has to compile packages.
 $(PY):
+	$(OWNED)
 	@set -e; \
-	if [ -e "$(VENV)" ] && [ ! -e "$(VENV)/pyvenv.cfg" ]; then \
-	  echo "$(VENV) exists and is not a Python environment: choose another folder with VENV=..." >&2; exit 1; \
-	fi; \
 	found=; \
 	for below in 14 99; do for candidate in $(CANDIDATES); do \
 	  if [ -z "$$found" ] && "$$candidate" -c "import sys; sys.exit(not (3, 11) <= sys.version_info < (3, $$below))" \
@@ -130,15 +146,12 @@ $(PY):
 	  "$$found" -m venv --clear "$(VENV)" || { \
 	    echo "This Python cannot make environments; on Debian and Ubuntu: apt install python3-venv" >&2; \
 	    rm -rf "$(VENV)"; exit 1; }; \
-	fi
+	fi; \
+	pwd -P > "$(MARK)"
 
 $(READY): $(PY) pyproject.toml requirements.lock
+	$(OWNED)
 	@set -e; \
-	if [ -L "$(VENV)" ]; then \
-	  echo "$(VENV) is a link: this would change an environment that others use." >&2; \
-	  echo "Remove the link, or name an environment of this checkout's own: make VENV=.venv-own" >&2; \
-	  exit 1; \
-	fi; \
 	if $(UV) --version >/dev/null 2>&1; then \
 	  $(UV) pip install --python "$(PY)" --compile-bytecode --require-hashes -r requirements.lock; \
 	  $(UV) pip install --python "$(PY)" --quiet --no-deps --no-build-isolation --editable .; \

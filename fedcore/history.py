@@ -26,7 +26,7 @@ import importlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from fedcore.runs import Result
 
 _RELEASED = ("iterates/iteration", "iterates/record_number", "iterates/shared", "final/basis")
+_PUBLIC = {"name", "status", "note", "n_clients", "n_features"}  # of a private run's problem
 _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
 
 
@@ -194,6 +195,30 @@ class History:
             self.twin, reference=self.reference, about=self.about, units=self.units,
             released=released,
         )  # fmt: skip
+
+    @property
+    def protected(self) -> list[str]:
+        """What a private run says of its problem that is exact and was not released."""
+        facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
+        fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
+        return sorted(facts.keys() - _PUBLIC - fixed)
+
+    def released_alone(self) -> History:
+        """Return what a private run has released, and public facts, without all that is exact.
+
+        ``about["privacy"]["left_out"]`` names the columns that are left out.
+        """
+        kept: dict[str, Any] = {
+            group: {k: v for k, v in arrays.items() if self._mark(group, k) == "released"}
+            for group, arrays in self._groups().items()
+        }
+        columns, problem = kept.pop("history"), self.about["problem"]
+        about = {
+            **self.about,
+            "problem": {k: v for k, v in problem.items() if k not in self.protected},
+            "privacy": self.about["privacy"] | {"left_out": sorted(self.columns.keys() - columns)},
+        }
+        return replace(self, columns=columns, about=about, seconds=None, **kept)
 
     @property
     def repeats(self) -> int:

@@ -84,8 +84,7 @@ class Recording:
     iterates : {"none", "last", "log", "all"}
         Of which iterates to keep what the server holds; see `fedcore.snapshots`.
     client_iterates : bool, default=False
-        Whether to keep of these iterates what the clients hold, too. A run with real noise never
-        does: only what the server holds is released.
+        Whether to keep of these iterates what the clients hold, too.
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
@@ -204,8 +203,7 @@ class Recorder:
         self.rows.append(row)
         for name in of_clients:
             self.by_client[name].append(of_clients[name])
-        privacy = self.ledger.privacy
-        clients = self._asked.client_iterates and (privacy is None or privacy.simulated)
+        clients = self._asked.client_iterates
         self.snapshots.see(len(self.rows) - 1, iteration, iterate, clients=clients)
         self._since = lockstep.cpu_seconds()
         return self.ended

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+EXACT = " (exact, not released)"  # behind what a private run shows to the owner of its data
 # A terminal obeys or hides these, or cannot show them; ends of lines and tabs are left.
 UNSEEN = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"

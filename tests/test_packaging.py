@@ -107,7 +107,7 @@ def code() -> list[Path]:
 
 def test_the_source_distribution_has_what_a_reader_needs(built):
     for name in ("README.md", "LICENSE", "CHANGELOG.md", "Makefile", "requirements.lock",
-                 "requirements-mpi.lock", "requirements-slurm.lock",
+                 "requirements-deep.lock", "requirements-mpi.lock", "requirements-slurm.lock",
                  "Snakefile", "config/config.yaml", "tests/test_packaging.py"):  # fmt: skip
         assert (built["unpacked"] / name).is_file(), name
     assert not (built["unpacked"] / ".ci").exists()
@@ -169,7 +169,7 @@ def pinned(lock: str) -> dict[str, str]:
 def test_what_is_wanted_is_locked_with_hashes_and_names_no_address():
     base = pinned(text("requirements.lock"))
     assert {Requirement(line).name.lower() for line in PROJECT["dependencies"]} <= base.keys()
-    for extra in ("mpi", "slurm"):
+    for extra in ("deep", "mpi", "slurm"):
         added = pinned(text(f"requirements-{extra}.lock"))
         assert not base.keys() & added.keys()
         wanted = map(Requirement, PROJECT["optional-dependencies"][extra])
@@ -189,11 +189,21 @@ STEP = "make env VENV=/opt/fedcore"
 def test_both_images_and_every_extra_install_by_the_locks():
     for recipe in ("Dockerfile", "fedcore.def"):
         assert STEP in text(recipe) and "pip install" not in text(recipe)
-    for extras in ("", "mpi", "slurm"):
+    plain = {k: v for k, v in os.environ.items() if not k.endswith("_FIND_LINKS") and k != "TORCH"}
+
+    def installs(extras: str, **more: str) -> list[str]:
         made = ["make", "-n", "env", f"EXTRAS={extras}", "VENV=x"]
-        steps = subprocess.run(made, cwd=ROOT, capture_output=True, text=True).stdout
-        installs = [line for line in steps.splitlines() if ".lock" in line and "install" in line]
-        assert installs and all("--require-hashes" in line for line in installs), extras
+        done = subprocess.run(made, cwd=ROOT, capture_output=True, text=True, env=plain | more)
+        return [line for line in done.stdout.splitlines() if " install " in line]
+
+    for extras in ("", "deep", "mpi", "slurm"):
+        steps = [line for line in installs(extras) if "--editable" not in line]
+        assert all("--require-hashes" in line for line in steps if "apt install" not in line)
+        assert not extras or f"requirements-{extras}.lock" in steps[-1]
+    torch = pinned(text("requirements-deep.lock"))["torch"]  # of wheels that no lock can know
+    assert (
+        installs("deep", PIP_FIND_LINKS="wheels")[-1].count(f" torch=={torch}") == 2
+    )  # by uv, or pip
 
 
 @pytest.mark.parametrize("recipe", ["Dockerfile", "fedcore.def"])

@@ -86,17 +86,3 @@ def test_cores_are_counted_whatever_openmp_is_told():
 
     assert cores() == cores(OMP_NUM_THREADS="1") == cores(OMP_NUM_THREADS="77")
     assert cores() == cores(OMP_THREAD_LIMIT="1")
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="needs make")
-@pytest.mark.parametrize("link", [False, True])
-def test_make_changes_no_folder_that_is_no_environment_and_none_behind_a_link(tmp_path, link):
-    (tmp_path / "mine/bin").mkdir(parents=True)
-    (tmp_path / "mine/bin" / ("python" if link else "kept")).touch()
-    (tmp_path / "link").symlink_to(tmp_path / "mine")
-    done = subprocess.run(
-        ["make", "-s", "env", f"VENV={tmp_path / ('link' if link else 'mine')}"],
-        cwd=README.parent, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode != 0 and ("is a link" if link else "VENV=") in done.stderr
-    assert len(list((tmp_path / "mine").rglob("*"))) == 2 and (link or "remove" not in done.stderr)

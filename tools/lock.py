@@ -1,4 +1,4 @@
-"""Writes requirements.lock, and the locks of the extras mpi and slurm, by uv.
+"""Writes requirements.lock, and the locks of the extras deep, mpi and slurm, by uv.
 
 What is locked stays at its version while it fits pyproject.toml, unless it is to be upgraded.
 """
@@ -6,6 +6,7 @@ What is locked stays at its version while it fits pyproject.toml, unless it is t
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,8 @@ ROOT = Path(__file__).parents[1]
 UV = ["uv", "pip", "compile", "--universal", "--python-version=3.11", "--generate-hashes"]
 UV += ["--no-header", "--quiet"]
 BASE = ("workflow", "dev", "docs")  # the extras of requirements.lock
-ADDED = {  # what other extras add to it; their dependencies are in it
+ADDED = {  # by other extras, with what these packages need and requirements.lock does not have
+    "deep": ["torch"],
     "mpi": ["mpi4py", "mpich"],
     "slurm": ["snakemake-executor-plugin-slurm", "snakemake-executor-plugin-slurm-jobstep"],
 }
@@ -39,9 +41,11 @@ def main() -> None:
     extras = [f"--extra={extra}" for extra in BASE]
     says = f"fedcore-repro[{','.join(BASE)}] for Python 3.11 and later"
     lock("requirements.lock", says, *extras, "--fork-strategy=fewest", *newest)
+    there = re.findall(r"^[\w.-]+", (ROOT / "requirements.lock").read_text("utf-8"), re.MULTILINE)
+    without = [f"--no-emit-package={name}" for name in sorted(set(there))]
     for extra, packages in ADDED.items():
         says = f"What fedcore-repro[{extra}] adds to requirements.lock"
-        options = ["--no-deps", "--no-annotate", *newest]
+        options = ["--constraint=requirements.lock", *without, "--no-annotate", *newest]
         lock(f"requirements-{extra}.lock", says, *options, packages=packages)
 
 

@@ -41,6 +41,7 @@ from fedcore.privacy.bounded_rows import without_endless_rows
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
+from fedcore.words import EXACT
 
 FAILURE = 0.01  # ζ, probability that some gradient exceeds τ
 VOTES = 4.0  # number of subsets that vote, in units of `needed`
@@ -90,7 +91,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             if len(data) < params.batches:
                 raise InputError(
                     f"the rows of every client are split into batches = {params.batches}, and one "
-                    f"client has {len(data)}: choose batches of at most {len(data)}"
+                    f"client has {len(data)}{EXACT}: choose batches of at most that"
                 )
             stream = state.privacy.bounded(params.epsilon, params.delta, "DP-PCA")
         for t, batch in enumerate(np.array_split(stream.permutation(len(data)), params.batches)):

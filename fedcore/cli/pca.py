@@ -13,6 +13,7 @@ import click
 from fedcore.cli import blas, options, run_options, running
 from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import Advice, InputError, TableError, warn
+from fedcore.words import EXACT
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,8 @@ def pca(
     _require(files, components, bounds, epsilon, delta, plot, force)
     from fedcore import FederatedPCA
 
-    own = run_options.read(files, **tables)
+    mark = EXACT * (epsilon is not None)
+    own = run_options.read(files, epsilon is not None, **tables)
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     names = own.columns or [str(i) for i in range(own.problem.n_features)]
     if epsilon is not None and bounds is None:
@@ -110,7 +112,7 @@ def pca(
         for name, out, least, most in zip(names, over, low, high, strict=True):
             if 2 * out > n:
                 told = f"lie outside of its range in {bounds}, {least:g} to {most:g}: check it"
-                warn(f"{out:,} of {n:,} values of '{name}' {told}")
+                warn(f"{out:,} of {n:,} values of '{name}'{mark} {told}")
         data = {name: (2 * x - low - high) / (high - low) for name, x in rows.items()}
     private: dict[str, Any] = {}
     if epsilon is not None:
@@ -253,7 +255,7 @@ def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> 
     from fedcore.reports.terminal import weights
     from fedcore.words import counted
 
-    clients, hidden = found["clients"], " (exact, not released)" * bool(found["not_released"])
+    clients, hidden = found["clients"], EXACT * bool(found["not_released"])
     shown = ", ".join(f"{name} ({n:,})" for name, n in list(clients.items())[:8])
     lines = [
         f"{counted(len(clients), 'client')}, {counted(sum(clients.values()), 'sample')}{hidden}, "

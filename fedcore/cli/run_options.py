@@ -13,8 +13,9 @@ import click
 
 from fedcore.cli import options, stored
 from fedcore.cli.output import say
-from fedcore.errors import ConfigError, DataError, InputError, foreign_errors, nearest
+from fedcore.errors import ConfigError, DataError, InputError, TableError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
+from fedcore.words import EXACT
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -88,6 +89,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
                      "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,
                      help="Draw privacy noise from the seed: nothing is guaranteed."),
+        click.option("--keep-exact", is_flag=True,
+                     help="Of a private run: print and keep what it does not release, too."),
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
                      help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,
@@ -98,13 +101,21 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def read(paths: Sequence[str], **how: Any) -> LoadedFiles:
-    """Read files by `fedcore.experiments.from_files`, and print what was taken for granted."""
+def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
+    """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
+
+    What is said of files of a `private` run with real noise is exact, and is marked so.
+    """
     from fedcore.experiments import from_files
 
-    own = from_files.make(paths, **how)
+    mark = EXACT * private
+    try:
+        own = from_files.make(paths, **how)
+    except TableError as error:
+        error.args = (f"{error.args[0]}{mark}", *error.args[1:])
+        raise
     for guess in own.guesses:
-        say(guess.format(command=True), err=True)
+        say(f"{guess.format(command=True)}{mark}", err=True)
     return own
 
 
@@ -160,8 +171,13 @@ class RunOptions(SimpleNamespace):
                 require_flag(**{field.name: params[field.name]})
         return params
 
-    def data(self, words: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
-        """Return the clients' data: of a data set, or of files."""
+    def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:
+        """Return whether an algorithm is private, with real noise."""
+        settings = algorithm.params(_without_references(params))
+        return algorithm.private(settings) and not self.simulate
+
+    def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
+        """Return the clients' data: of a data set, or of files, see `read`."""
         from fedcore import datasets
 
         if len(words) == 1 and words[0] in datasets.names():
@@ -170,7 +186,7 @@ class RunOptions(SimpleNamespace):
             return self._problem_file(words)
         self._require_files(words)
         self._refuse(OF_DATA_SETS, "files")
-        return self._files(words, chosen)
+        return self._files(words, chosen, private)
 
     def _refuse(self, unfit: Iterable[str], of: str) -> None:
         for name in unfit:
@@ -198,7 +214,7 @@ class RunOptions(SimpleNamespace):
                     f"({', '.join(sorted(own_files.READERS))}) for each client"
                 )
 
-    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm]) -> RunData:
+    def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         from fedcore.experiments import from_files
 
         task = chosen[0].task
@@ -210,7 +226,7 @@ class RunOptions(SimpleNamespace):
             raise InputError("files have no test samples of their own: give a share to --held-out")
         how = {name: getattr(self, name) for name in OF_FILES}
         own = read(
-            paths, held_out=held_out, classes=task.packages != (),
+            paths, private, held_out=held_out, classes=task.packages != (),
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         name, draws = own.problem.name, [own.problem]
@@ -285,7 +301,9 @@ class RunOptions(SimpleNamespace):
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
             cell = dataclasses.replace(cell, code=code_of(cell))
-            history = run_repeats(cell, data.draws, progress=bar.repeats, seen=bar.seen)
+            history = run_repeats(
+                cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
+            )
         for basis in history.final.get("basis", ()):
             require_orthonormal(algorithm.name, basis.T)
         return history

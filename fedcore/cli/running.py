@@ -18,7 +18,7 @@ import click
 from fedcore.cli import blas, options
 from fedcore.cli.output import as_json, emit, say
 from fedcore.cli.run_options import RunOptions, shared
-from fedcore.errors import InputError, nearest
+from fedcore.errors import Advice, InputError, nearest
 from fedcore.federation.engines.mpi_link import started_as
 from fedcore.files import HDF5_ENDINGS
 
@@ -96,7 +96,7 @@ def run(
 
         chosen, wanted = algorithms.get(algorithm), RunOptions(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
-        read = partial(wanted.data, data, [chosen])
+        read = partial(wanted.data, data, [chosen], wanted.with_noise(chosen, params))
         found = read() if ranks is None else ranks.first(read)
         history = wanted.history(chosen, params, found)
         components.add(history, chosen, found.draws, found.columns)
@@ -154,21 +154,28 @@ def compare(
     if len({algorithm.task for algorithm in chosen}) > 1:
         raise InputError("networks and subspaces have no measure in common: compare them apart")
     params = _params_of_each(chosen, wanted, settings)
-    clients = wanted.data(data, chosen)
+    private = [one.name for one in chosen if wanted.with_noise(one, params[one.name])]
+    if plot and private and not wanted.keep_exact:
+        raise InputError(
+            f"--plot draws measures, which {private[0]} does not release",
+            advice=[Advice("draw them all the same", {"keep_exact": True}),
+                    Advice("try it out", {"simulate": True}), Advice("", {"plot": None})],
+        )  # fmt: skip
+    clients = wanted.data(data, chosen, bool(private))
     histories = {
         algorithm.name: wanted.history(algorithm, params[algorithm.name], clients)
         for algorithm in chosen
     }
     for name, path in kept.items():
         histories[name].save(path, force=force)
-    if plot:
-        for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
-            say(file, err=True)
     emit(
         {name: summary(history) for name, history in histories.items()},
         lambda: comparison.table(histories),
         as_json,
     )
+    if plot:
+        for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
+            say(file, err=True)
 
 
 def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:

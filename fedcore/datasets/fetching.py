@@ -12,7 +12,7 @@ from typing import Any
 from fedcore.datasets.download import DownloadError, download
 from fedcore.datasets.presence import mirror_folder, missing, to_provide, whole
 from fedcore.datasets.registry import find
-from fedcore.datasets.verification import exists, save, verify
+from fedcore.datasets.verification import exists, expected, open_ordinary, save, sums_of, verify
 from fedcore.errors import DataError
 from fedcore.files import atomic
 
@@ -54,10 +54,24 @@ def fetch(
     if problem:
         raise DataError(problem)
     form = whole(entry, raw) or whole(entry, raw, there) or entry
+    _require_checksums(form, raw, there)
     try:
         return _collect(form, raw, there, progress)
     except DownloadError as error:
         raise DataError(f"{error}; {to_provide(name, entry, raw, there)}") from error
+
+
+def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
+    """Refuse an entry that still has zeros in the place of a checksum; say what belongs there."""
+    for file in form["files"]:
+        algorithm, wanted = expected(file)
+        if not wanted.strip("0"):
+            places = [folder / file["name"] for folder in folders if folder is not None]
+            own = [f"{sums_of(p, file)[algorithm]} of {p}" for p in places if exists(p)]
+            raise DataError(
+                f"the registry has zeros as {algorithm} of '{file['name']}': write its own there, "
+                + (own or ["as its publisher says"])[0]
+            )
 
 
 def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
@@ -90,7 +104,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
         return download(path, file, progress)
     origin = mirror / file["name"]
     try:
-        with open(origin, "rb") as source:
+        with open_ordinary(origin) as source:
             return save(source, path, file)
     except OSError as error:
         says = f"{origin} cannot be copied to {path}: {error.strerror}"

@@ -66,6 +66,8 @@ def missing(
         found = "surrogate" in entry
         return None if found else f"data set '{name}' has no 'surrogate': run it on its own files"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
+    if there is not None and not whole(entry, raw) and not os.path.isdir(there.parent):
+        return f"the mirror {there.parent} is no folder: set FEDCORE_MIRROR to one, or to nothing"
     absent = [] if whole(entry, raw, there) else lacking(entry, raw, there)
     known = [file.get("urls", ()) for file in absent]
     if all(any(answers is None or answers(url) for url in urls) for urls in known):
@@ -82,7 +84,4 @@ def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | No
     how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    gone = mirror is not None and not exists(mirror.parent)
-    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}" + (
-        f"; the mirror's folder {mirror.parent} does not exist" if mirror and gone else ""
-    )
+    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
-from collections.abc import Mapping
+import os
+import stat
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -30,13 +34,31 @@ def expected(file: Mapping[str, Any]) -> tuple[str, str]:
     return algorithm, file[algorithm]
 
 
-def verify(path: Path, file: Mapping[str, Any]) -> str:
-    """Hash a file and return its sha256 in hex."""
+@contextmanager
+def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
+    """Open an ordinary file: a pipe may wait for ever, and a device may never end."""
+
+    def open_at_once(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no such pipes
+
+    with open(path, "rb", opener=open_at_once) as source:
+        if not stat.S_ISREG(os.fstat(source.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "it is no ordinary file")
+        yield source
+
+
+def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
+    """Return the checksums of a file by algorithm: sha256 and that of its registry entry."""
     try:
-        with open(path, "rb") as source:
-            sums = _sums(source, file)
+        with open_ordinary(path) as source:
+            return _sums(source, file)
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
+
+
+def verify(path: Path, file: Mapping[str, Any]) -> str:
+    """Hash a file and return its sha256 in hex."""
+    sums = sums_of(path, file)
     if difference := _difference(sums, file):
         raise DataError(
             f"{path} has {difference}: move it away and fetch again, or put the right file in its "

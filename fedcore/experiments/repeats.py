@@ -81,6 +81,7 @@ def run_repeats(
     checkpoints: Sequence[Checkpoint] = (),
     seen: Callable[[Mapping[str, float]], Any] | None = None,
     newcomers: Problem | None = None,
+    keep_exact: bool = False,
 ) -> History:
     """Run all repeats of a cell.
 
@@ -99,10 +100,22 @@ def run_repeats(
         released columns only.
     newcomers : Problem, optional
         The problem that ``newcomers`` of the cell names.
+    keep_exact : bool, default=False
+        Whether the history of a private run with real noise has what was not released, too.
     """
     repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
     runs, others = repeats.run(progress)
-    return runs[0][0].once(partial(repeats.history, runs, others), last=True)
+
+    def kept() -> History:
+        history = repeats.history(runs, others)
+        if history.released is None or cell.simulate:
+            return history
+        if keep_exact:
+            history.about["privacy"]["not_released"] = history.protected
+            return history
+        return history.released_alone()
+
+    return runs[0][0].once(kept, last=True)
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned
@@ -160,7 +173,9 @@ class _Repeats:
             for recorder, pair in zip(recorders, self._pairs, strict=True):
                 recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
         if recorders[0].ledger.privacy is not None:
-            self._mark_as_private(recorders)
+            self._about["privacy"] = provenance.privacy(recorders)
+            if self._tuned:
+                self._tuned["note"] = tuning.UNPAID
         history = History.from_runs(
             recorders,
             outputs,
@@ -174,16 +189,11 @@ class _Repeats:
         return history
 
     def _answers(self, recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
-        """Return what the history keeps of the answer; several draws are stacked.
-
-        The directions to be found are exact functions of the data: a run with real noise keeps
-        none.
-        """
+        """Return what the history keeps of the answer; several draws are stacked."""
         draws = [recorders[0].problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorders[0].snapshots.kept
-        hidden = recorders[0].ledger.privacy is not None and not self._cell.simulate
-        if kept and not hidden and kept[-1].shared.ndim == 2:
+        if kept and kept[-1].shared.ndim == 2:
             columns = max(one.shared.shape[1] for run in recorders for one in run.snapshots.kept)
             for draw, answer in zip(draws, answers, strict=True):
                 answer |= draw.directions(columns)
@@ -260,14 +270,6 @@ class _Repeats:
             "versions": provenance.versions(packages),
             **provenance.device(packages),
         }
-
-    def _mark_as_private(self, recorders: Sequence[Recorder]) -> None:
-        """Say what private repeats claim, and drop what would tell more than they release."""
-        self._about["privacy"] = provenance.privacy(recorders)
-        if not self._cell.simulate:  # with the checksum, a guess of the last row can be checked
-            del self._about["problem"]["sha256"]
-        if self._tuned:
-            self._tuned["note"] = tuning.UNPAID
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:

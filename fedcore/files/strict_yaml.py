@@ -1,10 +1,13 @@
-"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping.
+"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping, and what explodes.
 
-`yaml.safe_load` silently keeps the last of equal keys.
+`yaml.safe_load` silently keeps the last of equal keys. A few aliases stand for any number of nodes,
+and the parser recurses once a level: so size and depth are limited before anything is built.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,9 @@ import yaml
 
 from fedcore.errors import ConfigError
 
+DEEPEST = 100  # levels of lists and mappings
+LARGEST = 2_000_000  # characters with each alias written out, and NODE for each node
+NODE = 10
 _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -43,10 +49,38 @@ class _Loader(_Fastest):
             lines[key] = key_node.start_mark.line + 1
 
 
+def _require_bounded(text: str) -> None:
+    """Refuse a text that is too deep or, with its aliases written out, too large, or endless."""
+    sizes: dict[str | None, float] = {}  # of what has an anchor; endless until it is closed
+    around: list[tuple[str | None, float]] = []  # each open list or mapping, and the total before
+    events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)
+    total = 0.0
+    for event in events:
+        if isinstance(event, yaml.AliasEvent):
+            total += sizes.get(event.anchor, 0)
+        elif isinstance(event, yaml.ScalarEvent):
+            sizes[event.anchor] = NODE + len(event.value)
+            total += sizes[event.anchor]
+        elif isinstance(event, yaml.CollectionStartEvent):
+            around.append((event.anchor, total))
+            sizes[event.anchor] = math.inf
+            total += NODE
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, before = around.pop()
+            sizes[anchor] = total - before
+        if len(around) > DEEPEST or total > LARGEST:
+            problem = (
+                f"it is more than {DEEPEST} levels deep, or larger than {LARGEST:,} or endless "
+                "with its aliases written out: write less of it"
+            )
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
+
+
 def parse_yaml(text: str | bytes, what: str) -> Any:
     """Return the value of a YAML text."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
+        _require_bounded(text)
         return yaml.load(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark

@@ -110,9 +110,8 @@ def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
     """Require that no row of a client is longer than `bound`, up to rounding."""
     norms, who = row_norms(data), words.client(client)
     slack = SLACK.get(data.dtype, 0.0)
-    require_norm(
-        float(norms.max()), bound, f"{who}: row {words.row(who, int(norms.argmax()))}", slack=slack
-    )
+    row = words.row(who, int(norms.argmax()))
+    require_norm(float(norms.max()), bound, f"{who}: row {row}{words.EXACT}", slack=slack)
 
 
 def require_norm(

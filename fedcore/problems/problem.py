@@ -231,10 +231,6 @@ class Problem:
             self._leading = leading_vectors(self.clients, k)
         return self._leading[:, :k]
 
-    def optimal_loss(self, n_components: int) -> float:
-        """Return the Eckart–Young floor ``ε_min = ½ Σ_{i>r} σᵢ²``, in data units squared."""
-        return 0.5 * float(np.sum(self.singular_values[n_components:] ** 2))
-
 
 def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
     """Yield the clients' matrices in double precision; of sparse ones some rows at a time."""

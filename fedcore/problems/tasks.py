@@ -16,6 +16,7 @@ from fedcore.linalg import orth
 from fedcore.problems.clients import require_size
 from fedcore.problems.problem import Problem
 from fedcore.validation import require_rank, require_start, require_tall
+from fedcore.words import EXACT
 
 
 class Task(ABC):
@@ -79,7 +80,8 @@ class Subspace(Task):
 
         A private run may not fail because of the samples: that would reveal something about them.
         """
-        require_rank(settings.n_components, problem.n_samples, problem.n_features)
+        n, d = problem.n_samples, problem.n_features
+        require_rank(settings.n_components, n, d, EXACT * private)
         if not private:
             if not problem.clients.largest:  # which `require_size` needs, too
                 raise InputError("the data of all clients are zero: there is no subspace to find")

@@ -19,7 +19,7 @@ from fedcore.reports.axes import looks
 from fedcore.reports.curve_styles import look
 from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
 from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, on_data
+from fedcore.reports.terminal import as_bytes, columns, on_data, why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -57,7 +57,8 @@ def table(histories: Mapping[str, History]) -> str:
     if any(best):
         rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
     head = on_data(_first(histories))
-    return "\n".join([*head, "", columns(rows, right=range(1, len(heads)))])
+    lines = [*head, "", columns(rows, right=range(1, len(heads))), why_left_out(histories.values())]
+    return "\n".join(lines).rstrip()
 
 
 def axes(histories: Mapping[str, History]) -> list[str]:
@@ -113,6 +114,9 @@ def figure(
     for file in () if path is None else figure_files.files(path):
         outputs.require(file, "figure", force=force)
     chosen = list(metrics) or _metrics(histories.values(), every=True)
+    lacks = any(name not in history.columns for name in chosen for history in histories.values())
+    if (lacks or not chosen) and (why := why_left_out(histories.values())):
+        raise InputError(f"not drawn: {why}")
     if not chosen:
         raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")
     for name in chosen:

@@ -62,7 +62,8 @@ def replay(history: History, repeats: int | None = None) -> Replay:
     if not true and "leading_vectors" not in exact:
         raise InputError(
             "this history does not keep the directions to be found, so that no angle can be "
-            "recomputed: a private run with real noise and very large sparse data have none"
+            "recomputed: very large sparse data have none, and a private run with real noise keeps "
+            "them with --keep-exact alone"
         )
     answers = exact["representation" if true else "leading_vectors"]
     answers = answers[None] if answers.ndim == 2 else answers  # one for each draw

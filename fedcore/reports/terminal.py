@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,19 @@ def _measures(history: History) -> list[str]:
         rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
     rows, remarks = _beside_bounds(history, rows)
     table = [columns([heads, *rows], right=range(1, len(heads) - 1))] if rows else []
-    return [*table, *remarks]
+    return [*table, *remarks, *filter(None, [why_left_out([history])])]
+
+
+def why_left_out(histories: Iterable[History]) -> str:
+    """Say which measures private runs have not kept, and why; empty if there are none."""
+    every = [history.about.get("privacy", {}).get("left_out", ()) for history in histories]
+    names = sorted({name for left_out in every for name in left_out})
+    if not names:
+        return ""
+    return (
+        "a private run with real noise keeps no measure that is exact and not released "
+        f"({', '.join(names)}): run it with --keep-exact"
+    )
 
 
 def _components(history: History) -> list[str]:

@@ -130,6 +130,66 @@ def test_wrong_file_in_the_mirror(toy, place, tmp_path, refused, wrong):
     assert not (tmp_path / "raw").exists()
 
 
+def a_socket(path):
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(str(path))
+
+
+UNUSUAL = {
+    "a pipe": os.mkfifo,
+    "a pipe in which somebody writes": lambda path: (os.mkfifo(path), os.open(path, os.O_RDWR)),
+    "a device without an end": lambda path: path.symlink_to("/dev/zero"),
+    "a device": lambda path: path.symlink_to("/dev/null"),
+    "a folder": os.mkdir,
+    "a socket": a_socket,
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+@pytest.mark.parametrize("where", ["mirror", "raw"])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_what_is_no_ordinary_file_is_refused_at_once(
+    toy, place, monkeypatch, refused, kind, where, zeros
+):
+    root, reg = place(where, {"labels": LABELS}), toy()
+    if zeros:
+        reg.write_text(reg.read_text().replace(DIGEST(IMAGES).hexdigest(), f"'{0:064}'"))
+    monkeypatch.chdir(root / "toy")  # the path of a socket is short
+    UNUSUAL[kind](root.__class__("images"))
+    raw = root if where == "raw" else root.parent / "raw"
+    with refused(root / "toy" / "images"):
+        fetch(raw, reg, mirror=root)
+    assert where == "raw" or not raw.exists()
+
+
+@pytest.mark.parametrize("algorithm", ["sha256", "md5"])
+@pytest.mark.parametrize("where", ["mirror", "raw", "nowhere"])
+def test_zeros_in_place_of_a_checksum_are_told_with_the_file_s_own(
+    source, registry, place, tmp_path, algorithm, where
+):
+    entry = source("idx", SPLITS, FILES, urls={name: ["http://127.0.0.1:9/x"] for name in FILES})
+    sums = {name: hashlib.new(algorithm, content).hexdigest() for name, content in FILES.items()}
+    for file in entry["files"]:
+        del file["sha256"]
+        file[algorithm] = (
+            sums[file["name"]] if file["name"] == "labels" else "0" * len(sums["images"])
+        )
+    place(where, FILES if where != "nowhere" else {})
+    with pytest.raises(DataError, match="zeros") as error:
+        fetch(tmp_path / "raw", registry(entry, n_features=4), mirror=place("mirror", {}))
+    assert (sums["images"] in str(error.value)) == (where != "nowhere")
+
+
+def test_a_mirror_that_is_no_folder_is_told_if_a_file_is_not_there(toy, place, server, monkeypatch):
+    reg, raw = toy(server.base), place("raw", FILES)
+    for wrong in (raw / "nowhere", raw / "toy" / "images"):
+        monkeypatch.setenv("FEDCORE_MIRROR", str(wrong))
+        fetch(raw, reg)
+        with pytest.raises(DataError, match="is no folder") as error:
+            fetch(raw / "new", reg)
+        assert str(wrong) in str(error.value) and not server.seen
+
+
 @pytest.mark.parametrize("code", [503, 200])  # 200: the answer is cut short
 def test_an_address_is_tried_three_times(toy, server, tmp_path, code):
     reg = toy(server.base)

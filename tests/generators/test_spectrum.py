@@ -100,7 +100,7 @@ def test_a_problem_takes_the_reference_that_the_generator_knows(surrogate):
     np.testing.assert_allclose(np.linalg.svd(S)[1], sigma, rtol=0, atol=1e-13)
     np.testing.assert_allclose(np.linalg.norm(S @ U, axis=0), sigma, rtol=0, atol=1e-13)
     assert (problem.status, problem.note) == ("synthetic", "")
-    assert problem.optimal_loss(3) == pytest.approx(problem.exact_loss(U[:, :3]), rel=1e-12)
+    assert 0.5 * np.sum(sigma[3:] ** 2) == pytest.approx(problem.exact_loss(U[:, :3]), rel=1e-12)
 
 
 def test_what_no_problem_has_is_refused_beside_the_matrices(monkeypatch):

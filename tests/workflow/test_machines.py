@@ -47,10 +47,13 @@ def test_settings_of_the_user(first_run, fresh, tmp_path):
     startup = tmp_path / "ipython/profile_default/startup"
     startup.mkdir(parents=True)
     (startup / "mine.py").write_text("raise SystemExit('from the start-up file')")
+    (tmp_path / "mine.py").write_text("raise SystemExit('from another start-up file')")
     (tmp_path / "matplotlibrc").write_text("lines.linewidth: 20\nsavefig.dpi: 7\n")
     done = run(
         fresh, HOME="/nowhere", TMPDIR="/nowhere", LC_ALL="C", PYTHONOPTIMIZE="2",
         JUPYTER_DATA_DIR=str(tmp_path / "share/jupyter"), IPYTHONDIR=str(tmp_path / "ipython"),
+        JUPYTER_PATH=str(tmp_path / "share/jupyter"), PYTHONSTARTUP=str(tmp_path / "mine.py"),
+        MPLBACKEND="no backend", JPY_PARENT_PID="1",
         MATPLOTLIBRC=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

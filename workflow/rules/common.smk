@@ -24,6 +24,9 @@ CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(Tr
 # Jobs run this checkout's code and, if Snakemake makes no environment, this Python.
 os.environ.update(PATH=f"{Path(sys.executable).parent}:{os.getenv('PATH', '')}")
 os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', '')}")
+# A notebook server's variables would give jobs another kernel, start-up file or backend of figures.
+for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
+    del os.environ[name]
 keep_in(".snakemake/fedcore-code.json", write=True)
 for path in [CHECKOUT / "config/config.yaml", *workflow.overwrite_configfiles]:
     read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
