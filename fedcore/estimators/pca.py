@@ -15,6 +15,7 @@ from fedcore.estimators.likelihood import Model
 from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
+from fedcore.problems.labelled import column_names
 from fedcore.validation import require_flag
 from fedcore.words import counted
 
@@ -248,7 +249,8 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-            A data frame must have the columns of the fit; those of an array are not checked.
+            The columns of a data frame are matched by name, and must be those of the fit; those of
+            an array are taken in their order.
 
         Returns
         -------
@@ -272,6 +274,7 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, r)
+            The columns of a data frame are matched by `get_feature_names_out`, or are numbers.
 
         Returns
         -------
@@ -285,8 +288,10 @@ class FederatedPCA(Transformer):
             When `x` is not a finite numeric matrix with one column per component.
         """
         self._require_fitted()
-        r = self.n_components_
-        scores = inputs.one_matrix(x, r, "components", "inverse_transform")
+        r, names = self.n_components_, self.get_feature_names_out().tolist()
+        if {*(column_names(x) or ())} <= {*range(r)}:
+            names = None
+        scores = inputs.one_matrix(x, r, "components", "inverse_transform", names)
         return (scores @ self.components_ * self.scale_ + self.mean_).astype(scores.dtype)
 
     def score(self, x: Any, y: None = None) -> float:
@@ -294,16 +299,19 @@ class FederatedPCA(Transformer):
 
         Parameters
         ----------
-        x : ndarray of shape (n, n_features)
+        x : ndarray of shape (n, n_features), or several
+            One matrix, or those of several clients, as `fit` takes them: a search over a list of
+            clients holds out whole clients.
         y : None
             Not used; scikit-learn passes it.
 
         Returns
         -------
         float
-            Mean of `score_samples`; that of `sklearn.decomposition.PCA`.
+            Mean of `score_samples` over all samples; that of `sklearn.decomposition.PCA`.
         """
-        return float(np.mean(self.score_samples(x)))
+        parts = inputs.given(x).matrices if inputs.several(x) else [x]
+        return float(np.mean(np.concatenate([self.score_samples(part) for part in parts])))
 
     def score_samples(self, x: Any) -> np.ndarray:
         """Return the log-likelihood of every sample in `fedcore.estimators.likelihood.Model`.
