@@ -41,8 +41,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     r = asked.rank(n_samples, n_features)
     options = dict(asked.options)
     if asked.algorithm.takes("n_oversamples"):
-        # A start may lack every direction that is wanted; as many random columns have them all.
-        options.setdefault("n_oversamples", OVERSAMPLES if options.get("start") is None else r)
+        options.setdefault("n_oversamples", OVERSAMPLES)
 
     def begin(federation: Federation) -> dict[str, np.ndarray]:
         mean = subtract_mean(federation)["mean"] if asked.center else np.zeros(n_features)

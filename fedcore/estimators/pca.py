@@ -60,7 +60,9 @@ class FederatedPCA(Transformer):
         Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
         largest number of rounds), and ``start``, ``measure`` (default: nothing),
         ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
-        here: messages have a column more, by which the test sees the next singular value.
+        here: messages have a column more, by which the test sees the next singular value. Beside a
+        ``start`` it is at least n_components, so that messages are twice as large: the random
+        columns find the directions that the start lacks.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False

@@ -19,7 +19,7 @@ from fedcore.federation.ledger import Ledger
 from fedcore.problems.labelled import Features, per_feature
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
-from fedcore.validation import require_rank
+from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 TAKEN = {  # entries that `params` does not have, and what stands for them
@@ -79,6 +79,11 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
+        if chosen.takes("n_oversamples") and options.get("start") is not None:
+            # A start may lack every direction that is wanted; as many random columns have them all.
+            asked = options.get("n_oversamples", 0)
+            whole(0)(asked, "n_oversamples")
+            options["n_oversamples"] = max(asked, *options["start"].shape[1:2])
         if not chosen.takes("n_components"):
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
