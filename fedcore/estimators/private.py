@@ -53,6 +53,7 @@ SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
 OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
 HIGHER = 0.5  # standard deviations for what is not of first order
+MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
 HIDDEN = 0.5  # estimated sine above which a user is warned: 30 degrees
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
@@ -199,7 +200,9 @@ def sines(
     Gaussian matrix of k columns and d − k rows, over the gap of the eigenvalues. The norm of this
     matrix is at most √k + √(d − k) standard deviations of an entry on average (Gordon); half a
     standard deviation more makes up for the higher orders. The gap is the one that the last round
-    shows, less a standard deviation. It is smaller than the true one, because the axes have turned.
+    shows, less `MARGIN` standard deviations of its noise: a fit whose gap is noise says 1, and of
+    the fits that say less, few have a gap that noise has made. The gap shown is smaller than the
+    true one, because the axes have turned.
     In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
     of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
     mean is left out: where it counts, that of the rounds leaves nothing.
@@ -220,7 +223,7 @@ def sines(
     ndarray of shape (r,)
         At most 1.
     """
-    gaps, k = squares[:-1] - squares[1:] - last, np.arange(1, len(squares))
+    gaps, k = squares[:-1] - squares[1:] - MARGIN * last, np.arange(1, len(squares))
     with np.errstate(all="ignore"):
         found = (np.sqrt(k) + np.sqrt(d - k) + HIGHER) * rounds / gaps
         if steps:

@@ -52,9 +52,18 @@ def test_at_most_the_stated_share_of_fits_is_further_off_than_estimated(algorith
             )  # fmt: skip
             found.append((sine(model, x), model.error_estimate_))
     true, estimate = np.array(found).T
-    assert (estimate <= 1).all() and (true > estimate).mean() <= SHARE
+    spoke = estimate < 1
+    assert (estimate <= 1).all() and (true > estimate)[spoke].sum() <= SHARE * spoke.sum()
     if kind == "factors":  # and it is no mere 1: half of the fits that are right say so
         assert (estimate[true < 0.1] < 0.5).mean() > 0.5
+
+
+@pytest.mark.parametrize("n", [5, 50, 500])
+def test_where_it_speaks_at_most_the_stated_share_is_further_off(tool, n):
+    """Also of few samples, of which hardly a fit says something."""
+    row = tool("error_estimate").private_row(n, 300)
+    assert row["further off"] <= SHARE * row["spoke"], row
+    assert row["spoke"] > (n > 5) * row["fits"] / 25
 
 
 def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
@@ -91,7 +100,7 @@ def recomputed(seen, model, noise=1.0):
     count = max(steps.values())
     last = noise * max(z for z, times in steps.items() if times == 1)  # the smallest share of ε
     rounds = noise * (min(steps) if count == 1 else next(z for z in steps if steps[z] == count))
-    gap = values[-1] - sent[r, r] - last
+    gap = values[-1] - sent[r, r] - 4 * last
     turned = (np.sqrt(r) + np.sqrt(d - r) + 0.5) * rounds / gap
     if count > 1:
         turned += np.sqrt(d) * (max(sent[r, r], 0) / values[-1]) ** count
@@ -114,10 +123,11 @@ def test_of_a_thousand_fits_at_most_the_stated_share_is_further_off_and_with_les
         found.append((sine(model, x), model.error_estimate_, recomputed(seen, model, 0.1)))
         assert model.error_estimate_ == pytest.approx(recomputed(seen, model))  # of what it told
     true, estimate, tenth = np.array(found).T
-    assert len(true) >= 1000 and (true > estimate).mean() <= SHARE
-    assert (true > tenth).mean() > SHARE  # what a tenth of the noise would say
-    told = estimate < 1
-    assert told.any() and np.median(estimate[told] / true[told]) < 4
+    told, of_tenth = estimate < 1, tenth < 1
+    assert len(true) >= 1000 and told.sum() > 40
+    assert (true > estimate)[told].mean() <= SHARE
+    assert (true > tenth)[of_tenth].mean() > SHARE  # what a tenth of the noise would say
+    assert np.median(estimate[told] / true[told]) < 5
 
 
 def test_units_of_the_features_do_not_matter_to_a_scaled_fit():
