@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fedcore
 from fedcore.estimators import FederatedPCA
+from fedcore.estimators.private import multipliers, sines
 from fedcore.federation.transcript import Transcript
 
 SHARE = 1 / 20  # of fits that may be further off than they say
@@ -64,6 +66,28 @@ def test_where_it_speaks_at_most_the_stated_share_is_further_off(tool, n):
     row = tool("error_estimate").private_row(n, 300)
     assert row["further off"] <= SHARE * row["spoke"], row
     assert row["spoke"] > (n > 5) * row["fits"] / 25
+
+
+@pytest.mark.parametrize("d", [2, 4, 8, 12])
+def test_a_gap_that_noise_has_made_says_nothing(tool, d):
+    """The noise of ε = 1 around moments of few to thousands of samples, without the clients."""
+    symmetric = tool("error_estimate").symmetric
+    rng, draws = np.random.default_rng(d), 20_000 // d
+    z = multipliers(SimpleNamespace(epsilon=1.0, delta=1e-6, scale=False))
+    for n, r in itertools.product((5, 20, 100, 500, 2000, 10_000), {1, d // 2}):
+        exact = np.diag(np.repeat([0.3 * n / d, 0.0], [r, d - r]))
+        noisy = exact + z["rounds"] * symmetric(rng, d, draws)
+        Z = np.linalg.eigh(noisy)[1][:, :, : -r - 2 : -1]
+        moments = Z.transpose(0, 2, 1) @ exact @ Z + z["last"] * symmetric(rng, r + 1, draws)
+        squares = np.linalg.eigvalsh(moments[:, :r, :r])[:, ::-1]
+        estimate = np.array([
+            sines(np.append(own, last[r, r]), d, rounds=z["rounds"], last=z["last"], steps=0)[-1]
+            for own, last in zip(squares, moments, strict=True)
+        ])  # fmt: skip
+        true = np.linalg.norm(Z[:, r:, :r], 2, axis=(1, 2))
+        spoke, off = (estimate < 1).sum(), ((estimate < 1) & (true > estimate)).sum()
+        assert off <= max(SHARE * spoke, 3e-4 * draws), (n, r, spoke, off)
+    assert spoke > draws / 2
 
 
 def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
