@@ -133,7 +133,7 @@ def fit(asked: Request, matrices: Any) -> Found:
             advice=[Advice("give a whole number", {"n_components": min(2, d)})],
         )
     whole(1)(asked.n_components, "n_components of a private fit")
-    r = asked.rank(sum(len(data) for data in matrices), d)
+    r = asked.rank(d, d)  # how many samples there are is protected, too
     options = _options(asked, d, r)
     if isinstance(matrices[0], SparseRows):
         raise InputError(
@@ -162,7 +162,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         scale = _scale(releases, inside, bounds, mean, n_samples)
     reach = bounds.reach(mean, scale)
     rows = [(data - mean) / scale / reach for data in inside]
-    wide = min(r + (options.get("start") is None), d, sum(map(len, rows)))
+    wide = min(r + (options.get("start") is None), d)
     result = run(
         asked.algorithm.name, rows, wide, seed=asked.seed, simulate=simulate,
         epsilon=left, delta=asked.delta, clip=True, transcript=told, **options,
