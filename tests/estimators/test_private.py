@@ -162,11 +162,8 @@ def scores(runs: int) -> tuple[list[float], list[float]]:
 def test_an_audit_does_not_refute_epsilon_and_finds_a_tenth_of_the_noise_out(monkeypatch):
     honest = lower_bound(*scores(200), delta=DELTA, gaussian=True)
     assert 1.0 < honest.epsilon <= CLAIM  # it sees the canary, and no more than is claimed
-    for module in (private, runs):
-        real = module.simulated
-        monkeypatch.setattr(
-            module, "simulated", lambda *given, real=real: Weakened(real(*given), 0.1)
-        )
+    real = runs.simulated
+    monkeypatch.setattr(runs, "simulated", lambda *given: Weakened(real(*given), 0.1))
     assert lower_bound(*scores(60), delta=DELTA, gaussian=True).epsilon > CLAIM
 
 
