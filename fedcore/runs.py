@@ -305,8 +305,8 @@ def execute(
     InputError
         When the rank is too large for the data, the data are zero or their squares overflow or
         underflow, the starting basis does not fit, or labels are missing; when a private run has a
-        `begin` or `finish` that is not protected; when the algorithm records or returns something else than
-        `fedcore.algorithms` asks for.
+        `begin` or `finish` that is not protected; when the algorithm records or returns something
+        else than `fedcore.algorithms` asks for.
     SizeError
         When it needs more memory than there is.
     """

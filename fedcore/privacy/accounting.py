@@ -184,7 +184,7 @@ def _loss(key: Key, delta: float) -> Loss:
         for kind, first, _, count in key:
             if kind != "gaussian":
                 one = _laplace(1.0 / first) if kind == "laplace" else _bounded(first)
-                parts.append(_repeated(one, count, cut / count))
+                parts.append(_repeated(one, count, cut / count).losses())
         losses, weights, lost = reduce(_together, sorted(parts, key=lambda part: len(part.values)))
     weights = (1.0 - endless) * weights
 
@@ -216,6 +216,17 @@ class Grid(NamedTuple):
     weights: np.ndarray
     lost: float = 0.0
 
+    def losses(self) -> Losses:
+        """Return the losses one by one."""
+        return Losses(self.low + self.step * np.arange(len(self.weights)), self.weights, self.lost)
+
+    def of_step(self, step: float) -> Grid:
+        """Return the losses on a grid with this step, not below the own one."""
+        if step == self.step:
+            return self
+        at = self.step * np.arange(len(self.weights))
+        return Grid(self.low, step, _on_grid(at, self.weights, step), self.lost)
+
 
 def _bounded(epsilon: float) -> Grid:
     """The loss is +ε with probability ``e^ε/(1 + e^ε)``, and otherwise −ε."""
@@ -235,48 +246,31 @@ def _laplace(epsilon: float) -> Grid:
     return Grid(-epsilon, step, weights)
 
 
-def _repeated(one: Grid, count: int, cut: float) -> Losses:
+def _repeated(one: Grid, count: int, cut: float) -> Grid:
     """Return the losses of so many independent mechanisms; every cut takes a tail of `cut`."""
-    if len(one.weights) == 2 and count < MAX_LOSSES:
-        ups = np.arange(count + 1)
-        ways = (
-            special.gammaln(count + 1) - special.gammaln(ups + 1) - special.gammaln(count - ups + 1)
-        )
-        chances = ups * special.log_expit(one.step / 2) + (count - ups) * special.log_expit(
-            -one.step / 2
-        )
-        return Losses(one.low * (count - 2.0 * ups), np.exp(ways + chances))
-    total = None
+    total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:
-            total = one if total is None else _added(total, one, cut)
+            total = _added(total, one, cut)
         count //= 2
         if count:
             one = _added(one, one, cut)
-    assert total is not None
-    return Losses(total.low + total.step * np.arange(len(total.weights)), *total[2:])
+    return total
 
 
 def _added(one: Grid, other: Grid, cut: float) -> Grid:
-    """Return the sum of two independent losses, with `MAX_LOSSES` steps at most."""
+    """Return the sum of two independent losses, of `MAX_LOSSES` values at most."""
     step = max(one.step, other.step)
-    parts = [part.weights if part.step == step else
-             _on_grid(part.step * np.arange(len(part.weights)), part.weights, step)
-             for part in (one, other)]  # fmt: skip
-    low, weights, lost = one.low + other.low, np.convolve(*parts), one.lost + other.lost
+    weights = np.convolve(one.of_step(step).weights, other.of_step(step).weights)
+    low, lost = one.low + other.low, one.lost + other.lost
     if len(weights) <= MAX_LOSSES:
         return Grid(low, step, weights, lost)
-    first = int(np.searchsorted(np.cumsum(weights), cut))
-    above = int(np.searchsorted(np.cumsum(weights[::-1]), cut))
-    kept = weights[first : len(weights) - above].copy()
-    kept[0] += weights[:first].sum()
-    lost += float(weights[len(weights) - above :].sum())
-    if len(kept) > MAX_LOSSES:
-        wider = step * math.ceil(len(kept) / (MAX_LOSSES - 2))
-        return Grid(
-            low + first * step, wider, _on_grid(step * np.arange(len(kept)), kept, wider), lost
-        )
-    return Grid(low + first * step, step, kept, lost)
+    below = int(np.searchsorted(np.cumsum(weights), cut))
+    end = len(weights) - int(np.searchsorted(np.cumsum(weights[::-1]), cut))
+    kept, lost = weights[below:end].copy(), lost + float(weights[end:].sum())
+    kept[0] += weights[:below].sum()
+    wider = step * math.ceil(len(kept) / (MAX_LOSSES - 2))
+    return Grid(low + below * step, step, kept, lost).of_step(wider)
 
 
 def _on_grid(values: np.ndarray, weights: np.ndarray, step: float) -> np.ndarray:
@@ -294,6 +288,6 @@ def _together(one: Losses, other: Losses) -> Losses:
         values = np.add.outer(one.values, other.values).ravel()
         return Losses(values, np.multiply.outer(one.weights, other.weights).ravel(), lost)
     step = float(np.ptp(one.values) + np.ptp(other.values)) / (MAX_LOSSES - 4)
-    weights = np.convolve(*(_on_grid(*part[:2], step) for part in (one, other)))
-    low = one.values.min() + other.values.min()
-    return Losses(low + step * np.arange(len(weights)), weights, lost)
+    grids = [_on_grid(part.values, part.weights, step) for part in (one, other)]
+    low = float(one.values.min() + other.values.min())
+    return Grid(low, step, np.convolve(grids[0], grids[1]), lost).losses()
