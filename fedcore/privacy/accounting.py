@@ -178,7 +178,7 @@ def _loss(key: Key, delta: float) -> Loss:
         lost = own if count == 1 else -math.expm1(count * math.log1p(-own))
         endless += lost - endless * lost
     cut = CUT * max(delta - endless, 0.0) / (1 + len(key))
-    mu = math.sqrt(sum(n * first**-2.0 for kind, first, _, n in key if kind == "gaussian"))
+    mu = math.sqrt(sum(n / first**2 for kind, first, _, n in key if kind == "gaussian"))
     parts = [Losses(np.zeros(1), np.ones(1))]
     with np.errstate(all="ignore"):
         for kind, first, _, count in key:
