@@ -22,6 +22,7 @@ from fedcore.seeds import root_of
 from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
+MET = 1e-6  # share of the variance that counts as rounding
 TAKEN = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
@@ -124,9 +125,12 @@ class Request:
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that is asked for, if that is what `n_components` says."""
+        """The share of the variance that is asked for, if that is what `n_components` says.
+
+        A share that is met but for rounding is not exceeded.
+        """
         r = self.n_components
-        return float(r) if isinstance(r, float | np.floating) and 0 < r < 1 else None
+        return float(r) + MET if isinstance(r, float | np.floating) and 0 < r < 1 else None
 
 
 class Found(NamedTuple):
