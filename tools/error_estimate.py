@@ -281,7 +281,7 @@ PRIVATE = (
     "that √m times as many are needed. With `scale` the numbers differ.",
 )
 SAMPLES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of private fits
-FITS = 400  # per row of their table
+FITS = 100  # per row of their table
 SHAPES = ("factors", "decay", "one direction", "flat")
 GAPS, EPSILONS = (0.3, 0.1, 0.03, 0.01), (0.5, 1.0, 3.0)
 

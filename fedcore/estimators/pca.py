@@ -129,8 +129,8 @@ class FederatedPCA(Transformer):
         Of a private fit, how much the noise may have turned the subspace of the samples within
         `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
         eigenvalues (`fedcore.estimators.private.sines`). It follows from what was released, and
-        costs no ε. Of the fits that say less than 1, at most one in 20 is further off. At 1 nothing tells
-        the components from noise.
+        costs no ε. Of the fits that say less than 1, at most one in 20 is further off. At 1 nothing
+        tells the components from noise.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
         the second case. None for an algorithm without a test.
