@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
 from fedcore.algorithms import Algorithm
+from fedcore.federation.execution import protected
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.validation import FLAG, whole
@@ -53,6 +54,7 @@ class RoundsBar:
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         self._bar.update(self._before + row["round"] - self._bar.n)
 
+    @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
         """Count rounds before those of the closed form; for ``begin=`` of `runs.execute`."""
         if self._bar.total:

@@ -290,7 +290,8 @@ def execute(
     each ``begin(federation)`` may exchange messages with the clients and change their samples, as
     `subtract_mean` does; the records refer to the changed samples. After the algorithm,
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
-    ledger is charged for all of them, and what they return joins the output. A `transcript` gets
+    ledger is charged for all of them, and what they return joins the output. Beside a private
+    algorithm they are declared by `fedcore.federation.execution.protected`. A `transcript` gets
     every upload. `noise` is that of `Federation`.
 
     Returns
@@ -304,9 +305,9 @@ def execute(
     ------
     InputError
         When the rank is too large for the data, the data are zero or their squares overflow or
-        underflow, the starting basis does not fit, or labels are missing; when a private run has
-        `begin` or `finish`; when the algorithm records or returns something else than
-        `fedcore.algorithms` asks for.
+        underflow, the starting basis does not fit, or labels are missing; when a private run has a
+        `begin` or `finish` that is not protected; when the algorithm records or returns something
+        else than `fedcore.algorithms` asks for.
     SizeError
         When it needs more memory than there is.
     """
@@ -376,12 +377,12 @@ def _require_variance(federation: Federation) -> None:
 
 def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
     """Refuse a private run with an exchange without noise before or after it."""
-    if finish is not None:
+    if not getattr(finish, "protected", finish is None):
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
             "its guarantee: use fedcore.run, without finish"
         )
-    if begin:
+    if not all(getattr(exchange, "protected", False) for exchange in begin):
         raise InputError(
             "an exchange without noise before this algorithm (center=True sends the mean) would "
             "void its guarantee: take center=False and no begin, and subtract a public mean"

@@ -213,12 +213,12 @@ def require_flag(**values: Any) -> None:
     _requiring(FLAG, values)
 
 
-def require_rank(n_components: int, n_samples: int, n_features: int, mark: str = "") -> None:
-    """Require that a matrix of this size can have rank `n_components`; `mark` says of its size."""
+def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
+    """Require that a matrix of this size can have rank `n_components`."""
     if n_components > min(n_samples, n_features):
         raise InputError(
             f"n_components = {n_components} is larger than min(n_samples, n_features) = "
-            f"{min(n_samples, n_features)}{mark}: choose a smaller one"
+            f"{min(n_samples, n_features)}: choose a smaller one"
         )
 
 

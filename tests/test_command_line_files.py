@@ -188,7 +188,7 @@ FILES = {  # a name, what writes it, options, and what the line names besides it
     "a.docx": (lambda path: path.write_text("x"), (), ".csv"),
     "nan.npz": (packed(x=np.eye(3), ward=[1.0, np.nan, 2.0]), ("--by", "ward"), "'ward'"),
     "none.npz": (packed(x=np.eye(3), ward=["a", "b", ""]), ("--by", "ward"), "'ward'"),
-    "hole.npz": (saved(HOLE), (), "nan at row"),
+    "hole.npz": (saved(HOLE), (), "NaN at row"),
     "bad.svm": (lambda path: path.write_text("1 2:3 2:4\n"), (), "line 1"),
     "none.svm": (lambda path: path.write_text("1\n-1\n"), (), "no numbers"),
 }

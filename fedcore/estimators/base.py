@@ -17,7 +17,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
-from fedcore.user_tables.labelled import Features, as_array
+from fedcore.user_tables.labelled import Features
 
 
 class NotFittedError(InputError, AttributeError):
@@ -34,6 +34,7 @@ class Transformer(ABC):
     params: Mapping[str, Any] | None
     n_features_in_: int
     components_: np.ndarray
+    _names_in: list[Any] | None
     _sklearn_output_config: dict[str, str]
 
     @classmethod
@@ -81,11 +82,11 @@ class Transformer(ABC):
 
     def _matrix(self, x: Any, method: str) -> Any:
         """Return what `method` is given as a matrix, which must have the features of the fit."""
-        names = getattr(self, "feature_names_in_", None)
-        return inputs.one_matrix(x, self.n_features_in_, "features", method, names)
+        return inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
 
     def _keep_names(self, features: Features) -> None:
-        """Keep the clients' column names if all are text, and forget those of an earlier fit."""
+        """Keep the clients' column names; as scikit-learn does, show them if all are text."""
+        self._names_in = features.names
         if features.names is not None and all(isinstance(name, str) for name in features.names):
             self.feature_names_in_ = np.array(features.names, dtype=object)
         elif hasattr(self, "feature_names_in_"):
@@ -209,9 +210,8 @@ class Transformer(ABC):
             When `input_features` are not those of the fit.
         """
         self._require_fitted()
-        known = getattr(self, "feature_names_in_", None)
-        if input_features is not None and known is not None:
-            if as_array(input_features, "input_features").tolist() != list(known):
+        if input_features is not None and self._names_in is not None:
+            if list(input_features) != self._names_in:
                 raise InputError("input_features is not equal to feature_names_in_")
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)

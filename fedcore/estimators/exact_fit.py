@@ -10,7 +10,6 @@ import numpy as np
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, unwanted, warn
 from fedcore.estimators.last_round import Axes, last_round
 from fedcore.estimators.settings import Found, Request
-from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
 from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
@@ -41,13 +40,12 @@ def fit(asked: Request, matrices: Any) -> Found:
     r = asked.rank(n_samples, n_features)
     options = dict(asked.options)
     if asked.algorithm.takes("n_oversamples"):
-        # A start may lack every direction that is wanted; as many random columns have them all.
-        options.setdefault("n_oversamples", OVERSAMPLES if options.get("start") is None else r)
+        options.setdefault("n_oversamples", OVERSAMPLES)
 
     def begin(federation: Federation) -> dict[str, np.ndarray]:
         mean = subtract_mean(federation)["mean"] if asked.center else np.zeros(n_features)
         scale = federation.scale(mean) if asked.scale else np.ones(n_features)
-        if asked.algorithm.gram_products_only and gram_comes_first(federation.clients, r):
+        if asked.algorithm.gram_products_only and gram_comes_first(federation, r):
             federation.clients.gram = pooled_gram(federation.clients)
         return {"mean": mean, "scale": scale}
 
@@ -80,14 +78,15 @@ def fit(asked: Request, matrices: Any) -> Found:
     )  # fmt: skip
 
 
-def gram_comes_first(clients: Clients, r: int) -> bool:
+def gram_comes_first(federation: Federation, r: int) -> bool:
     """Whether the Gram matrix of all data takes less time than `ROUNDS` products with the data.
 
     `fedcore.parts.gram_products` makes it when products have cost as much, whatever the number of
     rounds. Here it comes first, because the default takes some ten rounds, and few columns: BLAS
     reads and packs the data for every product, however few its columns are.
     """
-    if clients.sparse or Federation.engine is not InProcess:
+    clients = federation.clients
+    if clients.sparse or not federation.at_once:
         return False
     n, d = sum(rows for rows, _ in clients.shapes), clients.n_features
     return gram_pays_off(n * d, n * d**2, d, ROUNDS * (r + PACKING))

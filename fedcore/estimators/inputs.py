@@ -129,21 +129,32 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
         What a column is, in the plural.
     method : str
         Who asks.
-    names : ndarray of str, optional
-        Names that the columns of a data frame must have.
+    names : sequence, optional
+        Names of the columns, by which those of a data frame are matched. An array has none, and its
+        columns are taken in their order.
 
     Raises
     ------
     InputError
     """
-    if isinstance(x, list | tuple) and any(getattr(part, "ndim", 0) == 2 for part in x):
+    if several(x):
         raise InputError(
-            f"x is a list of {counted(len(x), 'matrix', 'matrices')} and {method} takes one: write "
-            f"[model.{method}(c) for c in clients]"
+            f"x has the matrices of {counted(len(x), 'client')} and {method} takes one matrix: "
+            f"write [model.{method}(c) for c in clients]"
         )
     known = None if names is None else list(names)
     with words.named(None, known or column_names(x)):
         matrix = check_like(x, "x", known, "the fitted estimator")
     if matrix.shape[1] != n_columns:
-        raise InputError(f"x has {matrix.shape[1]} {what}, the fitted estimator has {n_columns}")
+        raise InputError(
+            f"X has {matrix.shape[1]} {what}, but FederatedPCA is expecting {n_columns} {what} as "
+            f"input: give a matrix with the {what} of the fit"
+        )
     return matrix
+
+
+def several(x: Any) -> bool:
+    """Whether `x` holds matrices of several clients, and is not one matrix."""
+    if len(getattr(x, "shape", ())) == 3 or isinstance(x, Mapping):
+        return True
+    return isinstance(x, list | tuple) and any(map(_is_matrix, x))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.linalg
 
 from fedcore.errors import InputError
 from fedcore.federation.centring import squares_of_features
@@ -14,6 +17,10 @@ from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
+
+# Squares are alike if they differ by so many units of rounding of the first one, or of their own.
+OF_FIRST, OF_OWN = 16.0, 4096.0
+ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries may differ
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
@@ -70,7 +77,8 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
     tested = "converged" in output
     total = federation.sum(moments if tested else moments_and_products).astype(np.float64)
     last = basis.shape[1] ** 2
-    found = {"axes": principal_axes(basis, total[:last]), "outside": float(total[last])}
+    dtype = np.result_type(*federation.clients.dtypes)
+    found = {"axes": principal_axes(basis, total[:last], dtype), "outside": float(total[last])}
     if tested:
         return found
     return {**found, "sent": basis, "products": total[last + 1 :].reshape(basis.shape)}
@@ -82,7 +90,9 @@ class Axes(NamedTuple):
     Attributes
     ----------
     components : ndarray of shape (r, d)
-        The entry of largest magnitude of every row is positive.
+        The entry of largest magnitude of every row is positive; of magnitudes that agree but for
+        rounding, the first. Axes of squares that agree but for rounding are turned so that the
+        first has the largest entry that any direction among them has, and so on.
     squares : ndarray of shape (r,)
         Sums of the squares of the scores, descending.
     """
@@ -91,17 +101,28 @@ class Axes(NamedTuple):
     squares: np.ndarray
 
 
-def _largest(row: np.ndarray) -> int:
-    """Return the first index of the largest magnitude, without an array of magnitudes."""
-    high, low = int(row.argmax()), int(row.argmin())
-    return min((high, low), key=lambda at: (-abs(row[at]), at))
+def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
+    """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`.
 
-
-def principal_axes(basis: np.ndarray, inside: np.ndarray) -> Axes:
-    """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`."""
-    r = basis.shape[1]
+    `dtype` is the precision of the data: rounding decides neither signs nor order.
+    """
+    r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))
+    squares = squares[::-1]
     rows = np.ascontiguousarray(rotation[:, ::-1].T) @ basis.T  # BLAS takes no steps backwards
-    largest = [_largest(row) for row in rows]
-    rows[rows[np.arange(len(rows)), largest] < 0] *= -1.0
-    return Axes(rows, np.maximum(squares[::-1], 0.0))
+    rounding = np.maximum(OF_FIRST * squares[0], OF_OWN * squares[:-1]) * unit
+    ends = np.flatnonzero(squares[:-1] - squares[1:] > rounding) + 1
+    for first, end in itertools.pairwise([0, *ends, r]):
+        rows[first:end] = _turned(rows[first:end], unit**ALIKE)
+    return Axes(rows, np.maximum(squares, 0.0))
+
+
+def _turned(rows: np.ndarray, alike: float) -> np.ndarray:
+    """Return orthonormal rows with the span of orthonormal `rows` that depend on the span alone."""
+    if len(rows) == 1:
+        sizes = np.abs(rows[0])
+        return rows * np.sign(rows[0, np.argmax(sizes >= (1.0 - alike) * sizes.max())])
+    earlier = np.linspace(1.0, 1.0 - math.sqrt(alike), rows.shape[1])  # of columns that are alike
+    at = scipy.linalg.qr(rows * earlier, mode="r", pivoting=True)[1][: len(rows)]
+    rotation, upper = np.linalg.qr(rows[:, at])
+    return (rotation * np.sign(np.diagonal(upper))).T @ rows

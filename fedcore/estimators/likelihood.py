@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.errors import InputError
-from fedcore.federation.centring import ROWS
 from fedcore.privacy.bounded_rows import row_norms
 from fedcore.sparse import SparseRows
 
@@ -66,13 +65,16 @@ class Model(NamedTuple):
         InputError
             When the model has directions without variance.
         """
-        if isinstance(rows, SparseRows):
-            return np.concatenate([self.log_likelihood(block) for block in rows.blocks(ROWS)])
         variances, rest = self._regular()
         r, d = self.components.shape
+        if isinstance(rows, SparseRows):
+            rows = rows.astype(np.float64)
+            squares = _squares_of_rows(rows)
+        else:
+            squares = np.square(row_norms(rows))
         scores = rows @ self.components.T.astype(rows.dtype)
         inside = np.square(scores, dtype=np.float64)
-        outside = np.maximum(np.square(row_norms(rows)) - inside.sum(axis=1), 0.0)
+        outside = np.maximum(squares - inside.sum(axis=1), 0.0)
         logs = np.log(variances).sum() - (d - r) * np.log(rest) + 2 * np.log(self.scale).sum()
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
@@ -92,3 +94,19 @@ class Model(NamedTuple):
         found = (self.components.T * along) @ self.components
         found.flat[:: len(found) + 1] += everywhere
         return found
+
+
+def _squares_of_rows(rows: SparseRows) -> np.ndarray:
+    """Return the sums of the squares of the rows less their mean, shape (n,).
+
+    Zeros have −μ there. Columns without a zero are left out of their sum, as means may be far
+    larger than what is left of the entries.
+    """
+    matrix, (n, d) = rows.matrix, rows.shape
+    values, row_of = matrix.data, np.repeat(np.arange(n), np.diff(matrix.indptr))
+    if rows.mean is None:
+        return np.bincount(row_of, np.square(values), n)
+    full = np.bincount(matrix.indices, minlength=d) == n
+    of_zeros = np.where(full, 0.0, np.square(rows.mean))
+    more = np.square(values - rows.mean[matrix.indices]) - of_zeros[matrix.indices]
+    return np.bincount(row_of, more, n) + of_zeros.sum()

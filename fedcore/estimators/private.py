@@ -24,8 +24,8 @@ clients adds noise to its own sums, and the server, which need not be trusted, a
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sized
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,18 +34,17 @@ from fedcore.errors import Advice, ConvergenceWarning, InputError, warn
 from fedcore.estimators.bounds import Ball, Box
 from fedcore.estimators.last_round import Axes, principal_axes
 from fedcore.estimators.settings import PRIVATE, Found, Request
+from fedcore.federation.execution import protected
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Ledger
-from fedcore.federation.transcript import Transcript
 from fedcore.linalg import from_upper_triangle, upper_triangle
 from fedcore.privacy import accounting
 from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
-from fedcore.privacy.noise import simulated
+from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
 from fedcore.runs import run
 from fedcore.sparse import SparseRows
-from fedcore.validation import require_flag, require_start, whole
+from fedcore.validation import require_start, whole
 from fedcore.words import counted
 
 NEIGHBOURS = "add_or_remove_one"
@@ -53,61 +52,11 @@ SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
 OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
 HIGHER = 0.5  # standard deviations for what is not of first order
+MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
 HIDDEN = 0.5  # estimated sine above which a user is warned: 30 degrees
 SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
 
 Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
-
-
-@dataclass
-class Releases:
-    """The noisy exchanges of one fit, and what they have cost.
-
-    Each has a federation of its own, as the algorithm's run has, and the ledgers are added. One
-    federation has one source of noise, and a simulation has another key for every step. An
-    algorithm also begins the privacy account itself, before the first upload.
-
-    Attributes
-    ----------
-    asked : Request
-    multipliers : dict of str to float
-        Noise multiplier of every step.
-    simulate : bool
-        Whether noise comes from the seed.
-    transcript : Transcript or None
-    ledger : Ledger
-    """
-
-    asked: Request
-    multipliers: dict[str, float]
-    simulate: bool
-    transcript: Transcript | None
-    ledger: Ledger
-
-    def sum(
-        self, step: str, rows: list[np.ndarray], values: Vector, sensitivity: float,
-        message: Any = None,
-    ) -> np.ndarray:  # fmt: skip
-        """Return the noisy sum over all clients of ``values(rows, message)``."""
-        z = self.multipliers[step]
-        seed = self.asked.seed
-        source = simulated(seed, f"FederatedPCA {step}", {"z": z}) if self.simulate else None
-        federation = Federation(rows, seed, transcript=self.transcript, check=False, noise=source)
-        federation.protect(delta=self.asked.delta, neighbours=NEIGHBOURS)
-        if message is not None:
-            federation.broadcast(message)
-
-        def release(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
-            noisy = state.privacy.gaussian
-            return noisy(values(data, message), sensitivity=sensitivity, noise_multiplier=z)
-
-        total = federation.sum(release)
-        self.ledger = self.ledger + federation.ledger if self.ledger.rounds else federation.ledger
-        return total
-
-    def deviation(self, step: str, sensitivity: float, n_clients: int) -> float:
-        """Standard deviation of the noise in an entry of the sum."""
-        return sensitivity * self.multipliers[step] * math.sqrt(n_clients)
 
 
 def fit(asked: Request, matrices: Any) -> Found:
@@ -132,7 +81,7 @@ def fit(asked: Request, matrices: Any) -> Found:
             advice=[Advice("give a whole number", {"n_components": min(2, d)})],
         )
     whole(1)(asked.n_components, "n_components of a private fit")
-    r = asked.rank(sum(len(data) for data in matrices), d)
+    r = asked.rank(d, d)  # how many samples there are is protected, too
     options = _options(asked, d, r)
     if isinstance(matrices[0], SparseRows):
         raise InputError(
@@ -148,46 +97,79 @@ def fit(asked: Request, matrices: Any) -> Found:
             f"bounds allow samples up to {size:.3g} from their middle, whose squares leave the "
             "range of double precision: take another unit of the data and of bounds"
         )
-    simulate, told = options.pop("simulate", False), options.pop("transcript", None)
-    require_flag(simulate=simulate)
     spent = multipliers(asked)
-    left = epsilon_of_rounds(asked, spent)
-    releases = Releases(asked, spent, simulate, told, Ledger())
-    inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
+    left, told_of = epsilon_of_rounds(asked, spent), Counter[Gaussian]()
+    wide = min(r + (options.get("start") is None), d)
 
-    mean, n_samples = _mean(releases, inside, bounds)
-    scale = np.ones(d)
-    if asked.scale:
-        scale = _scale(releases, inside, bounds, mean, n_samples)
-    reach = bounds.reach(mean, scale)
-    rows = [(data - mean) / scale / reach for data in inside]
-    wide = min(r + (options.get("start") is None), d, sum(map(len, rows)))
+    @protected
+    def begin(federation: Federation) -> dict[str, Any]:
+        federation.protect(delta=asked.delta, neighbours=NEIGHBOURS)
+        mean, n_samples = _mean(federation, asked, bounds, spent["mean"])
+        scale = np.ones(d)
+        if asked.scale:
+            scale = _scale(federation, bounds, mean, n_samples, spent["scale"])
+        reach = bounds.reach(mean, scale)
+        federation.standardise(mean, scale * reach)
+        told_of.update(_events(federation))
+        return {"mean": mean, "scale": scale, "n_samples": n_samples, "reach": reach}
+
+    @protected
+    def finish(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
+        own = _events(federation) - told_of
+        federation.broadcast(np.asarray(shared_basis(output), dtype=np.float64))
+        total = _released(federation, _moments, 1.0, spent["last"])
+        each = [event.noise_multiplier for event in own] or [math.inf]
+        return {"total": total, "noise": math.hypot(*each) * math.sqrt(federation.shape.n_clients)}
+
+    inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
     result = run(
-        asked.algorithm.name, rows, wide, seed=asked.seed, simulate=simulate,
-        epsilon=left, delta=asked.delta, clip=True, transcript=told, **options,
+        asked.algorithm.name, Clients(inside), wide, seed=asked.seed, epsilon=left,
+        delta=asked.delta, clip=True, begin=begin, finish=finish, **options,
     )  # fmt: skip
-    before = releases.ledger
-    releases.ledger = before + result.ledger
-    basis = np.asarray(shared_basis(result.output), dtype=np.float64)
-    total = releases.sum("last", rows, _moments, 1.0, message=basis)
+    output = result.output
+    basis, total = np.asarray(shared_basis(output), dtype=np.float64), output["total"]
     moments, beyond = from_upper_triangle(total[:-1], wide), float(total[-1]) * (wide < d)
     axes = principal_axes(basis[:, :r], moments[:r, :r])
-    least = releases.deviation("last", 1.0, len(rows))
+    least = _deviation(1.0, spent["last"], len(inside))
     following = float(moments[r, r]) if wide > r else beyond  # the next eigenvalue, or more
     outside = max(following + beyond * (wide > r), least) if r < d else 0.0
     estimates = sines(
-        np.append(axes.squares, following), d, rounds=_deviation(result.ledger), last=least,
+        np.append(axes.squares, following), d, rounds=output["noise"], last=least,
         steps=int(result.history["iteration"][-1]),
     )  # fmt: skip
     if r == d:  # they span the whole space, whatever each of them is
         estimates[-1] = 0.0
     _tell(asked.epsilon, estimates[: d - 1], r)
-    earlier = before.snapshot()  # of ε, the history has the algorithm's part alone
-    history = {k: v + earlier.get(k, 0) for k, v in result.history.items() if k != "epsilon"}
+    unit = output["reach"] ** 2
     return Found(
-        Axes(axes.components, np.maximum(axes.squares, least) * reach**2), outside * reach**2,
-        mean, scale, n_samples, history, releases.ledger, float(estimates[-1]),
+        Axes(axes.components, np.maximum(axes.squares, least) * unit), outside * unit,
+        output["mean"], output["scale"], output["n_samples"], result.history, result.ledger,
+        float(estimates[-1]),
     )  # fmt: skip
+
+
+def _released(
+    federation: Federation, values: Vector, sensitivity: float, multiplier: float
+) -> np.ndarray:
+    """Return the noisy sum over all clients of ``values(rows, message)``."""
+
+    def release(data: np.ndarray, state: Any, message: Any) -> np.ndarray:
+        noisy = state.privacy.gaussian
+        return noisy(values(data, message), sensitivity=sensitivity, noise_multiplier=multiplier)
+
+    return federation.sum(release)
+
+
+def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
+    """Standard deviation of the noise in an entry of such a sum."""
+    return sensitivity * multiplier * math.sqrt(n_clients)
+
+
+def _events(federation: Federation) -> Counter[Any]:
+    """Return what a client has been charged so far, as has every other."""
+    privacy = federation.ledger.privacy
+    assert privacy is not None
+    return Counter(privacy.accounts[0].events)
 
 
 def sines(
@@ -199,7 +181,9 @@ def sines(
     Gaussian matrix of k columns and d − k rows, over the gap of the eigenvalues. The norm of this
     matrix is at most √k + √(d − k) standard deviations of an entry on average (Gordon); half a
     standard deviation more makes up for the higher orders. The gap is the one that the last round
-    shows, less a standard deviation. It is smaller than the true one, because the axes have turned.
+    shows, less `MARGIN` standard deviations of its noise: a fit whose gap is noise says 1, and of
+    the fits that say less, few have a gap that noise has made. The gap shown is smaller than the
+    true one, because the axes have turned.
     In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
     of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
     mean is left out: where it counts, that of the rounds leaves nothing.
@@ -220,19 +204,12 @@ def sines(
     ndarray of shape (r,)
         At most 1.
     """
-    gaps, k = squares[:-1] - squares[1:] - last, np.arange(1, len(squares))
+    gaps, k = squares[:-1] - squares[1:] - MARGIN * last, np.arange(1, len(squares))
     with np.errstate(all="ignore"):
         found = (np.sqrt(k) + np.sqrt(d - k) + HIGHER) * rounds / gaps
         if steps:
             found += math.sqrt(d) * (np.maximum(squares[1:], 0) / squares[:-1]) ** steps
     return np.where(gaps > 0, np.fmin(found, 1.0), 1.0)
-
-
-def _deviation(ledger: Ledger) -> float:
-    """Standard deviation of the noise in an entry of a round's sum; infinite without a round."""
-    accounts = [] if ledger.privacy is None else ledger.privacy.accounts
-    each = [e.noise_multiplier for a in accounts for e in a.events if isinstance(e, Gaussian)]
-    return math.hypot(*each) if each else math.inf
 
 
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
@@ -312,25 +289,23 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
 
 
 def _mean(
-    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball
+    federation: Federation, asked: Request, bounds: Box | Ball, multiplier: float
 ) -> tuple[np.ndarray, int]:
     """Return the mean, or zeros, and the number of samples, of which there is at least one."""
-    middle, d, center = bounds.middle, len(bounds.middle), releases.asked.center
-    units = _units(bounds, middle) if releases.asked.scale else np.ones(d)
+    middle, d, center = bounds.middle, len(bounds.middle), asked.center
+    units = _units(bounds, middle) if asked.scale else np.ones(d)
     units = units * bounds.reach(middle, units)
 
     def sum_and_count(data: np.ndarray, message: Any) -> np.ndarray:
-        total = data.sum(axis=0) / units if center else []
+        total = (data - middle).sum(axis=0) / units if center else []
         return np.append(total, COUNT * len(data))
 
-    sensitivity = math.sqrt(center + COUNT**2)
-    rows = [data - middle for data in inside] if center else inside
-    total = releases.sum("mean", rows, sum_and_count, sensitivity)
+    total = _released(federation, sum_and_count, math.sqrt(center + COUNT**2), multiplier)
     n_samples = max(1, round(float(total[-1]) / COUNT))
     if not center:
         return np.zeros(d), n_samples
     mean = bounds.clip((middle + units * total[:-1] / n_samples)[None])[0]
-    releases.ledger.download(mean, len(inside))
+    federation.ledger.download(mean, federation.shape.n_clients)
     return mean, n_samples
 
 
@@ -341,19 +316,19 @@ def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
 
 
 def _scale(
-    releases: Releases, inside: list[np.ndarray], bounds: Box | Ball, mean: np.ndarray, n: int
+    federation: Federation, bounds: Box | Ball, mean: np.ndarray, n: int, multiplier: float
 ) -> np.ndarray:
     """Return the roots of the mean squares about `mean`."""
     widths = _units(bounds, mean)
 
     def fractions(data: np.ndarray, message: Any) -> np.ndarray:
-        return np.einsum("ij,ij->j", data, data)
+        return np.sum(((data - mean) / widths) ** 2, axis=0)
 
-    rows = [(data - mean) / widths for data in inside]
-    total = releases.sum("scale", rows, fractions, bounds.sum_of_fractions)
-    least = releases.deviation("scale", bounds.sum_of_fractions, len(inside))
+    total = _released(federation, fractions, bounds.sum_of_fractions, multiplier)
+    n_clients = federation.shape.n_clients
+    least = _deviation(bounds.sum_of_fractions, multiplier, n_clients)
     scale = widths * np.sqrt(np.maximum(total, least) / n)
-    releases.ledger.download(scale, len(inside))
+    federation.ledger.download(scale, n_clients)
     return scale
 
 

@@ -19,9 +19,10 @@ from fedcore.federation.ledger import Ledger
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
 from fedcore.user_tables.labelled import Features, per_feature
-from fedcore.validation import require_rank
+from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
+MET = 1e-6  # share of the variance that counts as rounding
 TAKEN = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
@@ -79,6 +80,11 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
+        if chosen.takes("n_oversamples") and options.get("start") is not None:
+            # A start may lack every direction that is wanted; as many random columns have them all.
+            asked = options.get("n_oversamples", 0)
+            whole(0)(asked, "n_oversamples")
+            options["n_oversamples"] = max(asked, *options["start"].shape[1:2])
         if not chosen.takes("n_components"):
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
@@ -119,9 +125,12 @@ class Request:
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that is asked for, if that is what `n_components` says."""
+        """The share of the variance that is asked for, if that is what `n_components` says.
+
+        A share that is met but for rounding is not exceeded.
+        """
         r = self.n_components
-        return float(r) if isinstance(r, float | np.floating) and 0 < r < 1 else None
+        return float(r) + MET if isinstance(r, float | np.floating) and 0 < r < 1 else None
 
 
 class Found(NamedTuple):

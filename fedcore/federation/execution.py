@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 Step = Callable[[Any, Any, Any], Any]
 AnyStep = TypeVar("AnyStep", bound=Step)
+AnyExchange = TypeVar("AnyExchange", bound=Callable[..., Any])
 
 
 def stacked(step: AnyStep) -> AnyStep:
@@ -52,6 +53,16 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
         return step
 
     return attach
+
+
+def protected(exchange: AnyExchange) -> AnyExchange:
+    """Declare that an exchange before or after an algorithm may stand beside a private one.
+
+    It calls `Federation.protect` itself or comes later, and its steps add noise; the ledger charges
+    them, and says so where one does not.
+    """
+    exchange.protected = True  # type: ignore[attr-defined]
+    return exchange
 
 
 def name_of(step: Step) -> str:

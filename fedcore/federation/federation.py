@@ -161,8 +161,12 @@ class Federation:
         Raises
         ------
         InputError
-            On a second call, or after an upload, which had no noise; `center` uploads.
+            On a second call with other terms, or after an upload, which had no noise; `center`
+            uploads.
         """
+        own = self.ledger.privacy
+        if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
+            return  # an exchange before the algorithm has called it
         if self.ledger.rounds or self.ledger.privacy is not None:
             raise InputError(
                 "protect comes once, before the first upload; center makes one: take center=False, "
@@ -239,6 +243,11 @@ class Federation:
         self.ledger.download(scales, self.shape.n_clients)
         self._transport.tell(Scale(scales), self._everyone)
         return scales
+
+    def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
+        """Let all clients subtract a mean and divide by scales that they know; uncharged."""
+        self._transport.tell(Centre(mean), self._everyone)
+        self._transport.tell(Scale(scales), self._everyone)
 
     def _sum_in_double(self, number: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Upload what a function makes of the samples, in double precision; return the sum."""
@@ -317,6 +326,11 @@ class Federation:
         """
         engine, alone = self._transport, self._transcript is None
         return engine.frame(start) if alone and isinstance(engine, InProcess) else None
+
+    @property
+    def at_once(self) -> bool:
+        """Whether the engine may use the samples of all clients at once, in place of steps."""
+        return isinstance(self._transport, InProcess) and not self._transport.plain
 
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run `step` on all clients (or those at the positions `of`) and upload their replies.

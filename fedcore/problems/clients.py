@@ -274,13 +274,22 @@ def check_client(client: Any, i: int) -> Any:
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
-    """Check a matrix whose columns, if both have names, come in the order of `names`."""
+    """Check a matrix whose columns, if they have names, come in the order of `names`.
+
+    Without `names`, the names can only be the numbers of the columns.
+    """
     require_distinct(matrix, who)
     own = column_names(matrix)
     order = None
-    if own is not None and names is not None:
-        frames.require_names(matrix, who, names, whose)
-        order = column_order(own, names, who, whose)
+    if own is not None:
+        wanted = range(len(own)) if names is None else names
+        if names is None and {*own} != {*wanted}:
+            raise InputError(
+                f"{who} has column names and {whose} has none, so that nothing matches them: give "
+                "an array with the columns in the order of the fit, or fit data frames"
+            )
+        frames.require_names(matrix, who, wanted, whose)
+        order = column_order(own, wanted, who, whose)
     return check_matrix(matrix, who, order)
 
 
@@ -297,9 +306,20 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     else:
         data = frames.of_frame(matrix, names, who)
     if data.ndim != 2:
-        raise InputError(f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D")
-    if data.shape[0] == 0 or data.shape[1] == 0:
-        raise InputError(f"{who} is empty (shape {data.shape}); drop it or give it samples")
+        raise InputError(
+            f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D. Reshape your "
+            "data: one row for each sample"
+        )
+    if 0 in data.shape:
+        lacking = "sample" if data.shape[0] == 0 else "feature"
+        raise InputError(
+            f"{who} is empty and has 0 {lacking}(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Drop it or give it samples"
+        )
+    if data.dtype.kind == "c":
+        raise InputError(f"{who} is of {data.dtype}. Complex data not supported: give real numbers")
+    if data.dtype == object:
+        data = numbers(data, who)
     if data.dtype.kind not in "biuf":
         raise InputError(f"{who}: dtype {data.dtype} is not numeric")
     if order is not None:
@@ -309,7 +329,8 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     if not np.isfinite(data).all():
         row, column = np.argwhere(~np.isfinite(data))[0]
         at = f"row {words.row(who, row)}, {words.feature(column)}"
-        raise InputError(f"{who} has {data[row, column]} at {at}")
+        wrong = "NaN" if np.isnan(data[row, column]) else data[row, column]
+        raise InputError(f"{who} has {wrong} at {at}")
     return np.ascontiguousarray(data)
 
 

@@ -16,7 +16,6 @@ from fedcore.linalg import orth
 from fedcore.problems.clients import require_size
 from fedcore.problems.problem import Problem
 from fedcore.validation import require_rank, require_start, require_tall
-from fedcore.words import EXACT
 
 
 class Task(ABC):
@@ -78,10 +77,11 @@ class Subspace(Task):
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
         """Check the rank, the start, and the size of the samples.
 
-        A private run may not fail because of the samples: that would reveal something about them.
+        A private run may not fail because of the samples, nor of how many there are: that would
+        reveal something about them.
         """
-        n, d = problem.n_samples, problem.n_features
-        require_rank(settings.n_components, n, d, EXACT * private)
+        at_most = problem.n_features if private else problem.n_samples
+        require_rank(settings.n_components, at_most, problem.n_features)
         if not private:
             if not problem.clients.largest:  # which `require_size` needs, too
                 raise InputError("the data of all clients are zero: there is no subspace to find")

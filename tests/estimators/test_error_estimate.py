@@ -50,14 +50,21 @@ def test_the_reference_is_exact(script):
 
 @pytest.mark.parametrize("algorithm", ["ssi", "momentum_power", "block_krylov"])
 @pytest.mark.parametrize("r", [1, 2, 3])
-def test_a_start_without_any_direction_that_is_wanted(algorithm, r):
+@pytest.mark.parametrize("columns", [None, 0, 1, 2])
+@pytest.mark.parametrize("gap", [1e-1, 1e-6, 1e-9])
+def test_a_start_without_any_direction_that_is_wanted(algorithm, r, columns, gap):
     """The covariance maps it to itself, so that nothing but other columns finds the rest."""
-    rows, start = np.diag(np.arange(8.0, 0.0, -1.0)), np.eye(8)[:, -r:]
-    model = FederatedPCA(r, algorithm=algorithm, center=False, params={"start": start})
-    model.fit([rows])
-    assert model.converged_
-    sine = np.linalg.norm(model.components_[:, r:], 2)
-    assert sine <= 100 * model.error_estimate_
+    values = np.array([*(2 - gap * np.arange(r)), *np.linspace(1, 0.5, 8 - r)])
+    rows, start = np.diag(values), np.eye(8)[:, -r:]
+    params = {"start": start} | ({} if columns is None else {"n_oversamples": columns})
+    for seed in range(10):
+        model = FederatedPCA(r, algorithm=algorithm, center=False, params=params, random_state=seed)
+        model.fit([rows])
+        assert model.converged_
+        sine = np.linalg.norm(model.components_[:, r:], 2)
+        assert sine <= 100 * model.error_estimate_
+    width = r + max(r, columns or 0)  # what it costs
+    assert model.ledger_.scalars_up == model.n_iter_ * width * 8 + r * r + 1
 
 
 def test_rounds_that_use_up_few_directions_are_not_taken_for_convergence():

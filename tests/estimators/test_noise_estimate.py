@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import fedcore
 from fedcore.estimators import FederatedPCA
+from fedcore.estimators.private import multipliers, sines
 from fedcore.federation.transcript import Transcript
 
 SHARE = 1 / 20  # of fits that may be further off than they say
@@ -52,9 +54,40 @@ def test_at_most_the_stated_share_of_fits_is_further_off_than_estimated(algorith
             )  # fmt: skip
             found.append((sine(model, x), model.error_estimate_))
     true, estimate = np.array(found).T
-    assert (estimate <= 1).all() and (true > estimate).mean() <= SHARE
+    spoke = estimate < 1
+    assert (estimate <= 1).all() and (true > estimate)[spoke].sum() <= SHARE * spoke.sum()
     if kind == "factors":  # and it is no mere 1: half of the fits that are right say so
         assert (estimate[true < 0.1] < 0.5).mean() > 0.5
+
+
+@pytest.mark.parametrize("n", [5, 50, 500])
+def test_where_it_speaks_at_most_the_stated_share_is_further_off(tool, n):
+    """Also of few samples, of which hardly a fit says something."""
+    row = tool("error_estimate").private_row(n, 300)
+    assert row["further off"] <= SHARE * row["spoke"], row
+    assert row["spoke"] > (n > 5) * row["fits"] / 25
+
+
+@pytest.mark.parametrize("d", [2, 4, 8, 12])
+def test_a_gap_that_noise_has_made_says_nothing(tool, d):
+    """The noise of ε = 1 around moments of few to thousands of samples, without the clients."""
+    symmetric = tool("error_estimate").symmetric
+    rng, draws = np.random.default_rng(d), 20_000 // d
+    z = multipliers(SimpleNamespace(epsilon=1.0, delta=1e-6, scale=False))
+    for n, r in itertools.product((5, 20, 100, 500, 2000, 10_000), {1, d // 2}):
+        exact = np.diag(np.repeat([0.3 * n / d, 0.0], [r, d - r]))
+        noisy = exact + z["rounds"] * symmetric(rng, d, draws)
+        Z = np.linalg.eigh(noisy)[1][:, :, : -r - 2 : -1]
+        moments = Z.transpose(0, 2, 1) @ exact @ Z + z["last"] * symmetric(rng, r + 1, draws)
+        squares = np.linalg.eigvalsh(moments[:, :r, :r])[:, ::-1]
+        estimate = np.array([
+            sines(np.append(own, last[r, r]), d, rounds=z["rounds"], last=z["last"], steps=0)[-1]
+            for own, last in zip(squares, moments, strict=True)
+        ])  # fmt: skip
+        true = np.linalg.norm(Z[:, r:, :r], 2, axis=(1, 2))
+        spoke, off = (estimate < 1).sum(), ((estimate < 1) & (true > estimate)).sum()
+        assert off <= max(SHARE * spoke, 3e-4 * draws), (n, r, spoke, off)
+    assert spoke > draws / 2
 
 
 def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
@@ -91,7 +124,7 @@ def recomputed(seen, model, noise=1.0):
     count = max(steps.values())
     last = noise * max(z for z, times in steps.items() if times == 1)  # the smallest share of ε
     rounds = noise * (min(steps) if count == 1 else next(z for z in steps if steps[z] == count))
-    gap = values[-1] - sent[r, r] - last
+    gap = values[-1] - sent[r, r] - 4 * last
     turned = (np.sqrt(r) + np.sqrt(d - r) + 0.5) * rounds / gap
     if count > 1:
         turned += np.sqrt(d) * (max(sent[r, r], 0) / values[-1]) ** count
@@ -114,10 +147,11 @@ def test_of_a_thousand_fits_at_most_the_stated_share_is_further_off_and_with_les
         found.append((sine(model, x), model.error_estimate_, recomputed(seen, model, 0.1)))
         assert model.error_estimate_ == pytest.approx(recomputed(seen, model))  # of what it told
     true, estimate, tenth = np.array(found).T
-    assert len(true) >= 1000 and (true > estimate).mean() <= SHARE
-    assert (true > tenth).mean() > SHARE  # what a tenth of the noise would say
-    told = estimate < 1
-    assert told.any() and np.median(estimate[told] / true[told]) < 4
+    told, of_tenth = estimate < 1, tenth < 1
+    assert len(true) >= 1000 and told.sum() > 40
+    assert (true > estimate)[told].mean() <= SHARE
+    assert (true > tenth)[of_tenth].mean() > SHARE  # what a tenth of the noise would say
+    assert np.median(estimate[told] / true[told]) < 5
 
 
 def test_units_of_the_features_do_not_matter_to_a_scaled_fit():

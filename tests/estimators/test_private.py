@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,8 @@ from fedcore.audits.epsilon_bound import lower_bound
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA, private
 from fedcore.estimators.bounds import Ball, Box
+from fedcore.federation.execution import protected
+from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.privacy.events import Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
@@ -162,12 +165,89 @@ def scores(runs: int) -> tuple[list[float], list[float]]:
 def test_an_audit_does_not_refute_epsilon_and_finds_a_tenth_of_the_noise_out(monkeypatch):
     honest = lower_bound(*scores(200), delta=DELTA, gaussian=True)
     assert 1.0 < honest.epsilon <= CLAIM  # it sees the canary, and no more than is claimed
-    for module in (private, runs):
-        real = module.simulated
-        monkeypatch.setattr(
-            module, "simulated", lambda *given, real=real: Weakened(real(*given), 0.1)
-        )
+    real = runs.simulated
+    monkeypatch.setattr(runs, "simulated", lambda *given: Weakened(real(*given), 0.1))
     assert lower_bound(*scores(60), delta=DELTA, gaussian=True).epsilon > CLAIM
+
+
+@pytest.mark.parametrize("changes", SETTINGS)
+def test_a_fit_is_one_federation_that_is_protected_from_its_first_exchange(
+    clients, changes, monkeypatch
+):
+    made, real = [], Federation.__init__
+
+    def init(self, *given, **options):
+        made.append(self)
+        real(self, *given, **options)
+
+    monkeypatch.setattr(Federation, "__init__", init)
+    pca = fitted(clients, **changes)
+    (federation,) = made
+    assert pca.ledger_ is federation.ledger
+    assert 0 < pca.history_["epsilon"][0] <= pca.history_["epsilon"][-1] < EPSILON
+
+
+@pytest.mark.parametrize("mark", [protected, lambda exchange: exchange])
+@pytest.mark.parametrize("noise", [True, False])
+def test_an_exchange_beside_a_private_run_is_protected_or_refused(clients, mark, noise):
+    """One that says so and adds no noise makes ε infinite."""
+
+    def total(data, state, message):
+        found = np.clip(data, -1.0, 1.0).sum(axis=0)
+        return (
+            state.privacy.gaussian(found, sensitivity=2.0, noise_multiplier=9.0) if noise else found
+        )
+
+    def before(federation):
+        federation.protect(delta=DELTA, neighbours="add_or_remove_one")
+        return {"before": federation.sum(total)}
+
+    def after(federation, output):
+        return {"after": federation.sum(total)}
+
+    for exchanges in ({"begin": mark(before)}, {"finish": mark(after)}):
+
+        def run(exchanges=exchanges):
+            return fedcore.run("analyze_gauss", clients, 2, clip=True, delta=DELTA, **exchanges)
+
+        if mark is not protected:
+            with pytest.raises(InputError, match="would void"):
+                run()
+            continue
+        spent = run().ledger.privacy.epsilon()
+        assert 1.0 < spent < 2.0 if noise else spent == math.inf
+
+
+def by_numpy(x: np.ndarray, seed: int, noise: float = 1.0) -> np.ndarray:
+    """Return the components of `private` for two clients within (−1, 1), from its text alone."""
+    rng, (n, d), r = np.random.default_rng(seed), x.shape, 2
+    asked = SimpleNamespace(epsilon=EPSILON, delta=DELTA, scale=False)
+    sizes = {name: noise * math.sqrt(2) * z for name, z in private.multipliers(asked).items()}
+    released = np.append(x.sum(axis=0) / math.sqrt(d), 0.5 * n)
+    released += sizes["mean"] * math.sqrt(1.25) * rng.standard_normal(d + 1)
+    mean = np.clip(math.sqrt(d) * released[:-1] / max(1, round(released[-1] / 0.5)), -1, 1)
+    rows = (x - mean) / np.linalg.norm(1 + np.abs(mean))
+    E = np.triu(sizes["rounds"] * rng.standard_normal((d, d)))
+    values = np.linalg.eigh(rows.T @ rows + E + np.triu(E, 1).T)[1]
+    return values[:, : -r - 1 : -1].T
+
+
+def test_components_have_the_law_that_the_text_gives_them():
+    """And half more noise is found out by as many fits."""
+    rng = np.random.default_rng(4)
+    x = np.clip(0.2 + rng.standard_normal((2000, 4)) * [0.6, 0.4, 0.25, 0.2], -1, 1)
+    exact = np.linalg.svd(x - x.mean(axis=0))[2][:2]
+
+    def sines(found):
+        return [np.linalg.norm(V - V @ exact.T @ exact, 2) for V in found]
+
+    fits = sines(
+        fitted(np.split(x, 2), bounds=(-1.0, 1.0), params={"simulate": True}, random_state=seed)
+        .components_ for seed in range(200)
+    )  # fmt: skip
+    for noise, same in ((1.0, True), (1.5, False)):
+        drawn = sines(by_numpy(x, seed, noise) for seed in range(1000))
+        assert (stats.ks_2samp(fits, drawn).pvalue > 0.001) == same
 
 
 def test_with_little_noise_it_is_the_pca_of_the_data(matrix_with):

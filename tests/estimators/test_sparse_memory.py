@@ -11,7 +11,6 @@ from memory_peak import peak
 
 N, D, CLIENTS = 40_000, 600, 4
 DENSE = 8 * N * D  # bytes
-BLOCK = 8 * 4096 * D  # of `fedcore.federation.centring.ROWS` rows, which some sums take at a time
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +45,27 @@ def test_a_fit_takes_the_memory_of_the_entries(parts, name):
     assert found < 8 * entries + 40 * 8 * N + 6 * 8 * D * D < DENSE / 3, f"{found / DENSE:.2g}"
 
 
-def test_scores_take_some_rows_at_a_time(parts):
-    pca = FederatedPCA(3).fit(parts)
+def test_scores_take_the_memory_of_the_entries(parts):
+    pca = FederatedPCA(3, scale=True).fit(parts)
     whole = scipy.sparse.vstack(parts, format="csr")
-    assert peak(lambda: pca.transform(whole)) < DENSE / 4
-    assert peak(lambda: pca.score(whole)) < 5 * BLOCK + DENSE / 8 < 0.7 * DENSE
+    entries = whole.data.nbytes + whole.indices.nbytes
+    for call in (pca.transform, pca.score):
+        assert peak(lambda call=call: call(whole)) < 8 * entries + 20 * 8 * N < DENSE / 7
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize("density", [0.05, 0.6, 1.0])
+def test_the_density_of_sparse_rows_is_that_of_dense_ones(density, center, dtype):
+    """Also with columns that are far from the origin, whose rows all store an entry."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_normal((200, 12)) * (rng.random((200, 12)) < density)
+    x[:, :2] = 1e4 + rng.standard_normal((200, 2))
+    x = x.astype(dtype)
+    for scale in (True, False):
+        pca = FederatedPCA(3, center=center, scale=scale).fit([x.astype(np.float64)])
+        for rows in (x, x[:7], x[:1]):
+            found = pca.score_samples(scipy.sparse.csr_array(rows))
+            expected = pca.score_samples(rows.astype(np.float64))
+            far = 1e-6 if dtype == np.float64 else 1e-2
+            np.testing.assert_allclose(found, expected, rtol=far)

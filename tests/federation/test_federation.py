@@ -330,9 +330,10 @@ CLIENTS = [
     ([np.ones((4, 2)), np.ones((4, 3))], "client 1 has 3", "client 0 has 2"),
     ([np.ones((4, 2), complex)], "client 0", "complex128"),
     ([np.array([["a"]])], "client 0", "<U1"),
-    ([np.full((9, 9), None)], "client 0", "object"),
+    ([np.full((9, 9), None)], "client 0 has NaN", "row 0"),
+    ([np.array([[1, "a"]], object)], "client 0", "'a'"),
     ([[[1, 2], [3]]], "client 0", "array"),
-    ([np.array([[1, np.nan]])], "client 0 has nan", "row 0, feature 1"),
+    ([np.array([[1, np.nan]])], "client 0 has NaN", "row 0, feature 1"),
     ([np.array([[1e39, np.inf]])], "client 0 has inf", "row 0, feature 1"),
 ]
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
+from collections.abc import Callable
 
 import dp_accounting
 import numpy as np
@@ -11,6 +13,7 @@ from dp_accounting.pld import common
 from dp_accounting.pld import privacy_loss_distribution as losses
 from scipy import optimize, stats
 
+import fedcore
 from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.accounting import calibrate, epsilon, gaussian_noise_multiplier
@@ -214,3 +217,88 @@ def test_small_losses_are_composed_on_a_grid_of_their_own_size(epsilon):
 @pytest.mark.parametrize("event", [Bounded(2000.0), Laplace(1 / 2000.0)])
 def test_large_losses_add_up(event):
     assert accounting.epsilon({event: 2}, 1e-6) == pytest.approx(4000.0)
+
+
+def binomial_delta(eps0: float, count: int, eps: float) -> float:
+    """δ(ε) of so many ε₀-DP mechanisms, by ratios of neighbouring terms about the largest."""
+    p = 1 / (1 + math.exp(-eps0))
+    width = int(14 * math.sqrt(count * p * (1 - p))) + 20
+    mode = round(count * p)
+    k = np.arange(max(0, mode - width), min(count, mode + width) + 1)
+    ratios = (count - k[:-1]) / (k[:-1] + 1.0) * math.exp(eps0)
+    logs = np.concatenate([[0.0], np.cumsum(np.log(ratios))])
+    weights = np.exp(logs - logs.max())
+    gain = -np.expm1(np.minimum(eps - eps0 * (2 * k - count), 0.0))
+    return float(weights @ gain / weights.sum())
+
+
+def laplace_delta_below(scales: dict[float, int], eps: float, cells: int = 4000) -> float:
+    """δ(ε) of Laplace mechanisms, each loss rounded down on one grid: not above the true one."""
+    step = 2 * max(1 / b for b in scales) / cells
+    low, total = 0.0, np.ones(1)
+    for b, count in scales.items():
+        size = math.floor(2 / b / step)
+        edges = -1 / b + step * np.arange(size + 1)
+        one = np.diff(0.5 * np.exp((edges - 1 / b) / 2), append=1.0)
+        one[0] += 0.5 * math.exp(-1 / b)
+        for _ in range(count):
+            total, low = np.convolve(total, one), low - 1 / b
+    losses = low + step * np.arange(len(total))
+    return float(total @ -np.expm1(np.minimum(eps - losses, 0.0)))
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("delta", [0.1, 1e-3, 1e-6, 1e-12])
+@pytest.mark.parametrize("count", [1, 30, 2047, 2048, 5000, 10**6, 10**9])
+@pytest.mark.parametrize("total", [0.1, 3.0, 60.0])
+def test_many_bounded_events_cost_their_exact_sum_and_a_hundredth_more_at_most(total, count, delta):
+    eps0 = total / math.sqrt(count)
+    found = peak_below(100e6, lambda: epsilon({Bounded(eps0): count}, delta))
+    if found > 0.0:
+        assert binomial_delta(eps0, count, found) <= delta * (1 + 1e-7)
+    assert binomial_delta(eps0, count, found / 1.01 - 1e-9) >= delta or found == 0.0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("delta", [0.05, 1e-6, 1e-10])
+@pytest.mark.parametrize(
+    "scales",
+    [{4.0: 1, 5.0: 1, 7.0: 1}, {0.5: 2, 3.0: 4}, {2.0: 3, 2.1: 3, 30.0: 9}, {10.0: 25}, {0.01: 2}],
+    ids=str,
+)
+def test_laplace_events_of_several_scales_cost_a_hundredth_more_at_most(scales, delta):
+    events = {Laplace(b): count for b, count in scales.items()}
+    found = peak_below(100e6, lambda: epsilon(events, delta))
+    step = 2 * max(1 / b for b in scales) / 4000
+    assert laplace_delta_below(scales, found) <= delta  # not below the truth
+    off = step * sum(scales.values())  # by which rounding down may have moved it
+    assert laplace_delta_below(scales, found / 1.01 - off) >= delta
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("kind", [Laplace, Gaussian, Bounded])
+@pytest.mark.parametrize("size", [1e-150, 1e-30, 1e-3, 1e3, 1e30, 1e150])
+def test_no_warning_for_any_size(kind, size):
+    events = {kind(size): 3, Laplace(2.0): 1, Gaussian(1e-9 + 1 / size): 2}
+    assert epsilon(events, 1e-6) >= epsilon({Laplace(2.0): 1}, 1e-6) - 1e-3
+
+
+@pytest.mark.filterwarnings("error")
+def test_ledgers_of_dn26_add_up():
+    rng = np.random.default_rng(0)
+    clients = [rng.standard_normal((60, 4)) for _ in range(3)]
+    runs = [fedcore.run("dn26", clients, 1, seed=i, clip=True, measure=()).ledger for i in range(3)]
+    parts = [run.privacy.epsilon(delta=1e-4) for run in runs]
+    both = peak_below(100e6, lambda: (runs[0] + runs[1] + runs[2]).privacy.epsilon(delta=1e-4))
+    assert max(parts) < both <= sum(parts) * 1.01
+
+
+def peak_below(limit: float, call: Callable[[], float]) -> float:
+    """Return what a call returns, and assert that it takes no more memory."""
+    tracemalloc.start()
+    try:
+        found = call()
+        assert tracemalloc.get_traced_memory()[1] < limit
+    finally:
+        tracemalloc.stop()
+    return found

@@ -54,6 +54,7 @@ class InProcess:
     ----------
     sites : list of Site
     root : numpy.random.SeedSequence
+    plain : bool
     """
 
     def __init__(self, setup: Setup, *, plain: bool = False) -> None:
@@ -62,7 +63,7 @@ class InProcess:
         self._as_one = SimpleNamespace(kept=self._data.kept)
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
         self._states = [site.state for site in self.sites]
-        self._labelled, self._plain = setup.labelled, plain
+        self._labelled, self.plain = setup.labelled, plain
         self._stack = not plain and self._data.uniform and len(self._data) > 1
         self._private = False
 
@@ -108,7 +109,7 @@ class InProcess:
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum by the function that `summed` declares; None when it does not apply."""
         at_once: Step | None = getattr(order.step, "summed", None)
-        if at_once is None or self._plain or sorted(of) != list(self._everyone):
+        if at_once is None or self.plain or sorted(of) != list(self._everyone):
             return None
         message = self._common(of)
         total = None if message is None else at_once(self._data, self._as_one, message)
@@ -126,7 +127,7 @@ class InProcess:
 
         They are none for clients that are dense or not wide, and for client-by-client runs.
         """
-        return None if self._plain or self._private else frame_of(self._data, start)
+        return None if self.plain or self._private else frame_of(self._data, start)
 
     def close(self) -> None:
         """Nothing to end."""
@@ -162,7 +163,7 @@ class InProcess:
             return self._run_stacked(order, positions)
         self._arrays.clear()  # a plain step writes to the states, which hold the same values
         sites = self.sites
-        beside = getattr(order.step, "side_by_side", False) and not self._plain
+        beside = getattr(order.step, "side_by_side", False) and not self.plain
         if beside and 1 < len(positions) == len(set(positions)):
             return lockstep.run_all([partial(sites[i].do, order) for i in positions])
         if self._private or order.message:
