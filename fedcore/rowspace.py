@@ -63,14 +63,22 @@ class Rows:
     def times(self, block: np.ndarray) -> np.ndarray:
         """Return S `block`."""
         found = self.matrix @ block
-        return found - (self.means @ block)[self._of] if len(self.means) else found
+        if len(self.means):
+            off = self.means @ block
+            found -= off if len(off) == 1 else off[self._of]
+        return found
+
+    def gram_times(self, block: np.ndarray) -> np.ndarray:
+        """Return Sᵀ S `block`."""
+        return self.transposed_times(self.times(block))
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
         """Return Sᵀ `block`."""
         found = self.matrix.T @ block
         if len(self.means):
             each = range(len(self.means))
-            sums = np.array([block[self._of == i].sum(axis=0) for i in each])
+            one = len(self.means) == 1
+            sums = np.array([(block if one else block[self._of == i]).sum(axis=0) for i in each])
             for first in range(0, len(found), FEW):
                 found[first : first + FEW] -= self.means[:, first : first + FEW].T @ sums
         return found

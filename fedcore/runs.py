@@ -312,7 +312,7 @@ def execute(
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
         refuse(algorithm.name)
-    algorithm.task.check(settings, problem, private=private)
+    algorithm.task.check(settings, problem)
     if private:
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
@@ -333,6 +333,8 @@ def execute(
         problem = Problem(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
+    if not private:  # it would reveal something about the samples
+        algorithm.task.check_samples(problem.clients)
     recorder = Recorder(
         problem, federation.ledger, recording,
         counts_released=algorithm.released, algorithm=algorithm.name,
@@ -349,8 +351,12 @@ def execute(
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 
-def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
+def subtract_mean(
+    federation: Federation, prepare: Callable[[], None] | None = None
+) -> dict[str, np.ndarray]:
     """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
+
+    Before the samples are checked, `prepare` may give them a Gram matrix, which tells their size.
 
     Raises
     ------
@@ -360,7 +366,9 @@ def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
     if federation.shape.n_samples == 1:
         raise InputError("n_samples = 1: one sample has no variance about its mean")
     mean = federation.center()
-    if not federation.clients.largest:
+    if prepare is not None:
+        prepare()
+    if mean.any() and not federation.clients.largest:
         raise InputError(
             "all samples are equal: nothing is left of them but their mean",
             advice=[Advice("keep it", {"center": False})],

@@ -123,8 +123,10 @@ def _arrived(
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
     """Return T with the block `column` = Vᵀ U as its last columns and rows."""
     j = len(T)
-    corner = (column[j:] + column[j:].T) / 2
-    return np.block([[T, column[:j]], [column[:j].T, corner]])
+    found = np.empty((len(column),) * 2)
+    found[:j, :j], found[:j, j:], found[j:, :j] = T, column[:j], column[:j].T
+    found[j:, j:] = (column[j:] + column[j:].T) / 2
+    return found
 
 
 def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -139,10 +141,17 @@ def _rest(V: np.ndarray) -> np.ndarray:
 
 
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of `block` minus its part in range(V); three passes, as it may be noise."""
+    """Orthonormal basis of `block` minus its part in range(V).
+
+    What is left of that part is rounding, divided by what a pass leaves of a column. If `block` is
+    noise, a pass may leave little, and is repeated.
+    """
     Q = orth(block)
     for _ in range(3):
-        Q = orth(Q - V @ (V.T @ Q))
+        part = V.T @ Q
+        Q = orth(Q - V @ part)
+        if np.linalg.norm(part) <= 0.5:
+            break
     return Q
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import orth
-from fedcore.problems.clients import require_size
+from fedcore.problems.clients import Clients, require_size
 from fedcore.problems.problem import Problem
 from fedcore.validation import require_rank, require_start, require_tall
 
@@ -52,8 +52,11 @@ class Task(ABC):
         """Return the names of the metrics that a run on `problem` records unless told otherwise."""
 
     @abstractmethod
-    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Refuse parameters that do not fit the data, and data from which nothing can be learnt."""
+    def check(self, settings: Any, problem: Problem) -> None:
+        """Refuse parameters that do not fit the data."""
+
+    def check_samples(self, clients: Clients) -> None:
+        """Refuse samples from which nothing can be learnt, as a private run may not do."""
 
     @abstractmethod
     def require(self, output: Any, who: str, n_features: int) -> None:
@@ -74,18 +77,15 @@ class Subspace(Task):
         """Return the objective."""
         return ("objective",)
 
-    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Check the rank, the start, and the size of the samples.
-
-        A private run may not fail because of the samples: that would reveal something about them.
-        """
+    def check(self, settings: Any, problem: Problem) -> None:
+        """Check the rank and the start."""
         require_rank(settings.n_components, problem.n_samples, problem.n_features)
-        if not private:
-            if not problem.clients.largest:  # which `require_size` needs, too
-                raise InputError("the data of all clients are zero: there is no subspace to find")
-            require_size(problem.clients)
         if settings.start is not None:
             require_start(settings.start, problem.n_features, settings.n_components)
+
+    def check_samples(self, clients: Clients) -> None:
+        """Require samples that are not all zero, whose squares neither over- nor underflow."""
+        require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Require what `shared_basis` can read."""
@@ -115,7 +115,7 @@ class Classification(Task):
         """Return the accuracy on held-out samples, or without them on the clients' own."""
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
-    def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
+    def check(self, settings: Any, problem: Problem) -> None:
         """Accept all data: whether they fit the network, the network says."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
