@@ -28,6 +28,7 @@ PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operation
 BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
 FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
 FEW = 4096  # features at a time where a block of all would be another copy
+FULL = 16  # entries of a column to one that is stored, below which it is multiplied as it is
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -85,7 +86,11 @@ class Rows:
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
-        found = (self.matrix @ self.matrix.T).toarray(order="F")
+        counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
+        often = FULL * counts > self.matrix.shape[0]
+        seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
+        found = (seldom @ seldom.T).toarray(order="F")
+        found += dense @ dense.T
         squares = found.diagonal().copy()
         if len(self.means):
             cross = (self.matrix @ self.means.T)[:, self._of]

@@ -77,25 +77,31 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     fresh = p  # columns of Q that V lacks
 
     Z, theta = Q, np.full(p, np.nan)
-    V, T = np.empty((n, 0)), np.empty((0, 0))
+    store, T = np.empty((n, 0)), np.empty((0, 0))
+    V = store  # the columns of the store that are in use
     record(0, basis=shown(Z[:, :wanted]))
     for k in record.rounds(params.rounds):
         federation.broadcast(shown(Q))
         reply = inside(federation.sum(gram_product))
         U = reply.astype(V.dtype, copy=False)[:, :fresh]
-        V = np.hstack([V, Q[:, :fresh]])
-        T = _bordered(T, V.T @ U)
+        store = _with_room(store, V.shape[1] + fresh, room)
+        store[:, V.shape[1] : V.shape[1] + fresh] = Q[:, :fresh]
+        V = store[:, : V.shape[1] + fresh]
+        T = _bordered(T, (U.T @ V).T)  # BLAS takes half the time for few rows of few columns
         theta, S = _leading(T)
-        F = U - V @ T[:, -fresh:]
+        both = (np.hstack([T[:, -fresh:], S[:, :p] * theta[:p]]).T @ V.T).T  # reads V once
+        F = U - both[:, :fresh]
         arrived = _arrived(test, theta, F, S[-fresh:], wanted, reply.dtype)
-        Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
+        Z = orth(both[:, fresh:] + F @ S[-fresh:, :p])
         record(k, basis=shown(Z[:, :wanted]))
         if arrived:
             break
         left = room - V.shape[1]
         if left == 0:
-            others = V @ S[:, keep : keep + p]
-            V, T = orth(V @ S[:, :keep]), np.diag(theta[:keep])
+            both = (S[:, : keep + p].T @ V.T).T
+            others = both[:, keep:]
+            store[:, :keep], T = orth(both[:, :keep]), np.diag(theta[:keep])
+            V = store[:, :keep]
             # After a narrower block V was the whole space: F is noise, with too few columns.
             Q = Z if not keep else others if fresh < p else _complement(F, V)
         elif left < p:
@@ -118,6 +124,15 @@ def _arrived(
     if len(theta) > p:  # p : p + 1 keeps a matrix, whose 2-norm does not overflow
         following = float(theta[p]), float(np.linalg.norm(F @ S[:, p : p + 1], 2))
     return test.met(residual, theta[:p], following, dtype, final=len(theta) == len(F))
+
+
+def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
+    """Return a store of at least so many columns, the first of which are those of `store`."""
+    if store.shape[1] >= columns:
+        return store
+    larger = np.empty((len(store), min(4 * columns, most)), order="F")
+    larger[:, : store.shape[1]] = store
+    return larger
 
 
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
@@ -148,8 +163,8 @@ def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
     """
     Q = orth(block)
     for _ in range(3):
-        part = V.T @ Q
-        Q = orth(Q - V @ part)
+        part = (Q.T @ V).T
+        Q = orth(Q - (part.T @ V.T).T)
         if np.linalg.norm(part) <= 0.5:
             break
     return Q

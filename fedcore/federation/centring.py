@@ -73,6 +73,9 @@ def blocks(clients: Clients) -> Iterator[np.ndarray]:
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the rows, followed by their number, as one message in double precision.
 
+    A column with a zero has a spread above its mean over the root of the number of rows, so that
+    sparse rows add up as they are, but for columns of which each row stores an entry.
+
     Parameters
     ----------
     data : ndarray or SparseRows of shape (m, d)
@@ -82,12 +85,11 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     ndarray of shape (d + 1,)
         Not finite when the sum overflows.
     """
-    if isinstance(data, SparseRows) and not data.has_whole_columns():
-        return np.append(data.sum(), len(data))
     if isinstance(data, SparseRows):
-        first = next(data.blocks(1))[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.append(len(data) * first + data.sum_less(first), len(data))
+        at, block = data.whole_columns()
+        found = np.append(data.sum(), len(data))
+        found[at] = sum_and_count(block)[:-1]
+        return found
     first = data[0].astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` checks the total
         return np.append(len(data) * first + _sum(data, first), len(data))
@@ -107,26 +109,24 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is. A
-    column with zeros has a spread above its mean over the root of the number of rows.
+    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is.
     """
-    if isinstance(data, SparseRows) and not data.has_whole_columns():
-        return np.concatenate([data.sum(), [len(data), 0]])
+    if isinstance(data, SparseRows):
+        at, block = data.whole_columns()
+        found = np.concatenate([data.sum(), [len(data), 0]])
+        own = sum_count_and_far(block)
+        found[at], found[-1] = own[:-2], own[-1]
+        return found
     n, first = len(data), data[:ROWS]
     with np.errstate(over="ignore", invalid="ignore"):
-        if not isinstance(first, SparseRows):
-            total = _sum(data)
-            mean = total if n == len(first) else _sum(first)
-            spread = squares_of_features(first) - mean * mean / len(first)
-            if (total * total <= n * NEAR**2 * spread).all():
-                return np.concatenate([total, [n, 0]])
+        total = _sum(data)
+        mean = total if n == len(first) else _sum(first)
+        spread = squares_of_features(first) - mean * mean / len(first)
+        if (total * total <= n * NEAR**2 * spread).all():
+            return np.concatenate([total, [n, 0]])
         found = sum_and_count(data)
         mean = found[:-1] / n
-        if isinstance(first, SparseRows):
-            squares = SparseRows(first.matrix, mean).squares_of_columns()
-        else:
-            rest = np.subtract(first, mean, dtype=np.float64)
-            squares = np.einsum("ij,ij->j", rest, rest)
+        squares = squares_of_features(np.subtract(first, mean, dtype=np.float64))
         return np.append(found, np.sum(np.abs(mean) > FAR * np.sqrt(squares / n)))
 
 
