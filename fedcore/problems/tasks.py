@@ -55,6 +55,7 @@ class Task(ABC):
     def check(self, settings: Any, problem: Problem) -> None:
         """Refuse parameters that do not fit the data."""
 
+    @abstractmethod
     def check_samples(self, clients: Clients) -> None:
         """Refuse samples from which nothing can be learnt, as a private run may not do."""
 
@@ -117,6 +118,9 @@ class Classification(Task):
 
     def check(self, settings: Any, problem: Problem) -> None:
         """Accept all data: whether they fit the network, the network says."""
+
+    def check_samples(self, clients: Clients) -> None:
+        """Accept all samples."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Require a mapping."""
