@@ -38,7 +38,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
     clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries;
     client steps and values as bytes
 ``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    wide sparse blocks; matrices; random streams; whole and checked files, YAML, the schema of a
+    wide blocks; matrices; random streams; whole and checked files, YAML, the schema of a
     history; parameters; sparse matrices
 ``errors``, ``words``
     what a user can cause, as a sentence

@@ -67,7 +67,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components
     frame = federation.frame(Q)
-    if frame is not None:  # wide sparse clients: all that follows are coordinates
+    if frame is not None:  # wide clients: all that follows are coordinates
         Q = frame.start
     shown = frame.block if frame is not None else lambda Z: Z
     n, p = Q.shape
