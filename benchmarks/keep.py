@@ -22,6 +22,7 @@ FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
 README = FOLDER / "README.md"
 OPTIONS = {  # of benchmarks that are not kept with their defaults
+    "bench_defaults": ["--repeats", "3"],
     "bench_before_after": ["--commit", "db36448^"],  # before the transports
     "bench_mpi": ["--repeats", "5"],
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],

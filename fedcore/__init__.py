@@ -37,7 +37,7 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``problems``, ``iterates``, ``plugins``
     clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries
 ``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    wide sparse blocks; matrices; random streams; whole and checked files, YAML, the schema of a
+    wide blocks; matrices; random streams; whole and checked files, YAML, the schema of a
     history; parameters; sparse matrices
 ``errors``, ``words``
     what a user can cause, as a sentence

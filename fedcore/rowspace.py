@@ -1,4 +1,4 @@
-"""Blocks of wide sparse clients by few coordinates: cost by what is stored, not by features.
+"""Blocks of wide clients by few coordinates: cost by samples, or what is stored, not by features.
 
 Let S have n rows and d ≫ n features. Iterations on G = SᵀS that start from X stay in the span of X
 and of the rows. From S Sᵀ = L Lᵀ, a Cholesky factorisation with pivoting, follow S = L Bᵀ and the
@@ -28,6 +28,7 @@ PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operation
 BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
 FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
 FEW = 4096  # features at a time where a block of all would be another copy
+FULL = 16  # entries of a column to one that is stored, below which it is multiplied as it is
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -63,21 +64,33 @@ class Rows:
     def times(self, block: np.ndarray) -> np.ndarray:
         """Return S `block`."""
         found = self.matrix @ block
-        return found - (self.means @ block)[self._of] if len(self.means) else found
+        if len(self.means):
+            off = self.means @ block
+            found -= off if len(off) == 1 else off[self._of]
+        return found
+
+    def gram_times(self, block: np.ndarray) -> np.ndarray:
+        """Return Sᵀ S `block`."""
+        return self.transposed_times(self.times(block))
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
         """Return Sᵀ `block`."""
         found = self.matrix.T @ block
         if len(self.means):
             each = range(len(self.means))
-            sums = np.array([block[self._of == i].sum(axis=0) for i in each])
+            one = len(self.means) == 1
+            sums = np.array([(block if one else block[self._of == i]).sum(axis=0) for i in each])
             for first in range(0, len(found), FEW):
                 found[first : first + FEW] -= self.means[:, first : first + FEW].T @ sums
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
-        found = (self.matrix @ self.matrix.T).toarray(order="F")
+        counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
+        often = FULL * counts > self.matrix.shape[0]
+        seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
+        found = (seldom @ seldom.T).toarray(order="F")
+        found += dense @ dense.T
         squares = found.diagonal().copy()
         if len(self.means):
             cross = (self.matrix @ self.means.T)[:, self._of]
@@ -87,12 +100,44 @@ class Rows:
         return found, squares
 
 
+class DenseRows:
+    """The rows of all clients, in double precision, as they are; with the methods of `Rows`.
+
+    Parameters
+    ----------
+    clients : sequence of ndarray of shape (n_i, d)
+    """
+
+    def __init__(self, clients: Sequence[np.ndarray]) -> None:
+        self._parts = [client.astype(np.float64, copy=False) for client in clients]
+        self._ends = np.cumsum([len(part) for part in self._parts])
+
+    def times(self, block: np.ndarray) -> np.ndarray:
+        """Return S `block`."""
+        return np.vstack([part @ block for part in self._parts])
+
+    def transposed_times(self, block: np.ndarray) -> np.ndarray:
+        """Return Sᵀ `block`."""
+        pieces = np.split(block, self._ends[:-1])
+        rows = sum(piece.T @ part for piece, part in zip(pieces, self._parts, strict=True))
+        return np.asarray(rows).T  # BLAS takes less time for few rows than for few columns
+
+    def products(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return S Sᵀ, in the order of LAPACK, and the squares of the rows."""
+        n, d = self._ends[-1], self._parts[0].shape[1]
+        found = np.zeros((n, n))
+        for start in range(0, d, FEW):
+            rows = np.vstack([part[:, start : start + FEW] for part in self._parts])
+            found += rows @ rows.T
+        return found.T, found.diagonal().copy()
+
+
 class Frame:
     """The orthonormal basis [B E] of the span of a start and of all rows.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Rows or DenseRows
         S, of shape (n, d).
     chosen : ndarray of int of shape (k,)
         Rows whose span is that of all.
@@ -113,7 +158,7 @@ class Frame:
     """
 
     def __init__(
-        self, rows: Rows, chosen: np.ndarray, factor: np.ndarray, start: np.ndarray
+        self, rows: Rows | DenseRows, chosen: np.ndarray, factor: np.ndarray, start: np.ndarray
     ) -> None:
         self._rows, self._chosen, self._factor, self._X = rows, chosen, factor, start
         self._triangle = factor[chosen]
@@ -206,8 +251,8 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
     """Return the frame of the rows of all clients and of a start, None where none serves.
 
-    That is for dense clients, for those that are not wide, and where S Sᵀ would take longer than
-    products with S, or lose digits.
+    That is for clients that are not wide, and where S Sᵀ would take longer than products with S,
+    or lose digits.
 
     Parameters
     ----------
@@ -216,22 +261,26 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
         Orthonormal columns.
     """
     (d, p), n = start.shape, sum(len(client) for client in clients)
-    if not isinstance(clients[0], SparseRows) or WIDE * (n + p) > d or n * n > PRODUCTS * d * p:
+    if WIDE * (n + p) > d or n * n > PRODUCTS * d * p:
         return None
-    rows = Rows(clients)
-    if len(rows.means) > PRODUCTS * p:
-        return None
-    counts = np.bincount(rows.matrix.indices).astype(np.float64)
-    if counts @ counts > 4 * PRODUCTS * p * (rows.matrix.nnz + d * p):
-        return None
-    found = _triangular(rows)
+    rows: Rows | DenseRows
+    if isinstance(clients[0], SparseRows):
+        rows = Rows(clients)
+        if len(rows.means) > PRODUCTS * p:
+            return None
+        counts = np.bincount(rows.matrix.indices).astype(np.float64)
+        if counts @ counts > 4 * PRODUCTS * p * (rows.matrix.nnz + d * p):
+            return None
+    else:
+        rows = DenseRows(clients)
+    found = _triangular(rows, d)
     try:
         return None if found is None else Frame(rows, *found, start)
     except np.linalg.LinAlgError:
         return None
 
 
-def _triangular(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
+def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Return rows that span all, and L with ``S Sᵀ = L Lᵀ``; None where digits would be lost."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
@@ -243,5 +292,5 @@ def _triangular(rows: Rows) -> tuple[np.ndarray, np.ndarray] | None:
     factor = np.empty((n, k))
     factor[pivots - 1] = np.tril(packed[:, :k])
     left = np.maximum(own - np.einsum("ij,ij->i", factor, factor), 0.0).sum()
-    rest = (n + np.sqrt(rows.matrix.shape[1])) * rounding
+    rest = (n + np.sqrt(d)) * rounding
     return (pivots[:k] - 1, factor) if left <= rest else None  # small rows are not rounding

@@ -314,11 +314,11 @@ def execute(
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
         refuse(algorithm.name)
+    algorithm.task.check(settings, problem, private=private)
     federation = Federation(
         problem.clients, seed, transcript=transcript, check=False, noise=noise,
         labelled=algorithm.labelled and problem.clients.labels is not None,
     )  # fmt: skip
-    federation.once(partial(algorithm.task.check, settings, problem, private=private))
     if private:
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
@@ -335,6 +335,8 @@ def execute(
         problem = Problem(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
+    if not private:  # it would reveal something about the samples
+        federation.once(partial(algorithm.task.check_samples, problem.clients))
     recorder = Recorder(
         problem, federation.ledger, recording,
         counts_released=algorithm.released, algorithm=algorithm.name, once=federation.once,
@@ -351,8 +353,12 @@ def execute(
     return recorder, output if finish is None else {**output, **finish(federation, output)}
 
 
-def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
+def subtract_mean(
+    federation: Federation, prepare: Callable[[], None] | None = None
+) -> dict[str, np.ndarray]:
     """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
+
+    Before the samples are checked, `prepare` may give them a Gram matrix, which tells their size.
 
     Raises
     ------
@@ -362,12 +368,14 @@ def subtract_mean(federation: Federation) -> dict[str, np.ndarray]:
     if federation.shape.n_samples == 1:
         raise InputError("n_samples = 1: one sample has no variance about its mean")
     mean = federation.center()
-    federation.once(partial(_require_variance, federation))
+    if prepare is not None:
+        prepare()
+    federation.once(partial(_require_variance, federation, mean))
     return {"mean": mean}
 
 
-def _require_variance(federation: Federation) -> None:
-    if not federation.clients.largest:
+def _require_variance(federation: Federation, mean: np.ndarray) -> None:
+    if mean.any() and not federation.clients.largest:
         raise InputError(
             "all samples are equal: nothing is left of them but their mean",
             advice=[Advice("keep it", {"center": False})],

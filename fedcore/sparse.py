@@ -117,21 +117,16 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             left = np.where(filled, 0.0, left)
         return SparseRows(matrix, left)
 
-    def has_whole_columns(self) -> bool:
-        """Whether each row stores an entry of one and the same column, or a mean is subtracted."""
-        if self.mean is not None:
-            return True
-        counts = np.bincount(self.matrix.indices, minlength=self.shape[1])
-        return bool(counts.max(initial=0) >= len(self))
+    def whole_columns(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the columns of which each row stores an entry, and their entries, shape (n, ·)."""
+        whole = np.bincount(self.matrix.indices, minlength=self.shape[1]) == len(self)
+        entries = self.matrix.data[whole[self.matrix.indices]]
+        less = 0.0 if self.mean is None else self.mean[whole]
+        return np.flatnonzero(whole), entries.reshape(len(self), -1) - less
 
     def sum(self) -> np.ndarray:
-        """Return the sum of all stored rows, in double precision, shape (d,)."""
-        return np.bincount(self.matrix.indices, self.matrix.data, self.shape[1])
-
-    def sum_less(self, row: np.ndarray) -> np.ndarray:
-        """Return the sum of all rows minus `row` each, in double precision, shape (d,)."""
-        less = row if self.mean is None else self.mean + row
-        values, others, missing = SparseRows(self.matrix, less)._groups()
+        """Return the sum of all rows, in double precision, shape (d,)."""
+        values, others, missing = self._groups()
         return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
 
     def times(self, block: np.ndarray) -> np.ndarray:

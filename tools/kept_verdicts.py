@@ -164,15 +164,23 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
             versions.setdefault(name, set()).add(version)
         devices[about.get("device", "a core")] += 1
         timed = measured(results / "benchmarks" / f"{cell}.tsv")
-        seconds, memory = timed or (0.0, 0.0)
+        cpu, wall, memory = timed or (0.0, 0.0, 0.0)
         time = times.setdefault(
             settings["experiment"],
-            {"cells": 0, "by other code": 0, "untimed": 0, "seconds": 0.0, "MB": 0},
+            {
+                "cells": 0,
+                "by other code": 0,
+                "untimed": 0,
+                "CPU seconds": 0.0,
+                "seconds": 0.0,
+                "MB": 0,
+            },
         )
         time["cells"] += 1
         time["by other code"] += about["code"] != codes.get(cell)  # restored, see README
         time["untimed"] += timed is None
-        time["seconds"] = round(time["seconds"] + seconds, 1)
+        time["CPU seconds"] = round(time["CPU seconds"] + cpu, 1)
+        time["seconds"] = round(time["seconds"] + wall, 1)
         time["MB"] = max(time["MB"], math.ceil(memory))
     if set(devices) - {"a core"}:
         versions["device"] = {f"{name} ({counted(n, 'cell')})" for name, n in devices.items()}

@@ -48,8 +48,8 @@ OTHER_CODE = (
 )
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
-    "Seconds of all timed cells of an experiment together, and the largest memory of one; what "
-    f"*by\nother code* and *untimed* mean stands [below the runs]({INDEX}#the-runs).\n"
+    "CPU and wall seconds of all timed cells of an experiment together, and the largest memory of "
+    f"one;\nwhat *by other code* and *untimed* mean stands [below the runs]({INDEX}#the-runs).\n"
 )
 
 
@@ -127,7 +127,7 @@ def earlier(part: Run) -> str:
     cost = total(part["times"].values())
     said = (
         f"Run of {part['date']}, commit {part['commit']}, {counted(cost['cells'], 'cell')}, "
-        f"{counted(cost['seconds'], 'second')}. The last run left "
+        f"{counted(cost['wall seconds'], 'wall second')}. The last run left "
         f"{'this item' if len(part['items']) == 1 else 'these items'} out: {items}."
     )
     said = textwrap.fill(said, 100, break_on_hyphens=False, break_long_words=False)
@@ -138,17 +138,18 @@ def total(times: Collection[Run]) -> tables.Row:
     """Return what experiments took together: cells, their seconds, and the largest memory in MB.
 
     How many cells were made by other code, and how many have no time, is None where a run has not
-    noted it.
+    noted it; so are CPU seconds.
     """
 
-    def counts(name: str) -> int | None:
-        return sum(t[name] for t in times) if all(name in t for t in times) else None
+    def counts(name: str) -> float | None:
+        return round(sum(t[name] for t in times), 1) if all(name in t for t in times) else None
 
     return {
         "cells": counts("cells"),
         "by other code": counts("by other code"),
         "untimed": counts("untimed"),
-        "seconds": round(sum(time["seconds"] for time in times), 1),
+        "CPU seconds": counts("CPU seconds"),
+        "wall seconds": round(sum(time["seconds"] for time in times), 1),
         "MB": max((time["MB"] for time in times), default=0),
     }
 

@@ -67,7 +67,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components
     frame = federation.frame(Q)
-    if frame is not None:  # wide sparse clients: all that follows are coordinates
+    if frame is not None:  # wide clients: all that follows are coordinates
         Q = frame.start
     shown = frame.block if frame is not None else lambda Z: Z
     n, p = Q.shape
@@ -77,23 +77,29 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     fresh = p  # columns of Q that V lacks
 
     Z, theta = Q, np.full(p, np.nan)
-    V, T = np.empty((n, 0)), np.empty((0, 0))
+    store, T = np.empty((n, 0)), np.empty((0, 0))
+    V = store  # the columns of the store that are in use
     record(0, basis=shown(Z[:, :wanted]))
     for k in record.rounds(params.rounds):
         federation.broadcast(shown(Q))
         reply = inside(federation.sum(gram_product))
         U = reply.astype(V.dtype, copy=False)[:, :fresh]
-        V = np.hstack([V, Q[:, :fresh]])
-        T = _bordered(T, V.T @ U)
+        store = _with_room(store, V.shape[1] + fresh, room)
+        store[:, V.shape[1] : V.shape[1] + fresh] = Q[:, :fresh]
+        V = store[:, : V.shape[1] + fresh]
+        T = _bordered(T, (U.T @ V).T)  # BLAS takes half the time for few rows of few columns
         theta, S = _leading(T)
-        F = U - V @ T[:, -fresh:]
+        both = (np.hstack([T[:, -fresh:], S[:, :p] * theta[:p]]).T @ V.T).T  # reads V once
+        F = U - both[:, :fresh]
         arrived = _arrived(test, theta, F, S[-fresh:], wanted, reply.dtype)
-        Z = orth(V @ (S[:, :p] * theta[:p]) + F @ S[-fresh:, :p])
+        Z = orth(both[:, fresh:] + F @ S[-fresh:, :p])
         record(k, basis=shown(Z[:, :wanted]), last=arrived)
         left = room - V.shape[1]
         if left == 0:
-            others = V @ S[:, keep : keep + p]
-            V, T = orth(V @ S[:, :keep]), np.diag(theta[:keep])
+            both = (S[:, : keep + p].T @ V.T).T
+            others = both[:, keep:]
+            store[:, :keep], T = orth(both[:, :keep]), np.diag(theta[:keep])
+            V = store[:, :keep]
             # After a narrower block V was the whole space: F is noise, with too few columns.
             Q = Z if not keep else others if fresh < p else _complement(F, V)
         elif left < p:
@@ -118,11 +124,22 @@ def _arrived(
     return test.met(residual, theta[:p], following, dtype, final=len(theta) == len(F))
 
 
+def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
+    """Return a store of at least so many columns, the first of which are those of `store`."""
+    if store.shape[1] >= columns:
+        return store
+    larger = np.empty((len(store), min(4 * columns, most)), order="F")
+    larger[:, : store.shape[1]] = store
+    return larger
+
+
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
     """Return T with the block `column` = Vᵀ U as its last columns and rows."""
     j = len(T)
-    corner = (column[j:] + column[j:].T) / 2
-    return np.block([[T, column[:j]], [column[:j].T, corner]])
+    found = np.empty((len(column),) * 2)
+    found[:j, :j], found[:j, j:], found[j:, :j] = T, column[:j], column[:j].T
+    found[j:, j:] = (column[j:] + column[j:].T) / 2
+    return found
 
 
 def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -137,10 +154,17 @@ def _rest(V: np.ndarray) -> np.ndarray:
 
 
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of `block` minus its part in range(V); three passes, as it may be noise."""
+    """Orthonormal basis of `block` minus its part in range(V).
+
+    What is left of that part is rounding, divided by what a pass leaves of a column. If `block` is
+    noise, a pass may leave little, and is repeated.
+    """
     Q = orth(block)
     for _ in range(3):
-        Q = orth(Q - V @ (V.T @ Q))
+        part = (Q.T @ V).T
+        Q = orth(Q - (part.T @ V.T).T)
+        if np.linalg.norm(part) <= 0.5:
+            break
     return Q
 
 

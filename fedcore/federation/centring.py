@@ -1,6 +1,7 @@
 """The mean of all clients' samples and its subtraction, without loss of digits; and scales.
 
-Sums add differences to the client's first sample, in double precision and in blocks of rows. Their
+Sums are in double precision and in blocks of rows. If a client has a feature whose mean is above
+`NEAR` times its standard deviation, they add differences to the client's first sample. Their
 rounding error is then relative to the spread of the data, not to their distance from the origin.
 
 Each client's sum, the sum over clients and the division round the mean, each by 2⁻⁵³ of its size.
@@ -13,19 +14,67 @@ mean is exchanged and subtracted in a second pass.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from fedcore.errors import InputError
+from fedcore.problems.clients import Clients
 from fedcore.sparse import SparseRows
 
 ROWS = 4096  # rows per block, so that copies in double precision stay small
-FAR = 2.0**20  # standard deviations
+NEAR, FAR = 2.0**10, 2.0**20  # standard deviations
+BUFFER = 1 << 16  # numbers of a block of several clients' rows, which stays in the cache
+
+
+class Centred(Clients):
+    """Dense clients less one mean. Each is copied when somebody reads a matrix.
+
+    Parameters
+    ----------
+    clients : Clients
+        Before the mean is subtracted.
+    mean : ndarray of shape (d,)
+    """
+
+    def __init__(self, clients: Clients, mean: np.ndarray) -> None:
+        self._given, self._mean = clients, mean
+        super().__init__(
+            lambda: [centred(data, mean) for data in clients], clients.shapes, clients.dtypes,
+            labels=clients.labels,
+        )  # fmt: skip
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """Yield all rows in order, less the mean, in blocks; each takes the place of the last."""
+        d, dtype = self.n_features, np.result_type(*self.dtypes)
+        out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
+        means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
+        for data in blocks(self._given):
+            start = 0
+            while start < len(data):
+                rows = data[start : start + len(out) - filled]
+                less = out[filled : filled + len(rows)]
+                mean = means[: len(rows)]
+                np.subtract(rows, mean, less, dtype=np.float64, casting="same_kind")
+                start, filled = start + len(rows), filled + len(rows)
+                if filled == len(out):
+                    yield out
+                    filled = 0
+        if filled:
+            yield out[:filled]
+
+
+def blocks(clients: Clients) -> Iterator[np.ndarray]:
+    """Yield the rows of dense clients in order, in blocks, without a copy of all."""
+    yield from clients.blocks() if isinstance(clients, Centred) else clients
 
 
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the rows, followed by their number, as one message in double precision.
+
+    A column with a zero has a spread above its mean over the root of the number of rows, so that
+    sparse rows add up as they are, but for columns of which each row stores an entry.
 
     Parameters
     ----------
@@ -36,37 +85,48 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     ndarray of shape (d + 1,)
         Not finite when the sum overflows.
     """
-    if isinstance(data, SparseRows) and not data.has_whole_columns():
-        return np.append(data.sum(), len(data))
     if isinstance(data, SparseRows):
-        first = next(data.blocks(1))[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.append(len(data) * first + data.sum_less(first), len(data))
+        at, block = data.whole_columns()
+        found = np.append(data.sum(), len(data))
+        found[at] = sum_and_count(block)[:-1]
+        return found
     first = data[0].astype(np.float64)
-    rest = np.zeros_like(first)
     with np.errstate(over="ignore", invalid="ignore"):  # `mean_of` checks the total
-        for start in range(0, len(data), ROWS):
-            rest += np.subtract(data[start : start + ROWS], first, dtype=np.float64).sum(axis=0)
-        return np.append(len(data) * first + rest, len(data))
+        return np.append(len(data) * first + _sum(data, first), len(data))
+
+
+def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
+    """Return the sum of all rows, `less` subtracted from each, in double precision."""
+    found: Any = 0.0
+    for start in range(0, len(data), ROWS):
+        rows = data[start : start + ROWS]
+        if less is not None:
+            rows = np.subtract(rows, less, dtype=np.float64)
+        found = found + np.ones(len(rows)) @ rows.astype(np.float64, copy=False)
+    return found
 
 
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is. A
-    column with zeros has a spread above its mean over the root of the number of rows.
+    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is.
     """
-    if isinstance(data, SparseRows) and not data.has_whole_columns():
-        return np.concatenate([data.sum(), [len(data), 0]])
-    found = sum_and_count(data)
+    if isinstance(data, SparseRows):
+        at, block = data.whole_columns()
+        found = np.concatenate([data.sum(), [len(data), 0]])
+        own = sum_count_and_far(block)
+        found[at], found[-1] = own[:-2], own[-1]
+        return found
     n, first = len(data), data[:ROWS]
     with np.errstate(over="ignore", invalid="ignore"):
+        total = _sum(data)
+        mean = total if n == len(first) else _sum(first)
+        spread = squares_of_features(first) - mean * mean / len(first)
+        if (total * total <= n * NEAR**2 * spread).all():
+            return np.concatenate([total, [n, 0]])
+        found = sum_and_count(data)
         mean = found[:-1] / n
-        if isinstance(first, SparseRows):
-            squares = SparseRows(first.matrix, mean).squares_of_columns()
-        else:
-            rest = np.subtract(first, mean, dtype=np.float64)
-            squares = np.einsum("ij,ij->j", rest, rest)
+        squares = squares_of_features(np.subtract(first, mean, dtype=np.float64))
         return np.append(found, np.sum(np.abs(mean) > FAR * np.sqrt(squares / n)))
 
 

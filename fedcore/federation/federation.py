@@ -321,7 +321,7 @@ class Federation:
         """Return coordinates in which blocks that begin with `start` cost little, if there are any.
 
         With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` is one. They exist where wide sparse clients are
+        `fedcore.parts.gram_products.gram_product` is one. They exist where wide clients are
         in this process and nobody reads their single replies. The ledger counts the same numbers.
         """
         engine, alone = self._transport, self._transcript is None

@@ -43,7 +43,7 @@ def read_only(message: Any) -> Any:
 
 def opened(message: Any) -> Any:
     """Return `message` with new lists and mappings around the same arrays."""
-    if type(message) is np.ndarray:  # most messages, once for every call of a step
+    if message is None or type(message) is np.ndarray:  # most, once for every call of a step
         return message
     return _rebuilt(message, opened)
 

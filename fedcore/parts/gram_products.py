@@ -16,14 +16,15 @@ from fedcore.federation import lockstep
 from fedcore.federation.execution import summed
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
-from fedcore.rowspace import Block
+from fedcore.rowspace import Block, Rows
 from fedcore.sparse import SparseRows
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while the data are cheaper.
 
-    A block in coordinates of the clients' rows (`fedcore.rowspace`) gives another.
+    A block in coordinates of the clients' rows (`fedcore.rowspace`) gives another. Sparse clients
+    are multiplied as one matrix, from which their mean is subtracted once.
 
     The matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts the
     columns of this run alone: whether an earlier run has made the matrix changes no result.
@@ -35,7 +36,11 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     gram = getattr(clients, "gram", None)
     if gram is None:
         if not gram_pays_off(*_work(clients, len(Z)), len(Z), columns):
-            return None
+            if len(clients) == 1 or not isinstance(clients[0], SparseRows):
+                return None
+            if not hasattr(state.kept, "rows"):
+                state.kept.rows = Rows(clients)
+            return lockstep.product((id(state.kept), "rows"), state.kept.rows.gram_times, Z)
         if not hasattr(state.kept, "gram"):
             state.kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
         gram = state.kept.gram

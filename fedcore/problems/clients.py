@@ -29,6 +29,7 @@ from fedcore.user_tables.labelled import (
 from fedcore.words import counted
 
 Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
+FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 
 class Labelled(NamedTuple):
@@ -229,17 +230,29 @@ def check_clients(
     if not len(clients):
         raise InputError("a federation needs at least one client")
     first = names is None  # else others have been told of these columns
-    if first:
-        frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
-    names = column_names(clients[0]) if first else names
-    orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    orders: Sequence[list[int] | None] = [None] * len(clients)
+    if not first or any(column_names(client) is not None for client in clients):
+        if first:
+            frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
+        names = column_names(clients[0]) if first else names
+        orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        done = [_is_checked(client) for client in clients]
     checked: list[Any] = []
-    for i, (client, order) in enumerate(zip(clients, orders, strict=True)):
-        checked.append(check_matrix(client, words.client(i), order))
+    for i, (client, order, ready) in enumerate(zip(clients, orders, done, strict=True)):
+        checked.append(client if ready else check_matrix(client, words.client(i), order))
         _require_same_form(checked)
     if first and names is not None:
         frames.tell(names, checked)
     return checked
+
+
+def _is_checked(matrix: Any) -> bool:
+    """Whether `check_matrix` would return this matrix itself; then nobody need be named."""
+    if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
+        return False
+    fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
+    return bool(fits and np.isfinite(matrix.sum()))  # an overflow of the sum is looked at later
 
 
 def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
@@ -369,8 +382,8 @@ def require_no_path(value: Any, who: str) -> None:
 def _require_same_form(checked: Sequence[Any]) -> None:
     """Require that the last client is dense or sparse and as wide as the first."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
-    forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
-    if forms[0] != forms[1]:
+    if isinstance(first, SparseRows) != isinstance(last, SparseRows):
+        forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
         raise InputError(
             f"{words.client(i)} is {forms[0]} and {words.client(0)} is {forms[1]}: make all "
             "sparse, by scipy.sparse.csr_array, or all dense, by .toarray()"
@@ -396,10 +409,10 @@ def _require_present(client: Any, who: str) -> None:
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
-    """Require data whose products with SᵀS neither overflow nor underflow.
+    """Require data that are not all zero, whose products with SᵀS neither overflow nor underflow.
 
     The square of the largest entry must be a normal number. This square times the number of
-    entries, a bound of ‖S‖_F², must be finite.
+    entries, a bound of ‖S‖_F², must be finite; of columns with a Gram matrix, as many as they are.
 
     Parameters
     ----------
@@ -413,8 +426,10 @@ def require_size(clients: Clients, what: str = "the data") -> None:
         With a scale to divide the data by.
     """
     largest, dtype = clients.largest, np.result_type(*clients.dtypes)
+    if not largest:
+        raise InputError("the data of all clients are zero: there is no subspace to find")
     limits = np.finfo(dtype)
-    entries = float(clients.n_samples) * clients.n_features
+    entries = float(clients.n_features) * (clients.n_samples if clients.gram is None else 1)
     low, high = np.sqrt(float(limits.tiny)), np.sqrt(float(limits.max) / entries)
     if not low <= largest <= high:
         raise InputError(

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import orth
-from fedcore.problems.clients import require_size
+from fedcore.problems.clients import Clients, require_size
 from fedcore.problems.problem import Problem
 from fedcore.validation import require_rank, require_start, require_tall
 
@@ -53,7 +53,11 @@ class Task(ABC):
 
     @abstractmethod
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Refuse parameters that do not fit the data, and data from which nothing can be learnt."""
+        """Refuse parameters that do not fit the data."""
+
+    @abstractmethod
+    def check_samples(self, clients: Clients) -> None:
+        """Refuse samples from which nothing can be learnt, as a private run may not do."""
 
     @abstractmethod
     def require(self, output: Any, who: str, n_features: int) -> None:
@@ -75,19 +79,15 @@ class Subspace(Task):
         return ("objective",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Check the rank, the start, and the size of the samples.
-
-        A private run may not fail because of the samples, nor of how many there are: that would
-        reveal something about them.
-        """
+        """Check the rank and the start; a private run may not fail because of how many samples."""
         at_most = problem.n_features if private else problem.n_samples
         require_rank(settings.n_components, at_most, problem.n_features)
-        if not private:
-            if not problem.clients.largest:  # which `require_size` needs, too
-                raise InputError("the data of all clients are zero: there is no subspace to find")
-            require_size(problem.clients)
         if settings.start is not None:
             require_start(settings.start, problem.n_features, settings.n_components)
+
+    def check_samples(self, clients: Clients) -> None:
+        """Require samples that are not all zero, whose squares neither over- nor underflow."""
+        require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Require what `shared_basis` can read."""
@@ -119,6 +119,9 @@ class Classification(Task):
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
         """Accept all data: whether they fit the network, the network says."""
+
+    def check_samples(self, clients: Clients) -> None:
+        """Accept all samples."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Require a mapping."""

@@ -16,6 +16,7 @@ import numpy as np
 
 from fedcore.errors import ReplyError
 from fedcore.federation import lockstep
+from fedcore.federation.centring import Centred
 from fedcore.federation.execution import Step
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
@@ -23,6 +24,7 @@ from fedcore.federation.site import changed, sites_of
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
     Answers,
+    Centre,
     Change,
     Charges,
     Do,
@@ -66,6 +68,7 @@ class InProcess:
         self._labelled, self.plain = setup.labelled, plain
         self._stack = not plain and self._data.uniform and len(self._data) > 1
         self._private = False
+        self._one_message = True  # whether all clients are known to hold the same
 
     @property
     def clients(self) -> Clients:
@@ -90,6 +93,7 @@ class InProcess:
         """Obey at once; see `Transport`."""
         if isinstance(order, Hold):
             message, sites = order.message, self.sites
+            self._one_message = to == self._everyone
             for i in to:
                 sites[i].message = message
         elif isinstance(order, Protect):
@@ -109,7 +113,8 @@ class InProcess:
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum by the function that `summed` declares; None when it does not apply."""
         at_once: Step | None = getattr(order.step, "summed", None)
-        if at_once is None or self.plain or sorted(of) != list(self._everyone):
+        everyone = of == self._everyone or sorted(of) == list(self._everyone)
+        if at_once is None or self.plain or not everyone:
             return None
         message = self._common(of)
         total = None if message is None else at_once(self._data, self._as_one, message)
@@ -125,20 +130,24 @@ class InProcess:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
 
-        They are none for clients that are dense or not wide, and for client-by-client runs.
+        They are none for clients that are not wide, and for client-by-client runs.
         """
-        return None if self.plain or self._private else frame_of(self._data, start)
+        alone = self.plain or self._private or self._data.gram is not None
+        return None if alone else frame_of(self._data, start)
 
     def close(self) -> None:
         """Nothing to end."""
 
     def _change(self, order: Change) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
-        new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
-        matrices = [samples for samples in new if samples is not None]
-        if not matrices:
-            return
-        self._data = Clients(matrices, labels=self._data.labels)
+        if isinstance(order, Centre) and not self._data.sparse:
+            self._data = Centred(self._data, order.mean)
+        else:
+            new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
+            matrices = [samples for samples in new if samples is not None]
+            if not matrices:
+                return
+            self._data = Clients(matrices, labels=self._data.labels)
         self._as_one.kept = self._data.kept
         for i, site in enumerate(self.sites):
             site.go_on_with(self._data, i)
@@ -152,9 +161,15 @@ class InProcess:
 
     def _common(self, positions: Sequence[int]) -> Any:
         """Return the message that these clients hold; None when they hold different ones."""
+        return self.sites[positions[0]].message if self._hold_one(positions) else None
+
+    def _hold_one(self, positions: Sequence[int]) -> bool:
+        """Return whether these clients hold the same message."""
+        if self._one_message:
+            return True
         sites = self.sites
         first = sites[positions[0]].message
-        return first if all(sites[i].message is first for i in positions) else None
+        return all(sites[i].message is first for i in positions)
 
     def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Return the replies of the clients at `positions`; a position may occur twice."""
@@ -196,9 +211,7 @@ class InProcess:
         """Return whether `positions` are distinct clients that hold the same message."""
         if not positions or len(set(positions)) < len(positions):
             return False
-        sites = self.sites
-        first = sites[positions[0]].message
-        return all(sites[i].message is first for i in positions)
+        return self._hold_one(positions)
 
     def _charges(self, positions: Sequence[int]) -> Mapping[int, Charges]:
         """Return the clients' unprotected uploads; the ledger reads their events by itself."""

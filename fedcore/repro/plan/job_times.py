@@ -8,27 +8,35 @@ import os
 import platform
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 
-def measured(benchmark: str | os.PathLike[str]) -> tuple[float, float] | None:
-    """Return seconds and MB of a job from its benchmark file; None where it says no time.
+class Took(NamedTuple):
+    """What a job took. What was not measured, as of a very short job, is 0."""
 
-    Memory that was not measured, as of a very short job, is 0.
-    """
+    cpu: float  # seconds
+    wall: float  # seconds
+    memory: float  # MB
+
+
+def measured(benchmark: str | os.PathLike[str]) -> Took | None:
+    """Return what a job took from its benchmark file; None where it says no time."""
     try:
         with open(benchmark, encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file, delimiter="\t"))
-        memory = row["max_rss"].replace("-", "0").replace("NA", "0")
-        return float(row["s"]), float(memory)
+        cpu, memory = (
+            float((row.get(name) or "0").replace("-", "0").replace("NA", "0"))
+            for name in ("cpu_time", "max_rss")
+        )
+        return Took(cpu, float(row["s"]), memory)
     except (OSError, StopIteration, KeyError, ValueError):
         return None
 
 
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
-    """Return seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
+    """Return wall seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
 
     The last run in which a cell of an experiment has a time says it; without the file nothing is
     known.

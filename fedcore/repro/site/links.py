@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcore.reports import tables
+from fedcore.repro.plan.job_times import Took
 from fedcore.repro.verdicts.verdicts import Verdict
 
 MOST = 3  # figures, or curves, of one item
@@ -156,5 +157,4 @@ class Job:
     repeats: int
     params: dict[str, Any]
     about: dict[str, Any]
-    seconds: float | None
-    memory: float | None
+    took: Took | None

@@ -220,13 +220,13 @@ class Paper:
                 continue
             with h5py.File(file) as history:
                 about = json.loads(history.attrs["about"])
-            took = measured(self._results / "benchmarks" / f"{path}.tsv") or (None, None)
+            took = measured(self._results / "benchmarks" / f"{path}.tsv")
             assert self.plan is not None
             label = self.plan["problems"][cell.problem].get("label") or cell.problem
             job = Job(
                 path, cell.experiment, cell.algorithm, cell.name, cell.problem,
                 str(label), about["problem"]["status"], cell.repeats, about["params"], about,
-                *took,
+                took,
             )  # fmt: skip
             found.append(job)
         return found

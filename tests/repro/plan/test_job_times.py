@@ -12,10 +12,10 @@ HEAD = "s\tcpu_time\tmax_rss\n"
 
 def test_a_benchmark_says_seconds_and_memory_or_nothing(tmp_path):
     (tmp_path / "t.tsv").write_text(HEAD + "7.5\t7\t900.0\n")
-    assert measured(tmp_path / "t.tsv") == (7.5, 900.0)
+    assert measured(tmp_path / "t.tsv") == (7.0, 7.5, 900.0)
     for unmeasured in ("-", "NA"):
-        (tmp_path / "t.tsv").write_text(f"s\tmax_rss\n1\t{unmeasured}\n")
-        assert measured(tmp_path / "t.tsv") == (1.0, 0.0)
+        (tmp_path / "t.tsv").write_text(HEAD + f"1\t{unmeasured}\t{unmeasured}\n")
+        assert measured(tmp_path / "t.tsv") == (0.0, 1.0, 0.0)
     assert measured(tmp_path / "none.tsv") is None
     for text in ("", HEAD, "s\tmax_rss\nx\t1\n", "else\n1\n"):
         (tmp_path / "t.tsv").write_text(text)
