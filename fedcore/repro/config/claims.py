@@ -1,8 +1,8 @@
 """Claims files: what a paper prints, and how each item is judged.
 
-``papers/<paper>/claims.yaml`` has the question, the printed tables, the items with their tests, what
-each reading fills in or replaces, facts, figures, and the checks of this software. An item with
-``each`` stands for one item per row of it.
+``papers/<paper>/claims.yaml`` has the question, the printed tables, the items with their tests,
+what each reading fills in or replaces, facts, figures, and the checks of this software. An item
+with ``each`` stands for one item per row of it.
 """
 
 from __future__ import annotations
@@ -128,13 +128,13 @@ def _with_cells(
         cells = _points(folder / "printed" / item["panel"], what)
     elif not cells:
         cells = {"": {}}
-    common = {key: item[key] for key in ("select", "test") if key in item}
+    common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
     item["cells"] = {name: _laid(common, cell) for name, cell in cells.items()}
     if number := item["cells"].get("", {}).get("test", {}).get("number"):
         number.setdefault("of", item.get("printed"))
     readings = []
     for reading in item.get("readings", []):
-        own = {key: reading[key] for key in ("select", "test") if key in reading}
+        own: dict[str, Any] = {key: reading[key] for key in ("select", "test") if key in reading}
         parts = reading.get("cells", {})
         for name in parts:
             require_known(name, item["cells"], f"{what}: a reading has the unknown cell")
@@ -254,13 +254,14 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
     """Refuse a printed cell that no item judges and of which nobody says why."""
+    rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)
-        for item in checked["items"]
-        if "row" in item
-        for column in (item["readings"][0]["cells"] if "readings" in item else {})
+        for item in rows
+        for reading in item["readings"]
+        for column in reading["cells"]
     }
-    whole = {tuple(i["row"]) for i in checked["items"] if "row" in i and "not_run" in i}
+    whole = {tuple(item["row"]) for item in rows if "not_run" in item}
     for name, table in checked["tables"].items():
         for row, values in table["rows"].items():
             if len(values) != len(table["columns"]):
