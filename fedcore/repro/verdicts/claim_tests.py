@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LOOKS = (5, 10, 20, 40, 80)  # numbers of runs after which test B is made
+LEVEL = 0.05  # at which a printed number lies among ours
 FRACTION = 0.1  # of a printed number: a difference that counts as none
 WIDEST = 0.25  # of a number: a test that could not tell more than this apart shows nothing
 WIDE = 2.0  # largest over smallest of positive values that are compared by their logarithms
@@ -31,6 +33,7 @@ ACCURACY = 3  # points of accuracy that a test must tell apart
 NO_ORDER = 200  # runs that agree and disagree after which there is no clear order
 MOST = 10_000  # largest number of runs that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
+HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
 PANEL = 0.9  # of a panel's points must hold
 
 Numbers = list[float | None]
@@ -213,22 +216,36 @@ def judge_number(
     spread = s * math.sqrt(1 / look + (0 if given["theory"] else 1 / given["runs"]))
 
     def width(level: float) -> float:
-        t = float(scipy.stats.t.ppf(1 - level / 2, freedom))
-        return t * spread + given["reading_error"]
+        return _quantile(level, freedom) * spread + float(given["reading_error"])
 
     fails = width(demand.level / demand.searched / demand.cells)
     outcome = Outcome(UNDECIDED, _ranged(np.exp(known) if logs else known), runs=look)
     if away > max(fails, tolerance) * SLACK:
         return replace(outcome, state=FAILS, side=1 if x > ours else -1)
-    within = max(width(0.05), tolerance)
+    within = max(width(LEVEL), tolerance)
     shown = _shown(within, given, ours, logs)
-    if max(width(0.05 / demand.searched), tolerance) > widest * SLACK:
+    strict = LEVEL / demand.searched * demand.level / USUAL.level
+    if max(width(strict), tolerance) > widest * SLACK:
         return replace(outcome, lack=f"our own runs spread by {shown}")
     if away <= within * SLACK:
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
     more = next((m for m in LOOKS if m > look), None)
     lack = f"the next look is at {more} runs" if more else "no more looks are made"
     return replace(outcome, lack=f"near the limit of {shown}; {lack}")
+
+
+@cache
+def _quantile(level: float, freedom: int) -> float:
+    """Return what |t| of Student's law is above with probability `level`.
+
+    At the small levels of headlines and of many cells, runs with heavy tails would fail too often:
+    it is there at least the quantile of Student's law of `HEAVY` degrees, of deviation 1.
+    """
+    normal = float(scipy.stats.t.ppf(1 - level / 2, freedom))
+    if level >= USUAL.level:
+        return normal
+    heavy = float(scipy.stats.t.ppf(1 - level / 2, HEAVY)) * math.sqrt(1 - 2 / HEAVY)
+    return max(normal, heavy)
 
 
 def _tolerance(
