@@ -201,7 +201,7 @@ def line(
     test: str, law: str, holds: float | None, fails: float | None, right: float | None = None
 ) -> dict[str, Any]:
     """Return a row of the table, in per cent."""
-    given = {"wrong *holds*": holds, "wrong *fails*": fails, "right *holds*": right}
+    given = {"wrong holds": holds, "wrong fails": fails, "right holds": right}
     shown = {name: "" if rate is None else f"{100 * rate:.1f} %" for name, rate in given.items()}
     return {"test": test, "law of a run": law, **shown}
 

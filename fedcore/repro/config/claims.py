@@ -130,8 +130,9 @@ def _with_cells(
         cells = {"": {}}
     common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
     item["cells"] = {name: _laid(common, cell) for name, cell in cells.items()}
-    if number := item["cells"].get("", {}).get("test", {}).get("number"):
-        number.setdefault("of", item.get("printed"))
+    number = item["cells"].get("", {}).get("test", {}).get("number")
+    if number is not None and "printed" in item:
+        number.setdefault("of", item["printed"])
     readings = []
     for reading in item.get("readings", []):
         own: dict[str, Any] = {key: reading[key] for key in ("select", "test") if key in reading}
