@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -98,11 +99,11 @@ def verdicts(
                 for v in found
             ]
             return f"{columns([heads, *lines])}\n\n{pages.summary(found)}"
-        asked = _questions(kept)
+        asked, notes = _questions(kept), _notes(kept) if folder == kept else {}
         if pages.is_quick(found):
             return pages.beside_kept(found, pages.read_kept(kept))
         if paper is not None:
-            return pages.paper_text(asked.get(paper, ""), found)
+            return notes.get(paper, "") + pages.paper_text(asked.get(paper, ""), found)
         return f"{pages.overview(found, asked)}\n\nMore: fedcore verdicts PAPER, or --all"
 
     emit(_listed(found), text, as_json)
@@ -114,6 +115,17 @@ def _questions(kept: Path) -> dict[str, str]:
 
     files = {file.parent.name: file for file in sorted(kept.glob("*/claims.yaml"))}
     return {name: str(read_yaml(file).get("question", "")) for name, file in files.items()}
+
+
+def _notes(kept: Path) -> dict[str, str]:
+    """Return of each paper its title and citation, and which run the kept table is of."""
+    file = kept.parent / "kept" / "run.json"
+    found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {
+        name: f"{run['title']}\n{run['citation']}\n"
+        f"Kept: run of {run['date']}, commit {run['commit']}\n\n"
+        for name, run in found.items()
+    }
 
 
 def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:

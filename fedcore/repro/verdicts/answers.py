@@ -83,8 +83,7 @@ def _clause(changes: Iterable[Change]) -> str:
 
 def first_line(verdict: Verdict) -> str:
     """Return the evidence of the first line, or why there is none."""
-    parts = [verdict.measured, verdict.why, verdict.remark]
-    return "; ".join(filter(None, parts))
+    return "; ".join(filter(None, [verdict.measured, verdict.why]))
 
 
 def second_line(verdict: Verdict) -> str:
@@ -133,6 +132,11 @@ def not_judged(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     return Counter(
         v.why for v in verdicts if v.word == NOT_RUN and v.section != SOFTWARE
     ).most_common()
+
+
+def remarks(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
+    """Return what is to be said of tests, each with the number of items, the most first."""
+    return Counter(v.remark for v in verdicts if v.remark and v.section != SOFTWARE).most_common()
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:

@@ -244,6 +244,7 @@ def _sections(printed: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
         (title, why),
         ("Not judged", gone),
         ("What would change the answer", answers.what_would_change(printed)),
+        ("The tests", [f"{said} ({counted(n, 'item')})" for said, n in answers.remarks(printed)]),
     ]
     return [(title, points) for title, points in told if points]
 
@@ -301,7 +302,7 @@ def describe(verdict: Verdict) -> str:
         AS_PRINTED: f"{v.word}: {answers.first_line(v)}".rstrip(": "),
         OTHERWISE: f"{answers.word_of(v)}: {answers.second_line(v)}".strip(": "),
         "cause": v.cause if v.word == "fails" else "",
-        "test": v.because,
+        "test": "; ".join(filter(None, [v.because, v.remark])),
         "readings": "; ".join(told_of(v.readings)) if len(v.readings) > 1 else "",
     }
     body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
