@@ -121,18 +121,18 @@ def _with_cells(
             raise ConfigError(f"{what}: an item has a test or 'not_run', not both")
         return item
     item = copy.deepcopy(item)
-    cells = item.get("cells", {})
+    cells, printed = item.get("cells") or {"": {}}, {"": item.get("printed")}
+    common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
     if "row" in item:
-        cells = _row(item, tables, what)
+        printed = _row(item, tables, what)
+        common.setdefault("test", {"number": {}})
     elif "panel" in item:
         cells = _points(folder / "printed" / item["panel"], what)
-    elif not cells:
-        cells = {"": {}}
-    common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
     item["cells"] = {name: _laid(common, cell) for name, cell in cells.items()}
-    number = item["cells"].get("", {}).get("test", {}).get("number")
-    if number is not None and "printed" in item:
-        number.setdefault("of", item["printed"])
+    for name, cell in item["cells"].items():
+        number = cell.get("test", {}).get("number")
+        if number is not None and printed.get(name) is not None:
+            number.setdefault("of", printed[name])
     readings = []
     for reading in item.get("readings", []):
         own: dict[str, Any] = {key: reading[key] for key in ("select", "test") if key in reading}
@@ -154,25 +154,22 @@ def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     return laid
 
 
-def _row(item: dict[str, Any], tables: Mapping[str, Any], what: str) -> dict[str, Any]:
-    """Return the cells of a printed row, each with its printed number."""
+def _row(item: dict[str, Any], tables: Mapping[str, Any], what: str) -> dict[str, str | None]:
+    """Return what a printed row has in each column, and fill in what its table says of it."""
     name, row = item["row"]
     require_known(name, tables, f"{what}: unknown table")
     table = tables[name]
     require_known(row, table["rows"], f"{what}: {name} has no row")
     printed = dict(zip(table["columns"], table["rows"][row], strict=False))
-    cells = {}
-    for column, cell in item.get("cells", {}).items():
+    for column in item.get("cells", {}):
         if printed.get(column) is None:
             raise ConfigError(f"{what}: {name} prints nothing in row {row}, column {column}")
-        cells[column] = merge({"test": {"number": {"of": printed[column]}}}, cell)
-        if set(cells[column]["test"]) != {"number"}:
-            cells[column] = cell
     labels = table["labels"]
     item.setdefault("source", table["source"])
     item.setdefault("kind", "row")
+    cells = item.get("cells", {})
     item.setdefault("printed", "; ".join(f"{labels.get(c, c)} {printed[c]}" for c in cells))
-    return cells
+    return printed
 
 
 def _points(path: Path, what: str) -> dict[str, Any]:
