@@ -10,22 +10,21 @@ from commands import call, refused_command
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
 
-def made(paper="faps", verdict="reproduced", name="table1", **more):
+def made(paper="faps", word="holds", name="table1", **more):
     plain = dict(
-        section="claims", source="Table 1", kind="cell", quantity="iterations", printed="207",
-        accepted="200 to 220", measured="210", place="1 of 5 below",
-        low=200.0, high=float("inf"), count=5, missing=0, because="because", readings=(),
-        counterfactual="310 printed: fails", turned=True, where="counts.tsv, rounds",
+        section="items", source="Table 1", kind="row", title="iterations", printed="207",
+        headline="", measured="210 [200, 220]", why="", because="because", cause="", figure="",
+        remark="", readings=(),
     )  # fmt: skip
-    return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
+    return verdicts.Verdict(paper=paper, id=name, word=word, **(plain | more))
 
 
 @pytest.fixture
 def judged(tmp_path):
     """A folder of results with the verdicts of two papers, not yet merged."""
     folder = tmp_path / "results" / "verdicts"
-    longer = made("fedrep", "deviates", "fig3", printed="FedRep " * 20)
-    verdict_pages.write([made(), made(name="table2", verdict="undecided")], folder / "faps.tsv")
+    longer = made("fedrep", "fails", "fig3", printed="FedRep " * 20)
+    verdict_pages.write([made(), made(name="table2", word="undecided")], folder / "faps.tsv")
     verdict_pages.write([longer], folder / "fedrep.tsv")
     return folder.parent
 
@@ -41,20 +40,23 @@ def names(*words):
 def test_verdicts_are_merged_listed_and_chosen(judged):
     assert str(judged) in refused_command("verdicts", judged)
     done = call("verdicts", judged, "--combine")
-    assert done.exit_code == 0 and "2 printed items" in done.output
+    assert done.exit_code == 0 and "no headline claims" in done.output
+    done = call("verdicts", judged, "--all")
+    assert done.exit_code == 0 and "2 items as printed" in done.output
     assert max(map(len, done.output.splitlines())) <= 120
+    assert "1 item fails" in call("verdicts", judged, "--paper", "fedrep").output.lower()
     every = [("faps", "table1"), ("faps", "table2"), ("fedrep", "fig3")]
     assert names(judged) == every
     assert names(judged, "--paper", "faps") == every[:2]
-    assert names(judged, "--verdict", "deviates") == every[2:]
-    assert names(judged, "--paper", "faps", "--verdict", "undecided") == every[1:2]
+    assert names(judged, "--word", "fails") == every[2:]
+    assert names(judged, "--paper", "faps", "--word", "undecided") == every[1:2]
     (one,) = listed(judged, "--show", "faps/table1")
-    assert (one["measured"], one["low"], one["high"]) == ("210", 200, None)
+    assert (one["measured"], one["word"]) == ("210 [200, 220]", "holds")
     text = call("verdicts", judged, "--show", "table1").output
-    assert all(str(one[part]) in text for part in ("printed", "measured", "where", "verdict"))
+    assert all(str(one[part]) in text for part in ("printed", "measured", "word", "because"))
     assert names(judged / "verdicts", "--show", "fig3") == every[2:]  # as a checkout keeps them
     for words, name in (
-        (("--paper", "fap"), "'faps'"), (("--verdict", "deviate"), "'deviates'"),
+        (("--paper", "fap"), "'faps'"), (("--word", "fail"), "'fails'"),
         (("--show", "tabel1"), "'faps/table1'"), (("--show", "fap/table1"), "'faps/table1'"),
     ):  # fmt: skip
         assert name in refused_command("verdicts", judged, *words)
@@ -81,10 +83,21 @@ def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch)
         assert nothing in refused_command("verdicts", judged, "--strict", nothing)
 
 
-def test_verdicts_finds_those_of_the_quick_run(tmp_path, monkeypatch):
+def test_verdicts_finds_the_full_run_before_the_quick_one_before_what_is_kept(
+    tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
-    verdict_pages.write([made()], tmp_path / "results" / "quick" / "verdicts.tsv")
-    quick = call("verdicts")
-    assert quick.exit_code == 0 and "1 reproduced" in quick.stdout and "quick" in quick.stderr
+    kept = tmp_path / "papers" / "faps"
+    verdict_pages.write([made(headline="the lead", measured="kept")], kept / "verdicts.tsv")
+    (kept / "claims.yaml").write_text("question: Is it fast?\nitems: []\n")
+    found = call("verdicts")
+    assert "Is it fast?" in found.stdout and "Yes." in found.stdout and "kept" in found.stderr
+    one = call("verdicts", "faps").stdout
+    assert one.startswith("Is it fast?\n  Yes.") and "kept" in one
+    quick = [made(word="ran", measured=""), made(word="did not run", name="b", measured="")]
+    verdict_pages.write(quick, tmp_path / "results" / "quick" / "verdicts.tsv")
+    found = call("verdicts").stdout
+    assert "says nothing about a paper" in found and "1 of 2 items ran" in found
+    assert "Yes." in found  # the kept answer
     verdict_pages.write([made()], tmp_path / "results" / "verdicts.tsv")
-    assert call("verdicts").stderr == ""
+    assert "no headline claims" in call("verdicts").stdout

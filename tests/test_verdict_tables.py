@@ -14,8 +14,7 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.verdicts import verdict_pages, verdicts
-from fedcore.repro.verdicts.measurements import Departure
-from fedcore.repro.verdicts.verdicts import Reading
+from fedcore.repro.verdicts.verdicts import Change, Reading
 
 ROOT = Path(__file__).parents[1]
 MF = "papers/mf/verdicts.tsv"
@@ -32,51 +31,32 @@ def told(tool):
     return tool("readme_verdicts")
 
 
-def test_pages_and_findings_are_those_of_the_kept_verdicts(certificate, told):
+def test_pages_are_those_of_the_kept_verdicts(certificate, told):
     for page, text in (certificate.pages(ROOT) | told.inserted(ROOT)).items():
         assert (ROOT / page).read_text(encoding="utf-8") == text, "tools/verdicts.py --pages-only"
-    kept, _ = certificate.read(ROOT)
-    found = [verdict for items in kept.values() for verdict in items]
-    assert told.stale(found, read_yaml(told.FINDINGS)) == []
 
 
-def unturned(found):
-    """Return ids of decided items whose kept counterfactual did not turn them, or is not there."""
-    decided = {"reproduced", "holds with a departure", "deviates", "contradicts itself"}
-    decided |= {"passes", "fails"}
-    return [v.id for v in found if v.verdict in decided and not (v.turned and v.counterfactual)]
+CODE = Change("code", "the signs are those of the code", "authors' code")
+AS_CODE = (Reading(replaces=(CODE,), state="fails", measured="6", runs=6),)
+OWN = (Reading(state="holds", measured="6", runs=6),)
 
 
-def test_every_verdict_that_is_kept_was_turned_by_its_counterfactual(certificate):
-    kept, _ = certificate.read(ROOT)
-    found = [verdict for items in kept.values() for verdict in items]
-    assert unturned(found) == []
-    one = next(v for v in found if v.turned)
-    for fault in ({"turned": False}, {"turned": None}, {"counterfactual": ""}):
-        assert unturned([replace(one, **fault)]) == [one.id]
-
-
-AS_CODE = (Reading((Departure("code", "as the code", "authors' code"),)),)
-
-
-def made(name, verdict, **more):
+def made(name, word, **more):
     plain = dict(
-        paper="mf", section="claims", source="Table 1", kind="cell", quantity=f"rounds of {name}",
-        printed="6", accepted="5 to 7", measured="6", place="1 of 3 below", low=5.0, high=7.0,
-        count=3, missing=0, because="", readings=(Reading(),), counterfactual="9 printed: fails",
-        turned=True,
+        paper="mf", section="items", source="Table 1", kind="row", title=f"rounds of {name}",
+        printed="6", headline="", measured="6", why="", because="", cause="", figure="", remark="",
+        readings=OWN,
     )  # fmt: skip
-    return verdicts.Verdict(id=name, verdict=verdict, **(plain | more))
+    return verdicts.Verdict(id=name, word=word, **(plain | more))
 
 
-GONE = {"readings": (), "measured": "", "count": 0, "turned": None, "counterfactual": ""}
+GONE = {"readings": (), "measured": "", "why": "No data."}
 FOUND = [
-    made("a", "reproduced"),
-    made("b", "deviates", kind="claim", source="Section 2", readings=AS_CODE),
-    made("c", "not run", because="no data: CelebA", **GONE),
-    made("d", "not run", because="no data: CelebA", **GONE),
-    made("e", "not comparable", because="three sets for four", **GONE),
-    made("f", "passes", section="software", kind="check", source="audit"),
+    made("a", "holds", headline="the claim"),
+    made("b", "fails", kind="sentence", source="Section 2"),
+    made("c", "not run", **GONE),
+    made("d", "not run", **GONE),
+    made("f", "holds", section="software", kind="check", source="audit"),
 ]
 
 
@@ -110,7 +90,7 @@ def results(tmp_path):
     return folder
 
 
-PAPERS = {"mf": dict.fromkeys("abcde", "a rule"), "none": {}}
+PAPERS = {"mf": dict.fromkeys("abcd", "a rule"), "none": {}}
 CODES = {
     f"{paper}/{cell}": "cd"
     for paper in ("mf", "none")
@@ -183,12 +163,12 @@ def kept(certificate, results, tmp_path):
 
 
 def left_out(verdict):
-    return replace(verdict, verdict="not run", because="left out", readings=(), measured="")
+    return replace(verdict, word="not run", why="left out", readings=(), measured="")
 
 
 def test_items_that_a_run_leaves_out_keep_their_verdicts(kept, tmp_path):
     """With the runs that judged them, and only while they have a check."""
-    first = [made(name, "reproduced") for name in "abc"]
+    first = [made(name, "holds") for name in "abc"]
     gone = [left_out(v) for v in first]
     kept(*first)
     for now in ((*gone[:2], replace(first[2], measured="7")), (gone[0], first[1], gone[2])):
@@ -197,31 +177,26 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(kept, tmp_path):
     earlier = json.loads(notes.read_text())["mf"]["earlier"]
     assert [part["items"] for part in earlier] == [["c"], ["a"]]
     found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}})
-    assert [v.verdict for v in found] == ["reproduced", "reproduced", "not run"]
+    assert [v.word for v in found] == ["holds", "holds", "not run"]
     found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}}, whole=True)
-    assert [v.verdict for v in found] == ["not run", "reproduced", "not run"]
+    assert [v.word for v in found] == ["not run", "holds", "not run"]
     assert json.loads(notes.read_text())["mf"]["earlier"] == []
 
 
-GONE_READING, NO_TABLE = Reading(obstacle="no row"), Reading(obstacle="no table")
-ONE, OTHER = ((GONE_READING, Reading(state="fails", measured=x)) for x in ("70", "71"))
-SIX = made("a", "reproduced", count=6)
-FOUR = made("a", "deviates", count=4)
+def of_runs(word, n, **more):
+    return made("a", word, readings=(Reading(state=word, measured="6", runs=n),), **more)
+
+
+OTHERWISE = made("a", "not run", measured="", readings=AS_CODE)
 OTHER_RULE = {"papers": PAPERS | {"mf": {"a": "another rule"}}}
-PARTS = [  # of an item: what was kept, what a part of a run finds, what is then kept, and options
-    *((replace(made("a", "not run"), measured="", readings=old),
-       replace(made("a", "not run"), measured="", readings=new), old if stays else new, {})
-      for old, new, stays in ((ONE, (GONE_READING,), True), (ONE, OTHER, False),
-                              (OTHER, (NO_TABLE,), False))),
-    (SIX, FOUR, SIX, {}),  # judged on fewer runs, as problems are left out
-    (SIX, replace(FOUR, count=6), replace(FOUR, count=6), {}),
-    (SIX, replace(FOUR, readings=AS_CODE), replace(FOUR, readings=AS_CODE), {}),
-    (SIX, FOUR, FOUR, {"whole": True}),
-    *((made("a", "reproduced"), lost, made("a", "reproduced") if no_rival else lost, {})
-      for no_rival in (True, False)
-      for lost in (made("a", "undecided", readings=(Reading(no_rival=no_rival),)),)),
-    (made("a", "reproduced"), left_out(made("a", "reproduced")), "not run", OTHER_RULE),
-]  # fmt: skip
+PARTS = [  # of an item: what was kept, what a part of a run finds, which is then kept, and options
+    (OTHERWISE, left_out(OTHERWISE), 0, {}),
+    (left_out(OTHERWISE), OTHERWISE, 1, {}),
+    (of_runs("holds", 6), of_runs("fails", 4), 0, {}),  # as problems are left out
+    (of_runs("holds", 6), of_runs("fails", 6), 1, {}),
+    (of_runs("holds", 6), of_runs("fails", 4), 1, {"whole": True}),
+    (made("a", "holds"), left_out(made("a", "holds")), 1, OTHER_RULE),
+]
 
 
 @pytest.mark.parametrize(("before", "now", "then", "options"), PARTS)
@@ -229,8 +204,7 @@ def test_what_a_part_of_a_run_finds_replaces_what_it_has_judged_in_full(
     kept, before, now, then, options
 ):
     kept(before)
-    (found,) = kept(now, **options)
-    assert then in (found, found.readings, found.verdict)
+    assert kept(now, **options) == [(before, now)[then]]
 
 
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
@@ -247,24 +221,6 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     assert (kept / MF).read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"test": {"one_run": "7"}},
-        {"spread": False},
-        {"counterfactual": {"what": "one draw", "scale": 2.0}},
-        {"departures": ["code"]},
-        {"select": {"table": "u"}},
-        {"because": "other words", "quantity": "the same in other words"},
-        {"select": {"table": "t", "absent": "words"}, "because": "b"},
-    ],
-    ids=lambda change: next(iter(change)),
-)
-def test_a_rule_is_whatever_can_change_a_verdict(certificate, change):
-    """A counterfactual can: what holds there as well is undecided. Words cannot."""
-    item = {"id": "a", "select": {"table": "t"}, "test": {"one_run": "6"}, "departures": [],
-            "readings": [], "spread": True, "because": "b", "quantity": "q"}  # fmt: skip
-    rule, other = (
-        certificate.checked({"claims": [one], "software": []})["a"] for one in (item, item | change)
-    )
-    assert (rule == other) == ("because" in change)
+def test_facts_and_figures_stand_on_the_page_of_their_paper(certificate):
+    text = "".join(certificate.facts(ROOT / "papers/fedpower/claims.yaml"))
+    assert "Algorithm 2 simplifies to LocalPower" in text and "Figure 3a" in text

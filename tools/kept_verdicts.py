@@ -22,7 +22,7 @@ from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
 from fedcore.repro.plan.job_times import machine, measured
 from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.verdicts import Verdict
+from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
@@ -89,9 +89,7 @@ def with_earlier(
 ) -> tuple[list[Verdict], list[str]]:
     """Put earlier verdicts in the place of those that are not made; return their ids, too.
 
-    Not made are verdicts of what is "not run", of what has no counterfactual in this run, and on
-    fewer runs of the same reading, as where some of several problems are left out. Of two that are
-    "not run" the earlier stays if it says the same and, of other readings, more.
+    Not made are verdicts of what is "not run", if an earlier run had a word, or more readings.
 
     Parameters
     ----------
@@ -104,17 +102,19 @@ def with_earlier(
 
     def chosen(v: Verdict) -> Verdict:
         earlier = judged.get((v.id, v.printed), v)
-        if earlier.verdict == "not run":
-            same = (v.verdict, v.because) == (earlier.verdict, earlier.because)
-            less = same and earlier.readings[: len(v.readings)] == v.readings
-            return earlier if less else v
-        no_rival = v.verdict == "undecided" and any(reading.no_rival for reading in v.readings)
-        lacks = v.verdict == "not run" or no_rival
-        fewer = v.departures == earlier.departures and v.count < earlier.count
-        return earlier if lacks or fewer else v
+        if v.word != NOT_RUN:
+            fewer = [r.how for r in v.readings] == [r.how for r in earlier.readings]
+            fewer = fewer and _runs(v) < _runs(earlier)
+            return earlier if fewer else v
+        more = earlier.word != NOT_RUN or _runs(earlier) > _runs(v)
+        return earlier if more else v
 
     found = [chosen(v) for v in verdicts]
     return found, [v.id for v, kept in zip(verdicts, found, strict=True) if kept is not v]
+
+
+def _runs(verdict: Verdict) -> int:
+    return sum(reading.runs for reading in verdict.readings)
 
 
 def runs_of(items: Collection[str], before: Run) -> list[Run]:

@@ -1,29 +1,22 @@
 """What README and docs/privacy.md say of the kept verdicts, between two comments.
 
-``papers/findings.yaml`` says which items are findings; what was measured of them is never typed.
+Questions are those of the claims files; every word, count and answer follows from what is kept.
 """
 
 from __future__ import annotations
 
-import re
-import textwrap
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from kept_verdicts import read, run_that_judged
 
 from fedcore.errors import DataError
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
 from fedcore.repro.config import claims
-from fedcore.repro.tables.rows import Rows
-from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.verdicts import VERDICTS, Verdict
-from fedcore.words import counted
+from fedcore.repro.verdicts import answers, verdict_pages
 
 ROOT = Path(__file__).parents[1]
-FINDINGS = ROOT / "papers" / "findings.yaml"
 START = "<!-- `python tools/verdicts.py` writes what follows, to the next comment -->"
 END = "<!-- end of what `python tools/verdicts.py` writes -->"
 NONE = "No verdicts are kept: run `make reproduce`, then `python tools/verdicts.py`.\n"
@@ -47,79 +40,36 @@ def between_comments(text: str, between: str, page: str, start: str = START, end
 
 
 def section(root: Path) -> str:
-    """Return what README says between `START` and `END`, of the checkout in this folder."""
+    """Return what README says between `START` and `END`: each paper's question and answer."""
     verdicts, run = read(root)
-    found = [verdict for items in verdicts.values() for verdict in items]
-    if not found:
-        return f"{NONE}\n{table_of_inventory(inventory())}"
-    labels = {
-        paper: tables.Link(
-            f"{paper}: {run[paper]['title']} ({run[paper]['citation']})",
-            f"papers/{paper}/README.md",
-        )
-        for paper in verdicts
-    }
-    parts = [tables.markdown(verdict_pages.counts(found, labels))]
-    gone = [
-        f"No verdicts are kept of `{row['paper']}`: "
-        f"{counted(row['printed items'], 'printed item')}, "
-        f"{row['with a check']} with a check.\n"
-        for row in inventory()
-        if row["paper"] not in run
-    ]
-    return "\n".join([*parts, *gone])
-
-
-def table_of_findings(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -> str:
-    """Return the findings as a table; those of papers without kept verdicts are left out.
-
-    `findings` says something of items, by ``<paper>/<id>``. In what it ``says``,
-    ``{<paper>/<id>}`` stands for what was measured of another item, so that no measured number is
-    typed.
-
-    Raises
-    ------
-    DataError
-        When an item is not in the table of its paper, or nothing was measured of it.
-    """
-    known = {f"{v.paper}/{v.id}": v for v in found}
-    kept = {v.paper for v in known.values()}
-
-    def of(name: str) -> Verdict:
-        if name not in known or not known[name].measured:
-            raise DataError(f"findings.yaml: nothing is kept that was measured of {name}")
-        return known[name]
-
+    if not verdicts:
+        return NONE
     rows: list[tables.Row] = []
-    for item, finding in findings.items():
-        if item.split("/")[0] in kept:
-            v = of(item)
-            says = re.sub(r"\{([^{}]+/[^{}]+)\}", lambda m: of(m[1]).measured, finding["says"])
-            printed = f"{v.quantity}: {v.printed} ({v.source})"
-            rows.append(
-                {"paper": f"`{v.paper}`", "printed": printed, "measured": v.measured,
-                 "verdict": v.verdict, "finding": " ".join(says.split())}
-            )  # fmt: skip
-    return tables.markdown(rows) if rows else ""
+    for paper, found in verdicts.items():
+        printed = verdict_pages.printed_items(found)
+        lines = answers.headlines(printed)
+        rows.append(
+            {"paper": tables.Link(f"{run[paper]['title']}", f"papers/{paper}/README.md"),
+             "question": question_of(root, paper),
+             "answer": answers.answer(printed),
+             "headline claims, as printed": answers.count_words(v.word for v in lines),
+             "otherwise": answers.count_words(map(answers.word_of, lines))}
+        )  # fmt: skip
+    return tables.markdown(rows)
 
 
-def stale(found: Iterable[Verdict], findings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """Return in words which findings were written for other verdicts than those that are kept."""
-    now = {f"{v.paper}/{v.id}": v.verdict for v in found}
-    return [
-        f"{item}: {other} is '{now.get(other)}', and the finding was written for '{verdict}'"
-        for item, finding in findings.items()
-        for other, verdict in ({item: finding["verdict"]} | finding.get("rests_on", {})).items()
-        if now.get(other) != verdict
-    ]
+def question_of(root: Path, paper: str) -> str:
+    """Return what the headline claims of a paper answer; empty without a claims file."""
+    file = root / "papers" / paper / "claims.yaml"
+    return str(read_yaml(file).get("question", "")) if file.is_file() else ""
 
 
 def audits(root: Path) -> str:
     """Return what docs/privacy.md says between `START` and `END`: the audits of the last runs."""
     verdicts, run = read(root)
     rows: list[tables.Row] = [
-        {"audit": v.quantity, "bound": v.measured, "with less noise": v.counterfactual,
-         "outcome": v.verdict, "run of": run_that_judged(v.id, run[v.paper])["date"]}
+        {"audit": v.title, "bounds": v.readings[0].measured if v.readings else v.why,
+         "word": v.word, "run of": run_that_judged(v.id, run[v.paper])["date"]}
         for items in verdicts.values()
         for v in verdict_pages.checks(items)
         if v.id.startswith("audit-")
@@ -131,35 +81,3 @@ def every_paper() -> dict[str, Any]:
     """Return what is in papers/*/claims.yaml, by paper."""
     files = sorted(ROOT.glob("papers/*/claims.yaml"))
     return {path.parent.name: claims.read(path) for path in files}
-
-
-def inventory() -> Rows:
-    """Return a row per claims file: how many items it has, and how many with a check."""
-    rows: Rows = []
-    for paper, claimed in every_paper().items():
-        reasons = Counter(i.get("unchecked", {}).get("verdict", "") for i in claimed["claims"])
-        rows.append(
-            {
-                "paper": paper,
-                "printed items": len(claimed["claims"]),
-                "with a check": reasons[""],
-                "not comparable": reasons["not comparable"],
-                "not run": reasons["not run"],
-                "departures": len(claimed["departures"]),
-            }
-        )
-    return rows
-
-
-def table_of_inventory(rows: Rows) -> str:
-    """Return the rows of `inventory` as a table, with a total."""
-    sums = {name: sum(row[name] for row in rows) for name in list(rows[0])[1:]}
-    named = [row | {"paper": f"`{row['paper']}`"} for row in rows]
-    return tables.markdown([*named, {"paper": "total", **sums}])
-
-
-def meanings(verdicts: list[Verdict]) -> str:
-    """Return what the verdicts on printed items mean, as lines of prose."""
-    there = verdict_pages.occurring(verdict_pages.printed_items(verdicts))
-    words = [f"*{name.capitalize()}*: {VERDICTS[name]}" for name in there]
-    return textwrap.fill(" ".join(words), 100, break_on_hyphens=False) + "\n"

@@ -7,33 +7,24 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from kept_verdicts import Run, collect, data_of, read, read_notes
-from readme_verdicts import (
-    FINDINGS,
-    NONE,
-    every_paper,
-    inserted,
-    meanings,
-    stale,
-    table_of_findings,
-)
+from readme_verdicts import NONE, every_paper, inserted, question_of
 
 from fedcore.errors import DataError
+from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
+from fedcore.repro.config import claims
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.site.left_out import by_reason
-from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.verdicts import Verdict
+from fedcore.repro.verdicts import answers, records, verdict_pages
+from fedcore.repro.verdicts.verdicts import WORDS, Verdict
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
@@ -58,47 +49,47 @@ def pages(root: Path) -> dict[str, str]:
     verdicts, run = read(root)
     found = {"docs/verdicts.md": index(verdicts, run)}
     for paper, items in verdicts.items():
-        found[f"papers/{paper}/README.md"] = page(paper, items, run)
+        found[f"papers/{paper}/README.md"] = page(paper, items, run, root)
         found[f"docs/verdicts/{paper}.md"] = f"```{{include}} ../../papers/{paper}/README.md\n```\n"
     return found
 
 
-def index(verdicts: dict[str, list[Verdict]], run: Run, findings: Path = FINDINGS) -> str:
-    """Return docs/verdicts.md: the counts, what the verdicts mean, and what was found."""
+def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
+    """Return docs/verdicts.md: the answers, the counts, what the words mean, and the runs."""
     found = [verdict for items in verdicts.values() for verdict in items]
     parts = ["# Verdicts\n", f"{WRITTEN}\n"]
     if not found:
         return "\n".join([*parts, NONE])
+    for paper, items in verdicts.items():
+        asked = question_of(ROOT, paper)
+        link = f"[`{paper}`](../papers/{paper}/README.md)"
+        parts.append(f"- {link}: {asked} **{answers.answer(items)}**\n")
     linked = {paper: tables.Link(paper, f"../papers/{paper}/README.md") for paper in verdicts}
-    parts += [tables.markdown(verdict_pages.counts(found, linked)), meanings(found)]
-    checks = Counter(v.verdict for v in verdict_pages.checks(found))
+    there = verdict_pages.tally(verdict_pages.printed_items(found))
+    parts += ["As printed:\n", tables.markdown(verdict_pages.counts(found, linked))]
+    parts.append("".join(f"- **{word}**: {WORDS[word]}\n" for word, _ in there))
+    checks = answers.count_words(v.word for v in verdict_pages.checks(found))
     if checks:
-        words = ", ".join(f"{count} {name}" for name, count in sorted(checks.items()))
-        parts.append(f"Checks of this software, which say nothing of the papers: {words}.\n")
-    if told := table_of_findings(found, read_yaml(findings)):
-        parts += ["## Findings\n", told]
+        parts.append(f"Checks of this software, which say nothing of the papers: {checks}.\n")
     parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]
     parts.append(
-        "`fedcore verdicts --show ID` prints everything about one item, such as what turns its\n"
-        "outcome; `fedcore verdicts --strict` compares a new run with these tables.\n"
+        "`fedcore verdicts --show ID` prints everything about one item;\n"
+        "`fedcore verdicts --strict` compares a new run with these tables.\n"
     )
     return "\n".join(parts)
 
 
-def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
-    """Return the certificate of one paper."""
+def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> str:
+    """Return the page of one paper: the answer first, then items, facts, figures and the run."""
     notes = run[paper]
-    printed = verdict_pages.printed_items(verdicts)
-    kinds = [_checked(kind, printed) for kind in dict.fromkeys(v.kind for v in printed)]
-    left_out = [v for v in printed if v.verdict in ("not run", "not comparable")]
     parts = [
-        f"# `{paper}`: {notes['title']}\n",
+        f"# {notes['title']}\n",
         f"{notes['citation']}. [All papers]({INDEX}), [table](verdicts.tsv).\n{WRITTEN}\n",
-        f"Run of {notes['date']}, commit {notes['commit']}.\n",
-        "## What was checked\n",
-        tables.markdown(kinds) if kinds else "The paper's items are not listed yet.\n",
-        "## What was left out, and why\n",
-        tallied(left_out) if left_out else "Nothing.\n",
+        f"Kept: run of {notes['date']}, commit {notes['commit']}.\n",
+        verdict_pages.opening(question_of(root, paper), verdicts),
+        "## Items\n",
+        verdict_pages.page(verdicts),
+        *facts(root / "papers" / paper / "claims.yaml"),
         "## Data\n",
         tables.markdown([{"problem": name, **data} for name, data in data_of(notes).items()]),
     ]
@@ -115,10 +106,22 @@ def page(paper: str, verdicts: list[Verdict], run: Run) -> str:
         TIMES,
         tables.markdown(times),
         *(earlier(part) for part in notes.get("earlier", [])),
-        "## Items\n",
-        verdict_pages.page(verdicts),
     ]
     return "\n".join(parts)
+
+
+def facts(file: Path) -> list[str]:
+    """Return the facts and the figures of a claims file, which have no words."""
+    printed = claims.read(file)
+    parts = []
+    if told := printed["facts"]:
+        parts += ["## Facts\n", "They are no items, each for the reason that it names.\n"]
+        rows = [{"printed": f["fact"], "place": f["source"], "is a": f["kind"]} for f in told]
+        parts.append(tables.markdown(rows))
+    if drawn := printed["figures"]:
+        parts += ["## Figures without a word\n", "They are drawn, and nothing is read off them.\n"]
+        parts.append("".join(f"- {f['source']}: {tables.escaped(f['shows'])}\n" for f in drawn))
+    return parts
 
 
 def earlier(part: Run) -> str:
@@ -166,47 +169,9 @@ def runs(run: Run) -> list[tables.Row]:
     return rows
 
 
-def _checked(kind: str, printed: list[Verdict]) -> tables.Row:
-    mine = [v for v in printed if v.kind == kind]
-    none = dict.fromkeys(verdict_pages.occurring(printed), 0)
-    return {"kind": kind, "printed items": len(mine), **none, **dict(verdict_pages.tally(mine))}
-
-
-def tallied(left_out: list[Verdict]) -> str:
-    """Return a table of why items were left out, with the number of each."""
-    found = Counter((v.verdict, "; ".join(verdict_pages.reasons(v))) for v in left_out)
-    rows: list[tables.Row] = [
-        {"verdict": verdict, "why": why, "items": count}
-        for (verdict, why), count in found.most_common()
-    ]
-    return tables.markdown(rows)
-
-
 def listed(values: dict[str, str]) -> str:
     """Return names and values as a list in Markdown."""
     return "".join(f"- {name}: {tables.escaped(value)}\n" for name, value in values.items())
-
-
-def checked(claimed: Mapping[str, Any]) -> dict[str, str]:
-    """Return a fingerprint of how an item is checked, for every item that has a check."""
-    items = (*claimed["claims"], *claimed["software"])
-    how = ("select", "test", "departures", "readings", "spread", "counterfactual")
-    return {
-        item["id"]: hashlib.sha256(
-            json.dumps([_without_words(item.get(key)) for key in how], sort_keys=True).encode()
-        ).hexdigest()[:12]
-        for item in items
-        if "unchecked" not in item
-    }
-
-
-def _without_words(value: Any) -> Any:
-    """Return a part of a claim without what a `select` only says, which checks nothing."""
-    if isinstance(value, list):
-        return [_without_words(one) for one in value]
-    if isinstance(value, dict):
-        return {key: _without_words(one) for key, one in value.items() if key != "absent"}
-    return value
 
 
 def codes() -> dict[str, str]:
@@ -215,24 +180,30 @@ def codes() -> dict[str, str]:
     return {path: cell.code for path, cell in plan.cells.items()}
 
 
+def note_tests(root: Path) -> None:
+    """Record each item's test, with the seed of the configuration, in its paper's folder."""
+    seed = read_yaml(root / "config" / "config.yaml")["seed"]
+    today = datetime.now(UTC).date().isoformat()
+    for name, printed in every_paper().items():
+        folder = root / "papers" / name
+        records.record(folder, printed, date=today, commit=commit(root), seed=seed)
+
+
 def main() -> None:
     """Collect from results/, unless told not to, and write all pages."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     only = "write the pages anew from what is kept, and leave results/ alone"
     parser.add_argument("--pages-only", action="store_true", help=only)
     if not parser.parse_args().pages_only:
-        rules = {name: checked(paper) for name, paper in every_paper().items()}
+        rules = {name: records.fingerprints(paper) for name, paper in every_paper().items()}
         collect(ROOT / "results", ROOT, rules, codes())
+    note_tests(ROOT)
     for old in ROOT.glob("docs/verdicts/*.md"):
         old.unlink()
     for page, text in (pages(ROOT) | inserted(ROOT)).items():
         (ROOT / page).parent.mkdir(exist_ok=True)
         (ROOT / page).write_text(text, encoding="utf-8", newline="\n")
     print(tables.markdown(runs(read_notes(ROOT))), end="")
-    verdicts, _ = read(ROOT)
-    kept = [verdict for items in verdicts.values() for verdict in items]
-    for line in stale(kept, read_yaml(FINDINGS)):
-        print(f"papers/findings.yaml, {line}: write it anew", file=sys.stderr)
 
 
 if __name__ == "__main__":

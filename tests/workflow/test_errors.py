@@ -29,8 +29,7 @@ CONFIGURATION = {
     "braces": ("tiny.yaml", "results/tiny", "results/{}", "paths.results", "'results/{}'"),
     "parameter": (PAPER, "n_features: 5", "n_feature: 5",
                   f"{PAPER}, problem other", "'n_feature'", "'n_features'"),
-    "item": (CLAIMS, "spread: false", "spraed: false",
-             f"{CLAIMS}, table1-power-easy", "'spraed'", "'spread'"),
+    "item": (CLAIMS, "headline:", "headlin:", f"{CLAIMS}, items", "'headlin'", "'headline'"),
 }  # fmt: skip
 
 
@@ -135,4 +134,4 @@ def test_data_that_cannot_be_had(first_run):
     assert run.status == 0
     verdict = (checkout.root / "results/tiny/verdicts/tiny.md").read_text()
     assert "not run" in verdict
-    assert "img_align_celeba.zip" in verdict
+    assert "left out what it needs: faces" in verdict

@@ -129,7 +129,7 @@ def test_killed(first_run, done, point):
 
     resumed = resume(done)
     assert not list(done.root.glob("*/**/.*.tmp.*"))
-    assert "tiny: 1 reproduced, 1 not comparable, 1 not run (of 3 printed items)" in resumed.text
+    assert "tiny: Yes. 3 items as printed: 1 holds, 2 not run." in resumed.text
     assert done.payload() == first_run[0].payload()
 
 

@@ -145,25 +145,22 @@ def test_it_runs_again_when_it_changes_and_not_otherwise(own):
 
 
 CLAIMS = """
-claims:
+items:
   - id: exact
     source: NIPS 2014
-    kind: claim
-    quantity: distance to the exact subspace when every direction is sent
+    kind: sentence
+    title: The subspace is exact when every direction is sent
     printed: none
     select: {table: mine, where: {variant: exact}, column: distance}
-    test: {at_most: {limit: 1.0e-10}}
-    counterfactual: {what: two directions alone, select: {where: {variant: lean}}}
-    spread: false
+    test: {exact: {at_most: 1.0e-10}}
     because: rounding
   - id: lean
     source: NIPS 2014
-    kind: claim
-    quantity: distance to the exact subspace when two directions are sent
+    kind: sentence
+    title: The subspace is exact when two directions are sent
     printed: none
     select: {table: mine, where: {variant: lean}, column: distance}
-    test: {at_most: {limit: 1.0e-10}}
-    spread: false
+    test: {exact: {at_most: 1.0e-10}}
     because: rounding
 """
 REPORT = """
@@ -202,8 +199,8 @@ def test_claims_tables_and_figures_beside_the_paper(own):
 
     checkout.run(*named)
     results = checkout.root / "results/tiny"
-    verdicts = {v.id: v.verdict for v in verdict_pages.read(results / "verdicts/hospital.tsv")}
-    assert verdicts == {"exact": "reproduced", "lean": "deviates"}
+    verdicts = {v.id: v.word for v in verdict_pages.read(results / "verdicts/hospital.tsv")}
+    assert verdicts == {"exact": "holds", "lean": "fails"}
     assert (results / "figures/hospital/distances.png").is_file()
     assert (results / "report/hospital/exact.html").is_file()
     assert (results / "report/hospital/notebook.html").is_file()

@@ -38,7 +38,7 @@ def test_a_run_ends_with_its_site(first_run, site):
     assert not [path for path in site.rglob("*.html") if "<b>A</b>" in path.read_text("utf-8")]
     for verdict in verdicts:
         text = (site / f"tiny/{verdict.id}.html").read_text(encoding="utf-8")
-        assert verdict.verdict in text and "<h1>" in text
+        assert verdict.word in text and "<h1>" in text
     for figure in (root / "results/tiny/figures/tiny").glob("*.png"):
         assert (site / "tiny" / figure.name).read_bytes() == figure.read_bytes()
     runs = (site / "tiny/runs.html").read_text(encoding="utf-8")

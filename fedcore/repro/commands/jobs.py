@@ -189,17 +189,18 @@ def verdicts(planned: Path, claims: Path, output: Path) -> None:
     """Hold what a paper prints against its tables."""
     from fedcore.repro.config import claims as claims_files
     from fedcore.repro.tables.results import Results
-    from fedcore.repro.verdicts import verdict_pages
+    from fedcore.repro.verdicts import records, verdict_pages
     from fedcore.repro.verdicts.verdicts import judge
 
     plan = Results(planned).plan
-    paper, run = plan["paper"], plan["run"]
+    paper, run, printed = plan["paper"], plan["run"], claims_files.read(claims)
     found = judge(
-        paper, claims_files.read(claims), Path(run["paths"]["results"], "tables"),
+        paper, printed, Path(run["paths"]["results"], "tables"),
         not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
-        surrogate=run["surrogates"],
+        stand_ins=run["surrogates"], quick=run["quick"],
+        remarks=records.remarks(claims.parent, printed, run["seed"]),
     )  # fmt: skip
-    verdict_pages.write(found, output)
+    verdict_pages.write(found, output, printed.get("question", ""))
 
 
 @job.command()

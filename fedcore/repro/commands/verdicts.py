@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,11 @@ KEPT = "papers"  # of a checkout: each folder has a table
 
 
 @click.command()
-@click.argument("folder", type=click.Path(), required=False)
+@click.argument("what", metavar="[FOLDER|PAPER]", required=False)
 @click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
 @click.option("--paper", metavar="PAPER", help="Only items of this paper.")
-@click.option("--verdict", metavar="VERDICT", help="Only items with this verdict.")
+@click.option("--word", metavar="WORD", help="List the items that have this word as printed.")
+@click.option("--all", "every", is_flag=True, help="List all items.")
 @click.option("--show", "shown", metavar="ID", help="Print all that is known of one item.")
 @click.option(
     "--strict",
@@ -33,45 +35,51 @@ KEPT = "papers"  # of a checkout: each folder has a table
     is_flag=False,
     flag_value=KEPT,
     metavar="[KEPT]",
-    help=f"Status 1 if a verdict is worse than in this table, or folder of tables.  [{KEPT}]",
+    help=f"Status 1 if a word is worse than in this table, or folder of tables.  [{KEPT}]",
 )
 @as_json
 def verdicts(
-    folder: str | None,
+    what: str | None,
     combine: bool,
     paper: str | None,
-    verdict: str | None,
+    word: str | None,
+    every: bool,
     shown: str | None,
     strict: str | None,
     as_json: bool,
 ) -> None:
-    """Print what came out of each item that a paper prints, from the results in FOLDER.
+    """Print the answer to each paper's question, from the results in FOLDER.
 
-    FOLDER is by default results (from make reproduce), or else results/quick (from make
-    quickstart). A checkout keeps the verdicts of earlier runs in the folders of papers.
+    FOLDER is by default results (from make reproduce), results/quick (from make quickstart), or the
+    tables that a checkout keeps of earlier runs. A quick run has no words: it says what ran, beside
+    the kept answer.
 
     \b
     Examples:
-      fedcore verdicts --paper faps --verdict deviates
+      fedcore verdicts
+      fedcore verdicts faps
+      fedcore verdicts --paper faps --word fails
       fedcore verdicts --show faps/table4-ssi-iterations
-      fedcore verdicts --verdict deviates --json
-      fedcore verdicts papers --paper fedpower
       fedcore verdicts --strict
     """
     from fedcore.errors import require_known
     from fedcore.reports.terminal import columns
+    from fedcore.repro.config import papers
     from fedcore.repro.verdicts import verdict_pages as pages
 
-    folder = _results() if folder is None else folder
-    table = Path(folder) / "verdicts.tsv"
+    kept = Path(KEPT) if Path(KEPT).is_dir() else papers.CHECKOUT / papers.FOLDER
+    if what is not None and not Path(what).exists() and (kept / what).is_dir():
+        what, paper = None, what
+    folder = Path(what) if what is not None else _results(kept)
+    table = folder / "verdicts.tsv"
     if combine:
         found = pages.combine(table.with_suffix(""), table)
     else:  # a run writes one table, and a checkout keeps one of each paper
-        found = pages.read_all(table if table.is_file() or not Path(folder).is_dir() else folder)
+        found = pages.read_all(table if table.is_file() or not folder.is_dir() else folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
         emit(worse, lambda: "\n".join(worse), as_json)
-        raise DataError(f"verdicts worse than in {strict}: {len(worse)}")
-    for name, kind in ((paper, "paper"), (verdict, "verdict")):
+        raise DataError(f"words worse than in {strict}: {len(worse)}")
+    for name, kind in ((paper, "paper"), (word, "word")):
         if name is not None:
             require_known(name, {getattr(v, kind) for v in found}, f"no such {kind}", InputError)
             found = [v for v in found if getattr(v, kind) == name]
@@ -82,11 +90,42 @@ def verdicts(
             raise InputError(_no_item(shown, found))
         emit(_listed(fitting), lambda: "\n\n".join(map(pages.describe, fitting)), as_json)
         return
-    rows = [("paper", "item", "printed", "measured", "verdict")]
-    rows += [
-        (v.paper, v.id, _short(v.printed), _short(v.measured) or "–", v.verdict) for v in found
-    ]
-    emit(_listed(found), lambda: f"{columns(rows)}\n\n{pages.summary(found)}", as_json)
+
+    def text() -> str:
+        if every or word is not None:
+            heads = ("paper", "item", "printed", "as printed", "otherwise")
+            lines = [
+                (v.paper, v.id, _short(v.printed), v.word, v.otherwise.state if v.otherwise else "")
+                for v in found
+            ]
+            return f"{columns([heads, *lines])}\n\n{pages.summary(found)}"
+        asked, notes = _questions(kept), _notes(kept) if folder == kept else {}
+        if pages.is_quick(found):
+            return pages.beside_kept(found, pages.read_kept(kept))
+        if paper is not None:
+            return notes.get(paper, "") + pages.paper_text(asked.get(paper, ""), found)
+        return f"{pages.overview(found, asked)}\n\nMore: fedcore verdicts PAPER, or --all"
+
+    emit(_listed(found), text, as_json)
+
+
+def _questions(kept: Path) -> dict[str, str]:
+    """Return what the headline claims of each paper of the checkout answer."""
+    from fedcore.files.strict_yaml import read_yaml
+
+    files = {file.parent.name: file for file in sorted(kept.glob("*/claims.yaml"))}
+    return {name: str(read_yaml(file).get("question", "")) for name, file in files.items()}
+
+
+def _notes(kept: Path) -> dict[str, str]:
+    """Return of each paper its title and citation, and which run the kept table is of."""
+    file = kept.parent / "kept" / "run.json"
+    found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    return {
+        name: f"{run['title']}\n{run['citation']}\n"
+        f"Kept: run of {run['date']}, commit {run['commit']}\n\n"
+        for name, run in found.items()
+    }
 
 
 def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
@@ -99,24 +138,17 @@ def _no_item(shown: str, found: Iterable[Verdict]) -> str:
     names |= {name: name for name in names.values()}
     close = [names[name] for name in difflib.get_close_matches(shown, names, n=1)]
     hint = "".join(f"did you mean '{name}'? " for name in close)
-    return (
-        f"there is no item '{shown}': {hint}fedcore verdicts --paper PAPER lists those of a paper"
-    )
+    return f"there is no item '{shown}': {hint}fedcore verdicts PAPER --all lists those of a paper"
 
 
 def _short(text: str, width: int = 40) -> str:
     return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
-def _results() -> str:
-    """Return the folder with verdicts: of `make reproduce`, or else of `make quickstart`."""
-    full, quick = "results", "results/quick"
-    for folder in (full, quick):
-        if any((Path(folder) / name).exists() for name in ("verdicts.tsv", "verdicts")):
-            if folder == quick:
-                say(f"the quick run, in {quick}, which is no check of the papers:", err=True)
+def _results(kept: Path) -> Path:
+    """Return the folder with verdicts: of a full run, else of a quick one, else the kept tables."""
+    for folder in (Path("results"), Path("results/quick")):
+        if any((folder / name).exists() for name in ("verdicts.tsv", "verdicts")):
             return folder
-    raise InputError(
-        f"there are no verdicts in {full} or {quick}: run make quickstart or make reproduce, "
-        "or name the folder of the results"
-    )
+    say(f"no run in results or results/quick: these are the tables kept in {kept}", err=True)
+    return kept

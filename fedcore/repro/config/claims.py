@@ -1,235 +1,276 @@
-"""Claims files: what a paper prints, and how each item is checked.
+"""Claims files: what a paper prints, and how each item is judged.
 
-``papers/<paper>/claims.yaml`` has the printed tables, the claims with their tests, the departures
-from the paper's text, and the checks of this software. Its short forms are groups: the keys beside
-``items`` are defaults of each item, and ``each`` repeats an item or group for each of its rows.
+``papers/<paper>/claims.yaml`` has the question, the printed tables, the items with their tests,
+what each reading fills in or replaces, facts, figures, and the checks of this software. An item
+with ``each`` stands for one item per row of it.
 """
 
 from __future__ import annotations
 
+import copy
+import csv
 import re
 import reprlib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 from fedcore.errors import ConfigError, nearest, require_known
-from fedcore.files.schemas import check
+from fedcore.files.schemas import check, rules_of
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.repro.config.short_forms import merge
 from fedcore.words import counted
 
-# Keys of a claim; in a row of `each` they replace those of the claim.
-KEYS = (
-    "id", "quantity", "source", "kind", "printed", "unchecked", "select", "test", "departures",
-    "because", "spread", "readings", "counterfactual", "needs",
-)  # fmt: skip
-REPLACED = ("test", "unchecked", "counterfactual")  # of one key each, so not merged
-NUMBERS = ("limit", "margin", "between", "scale")  # read as numbers after filling
-CHOSEN = {"mean", "at_most", "at_least", "between"}  # tests with a margin or limit
+LIMITS = ("at_most", "at_least", "between", "equals")
+SECTIONS = ("items", "software")
 NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
-EMPTY: dict[str, Any] = {"tables": {}, "claims": []}
+EMPTY: dict[str, Any] = {"items": []}
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with its short forms written out; without claims if missing."""
-    return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path))
+    """Return a claims file with everything written out; without items if missing."""
+    return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path), path.parent)
 
 
-def written_out(claims: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Expand the short forms of a claims file and check it.
+def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) -> dict[str, Any]:
+    """Write out a claims file and check it.
+
+    Parameters
+    ----------
+    claims : mapping
+    where : str
+        What an error calls the file.
+    folder : path
+        The paper's folder, with the points read from panels in ``printed/``.
 
     Returns
     -------
     dict
-        ``departures``, ``tables``, ``claims`` and ``software``, with the schema's defaults; each
-        of an item's ``needs`` is a list of problems or experiments, one of which is enough.
+        Everything with the schema's defaults. Each item that is run has ``readings``, its own
+        first, each with ``fills_in``, ``replaces`` and ``cells``, by name: ``select`` and ``test``.
+        An item of one value has one cell, named by the empty text.
     """
-    around = check({**claims, "claims": [], "software": []}, "claims", where)
-    cells = _cells(around["tables"], where)
-    lists = {
-        key: list(_expanded(claims.get(key) or [], f"{where}, {key}", cells, {}, {}))
-        for key in ("claims", "software")
-    }
-    ids = {
-        key: [str(item.get("id", f"{key}.{i}")) for i, item in enumerate(items)]
-        for key, items in lists.items()
-    }
+    lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
+    ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
+    sound = check({**claims, **lists}, "claims", where, ids)  # before anything is laid over
+    for key, items in lists.items():
+        lists[key] = [_with_cells(item, sound["tables"], folder, where) for item in items]
     checked = check({**claims, **lists}, "claims", where, ids)
-    for name, departure in checked["departures"].items():
-        _check_departure(departure, f"{where}, departure {name}")
+    for name, change in checked["changes"].items():
+        _check_change(change, f"{where}, change {name}")
+    for name, cause in checked["causes"].items():
+        require_known(cause["taken_away"], checked["changes"], f"{where}, cause {name}: change")
     seen: set[str] = set()
-    for section in ("claims", "software"):
+    for section in SECTIONS:
         for item in checked[section]:
             what = f"{where}, {item['id']}"
             if item["id"] in seen:
                 raise ConfigError(f"{what}: two items have this id: rename one")
             seen.add(item["id"])
+            item["needs"] = [[need] if isinstance(need, str) else need for need in item["needs"]]
+            _finish(item, checked, what)
             if (item["kind"] == "check") != (section == "software"):
                 raise ConfigError(f"{what}: items of the kind 'check', and no others, are software")
-            for key in ("kind", "printed"):
-                of_cell = cells.get(item["id"], item)[key]
-                if item[key] != of_cell:
-                    raise ConfigError(f"{what}: the {key} is '{of_cell}', as a cell of a table")
-            _check_item(item, checked["departures"], what)
-            item["needs"] = [[need] if isinstance(need, str) else need for need in item["needs"]]
-    missing = [name for name in cells if name not in seen]
-    if missing:
-        raise ConfigError(
-            f"{where}: the printed cell {missing[0]} has no claim: add an item with this id"
-        )
+    _require_judged(checked, where)
     return checked
 
 
-def _cells(tables: Mapping[str, Any], where: str) -> dict[str, dict[str, str]]:
-    """Return what the printed tables say of each of their cells, by the id of its claim."""
-    cells = {}
-    for name, table in tables.items():
-        labels, columns = table["labels"], table["columns"]
-        for row, values in table["rows"].items():
-            if len(values) != len(columns):
-                raise ConfigError(
-                    f"{where}, tables.{name}.rows.{row}: {counted(len(values), 'cell')} under "
-                    f"{counted(len(columns), 'column')}"
-                )
-            for column, printed in zip(columns, values, strict=True):
-                if printed is not None:
-                    cells[f"{name}-{row}-{column}"] = {
-                        "source": table["source"],
-                        "kind": "cell",
-                        "quantity": f"{labels.get(row, row)}: {labels.get(column, column)}",
-                        "printed": printed,
-                    }
-    return cells
+def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
+    """Yield every item, and one for each row of an ``each``; its keys fill in or lay over."""
+    keys = rules_of("claims")["$defs"]["item"]["properties"]
+    for entry in _mappings(entries, where):
+        common = {key: value for key, value in entry.items() if key != "each"}
+        for row in _mappings(entry.get("each", [{}]), where):
+            laid = {key: value for key, value in row.items() if key in keys}
+            for key in sorted(row.keys() - laid.keys()):
+                if f"{{{key}}}" not in str([common, laid]):
+                    hint = nearest(key, keys)
+                    raise ConfigError(f"{where}: no text names '{key}' of a row: {hint}")
+            yield _filled(merge(common, laid), row, where)
 
 
-def _check_departure(departure: Mapping[str, Any], where: str) -> None:
-    ground = departure["ground"]
-    if ground == "contradiction" and len(departure["passages"]) < 2:
-        raise ConfigError(f"{where}: quote the two passages that exclude each other")
-    if ground == "authors' code" and not departure["passages"]:
-        raise ConfigError(f"{where}: quote what their code does")
-    if ground == "fitted" and not {"tried", "searched"} <= departure.keys():
-        raise ConfigError(f"{where}: say how many readings were tried, and on what")
+def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
+    if not isinstance(part, list) or not all(isinstance(one, Mapping) for one in part):
+        raise ConfigError(f"{where}: {reprlib.repr(part)} is no list of items or rows with keys")
+    return part
 
 
-def _check_item(item: Mapping[str, Any], departures: Mapping[str, Any], where: str) -> None:
-    if ("unchecked" in item) == bool(item.keys() & {"select", "test"}):
-        raise ConfigError(f"{where}: an item needs 'select' and 'test', or else 'unchecked'")
-    if "unchecked" in item:
-        return
-    if not {"select", "test"} <= item.keys():
-        raise ConfigError(f"{where}: 'select' and 'test' need each other")
-    tried: list[set[str]] = []
-    for reading in (item, *item["readings"]):
-        names = reading["departures"]
-        for name in names:
-            require_known(name, departures, f"{where}: unknown departure")
-        if set(names) in tried:
-            raise ConfigError(f"{where}: two readings have the same departures: name what differs")
-        tried.append(set(names))
-        if "test" in reading:
-            _check_test(reading["test"], where)
-            if reading["test"].keys() & CHOSEN and "because" not in item:
-                raise ConfigError(f"{where}: 'because' must say where the margin or limit is from")
+def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
+    """Replace every ``{name}``; a text that is only ``{name}`` takes the value with its type."""
+    if isinstance(value, Mapping):
+        return {key: _filled(item, known, where) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_filled(item, known, where) for item in value]
+    if not isinstance(value, str):
+        return value
+    for name in re.findall(r"{(\w+)}", value) if known else []:
+        require_known(name, known, f"{where}: '{value}' names")
+        if value == f"{{{name}}}":
+            return copy.deepcopy(known[name])
+        value = value.replace(f"{{{name}}}", str(known[name]))
+    return value
 
 
-def _check_test(test: Mapping[str, Any], where: str) -> None:
-    ((kind, given),) = test.items()
-    if kind == "between" and given[0] > given[1]:
-        raise ConfigError(f"{where}: between {given} is empty; swap the two")
-    if kind not in ("one_run", "mean", "equals"):
-        return
-    printed = given["of"] if kind == "mean" else given
-    if isinstance(printed, str) and not re.fullmatch(NUMBER, printed):
-        raise ConfigError(f"{where}: '{printed}' is no number: write it as in -1.80e-06")
-    if kind == "mean" and float(printed) == 0 and not given.get("absolute"):
-        raise ConfigError(f"{where}: no fraction of 0 is a margin: add 'absolute: true'")
-
-
-def _require_list(part: Any, where: str) -> None:
-    if not isinstance(part, list):
-        raise ConfigError(f"{where}: {reprlib.repr(part)} is no list of items or rows")
-    for one in part:
-        if not isinstance(one, Mapping):
-            raise ConfigError(f"{where}: {reprlib.repr(one)} is no item or row, which has keys")
-
-
-def _expanded(
-    entries: Any,
-    where: str,
-    cells: Mapping[str, Mapping[str, str]],
-    common: Mapping[str, Any],
-    fillings: Mapping[str, Any],
-) -> Iterator[dict[str, Any]]:
-    """Yield every item; for a group, its ``items`` once for every row of ``each``."""
-    _require_list(entries, where)
-    for entry in entries:
-        _require_list(entry.get("each", []), where)
-        own = {key: value for key, value in entry.items() if key not in ("each", "items")}
-        texts = str([common, entry])
-        for row in entry.get("each", [{}]):
-            # A key that nothing names is a row's remark, unless it looks like a mistyped one.
-            for key in sorted(row.keys() - set(KEYS)):
-                if f"{{{key}}}" not in texts and get_close_matches(key, KEYS, cutoff=0.8):
-                    raise ConfigError(
-                        f"{where}: no text names '{key}' of a row of each: {nearest(key, KEYS)}"
-                    )
-            item = dict(common)
-            for laid in (own, {key: value for key, value in row.items() if key in KEYS}):
-                item = merge(item, laid)
-                item |= {key: laid[key] for key in REPLACED if key in laid}
-                gone = ["select", "test"] * ("unchecked" in laid) + ["unchecked"] * ("test" in laid)
-                item = {key: value for key, value in item.items() if key not in gone or key in laid}
-            known = {**fillings, **row}
-            if "items" in entry:
-                yield from _expanded(entry["items"], where, cells, item, known)
-                continue
-            name = _filled(item.get("id", ""), known, where)
-            item = {**cells.get(str(name), {}), **item}
-            what = f"{where}, {name}" if name else where
-            if "printed" in item:
-                known["printed"] = _filled(item["printed"], known, what)
-            item = _filled(item, known, what)
-            yield _with_selections(item)
-
-
-def _with_selections(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item whose readings and counterfactual select all that it selects, and more."""
-    selected, readings = item.get("select"), item.get("readings")
-    parts = list(readings) if isinstance(readings, list) else []
-    for part in (*parts, item.get("counterfactual")):
-        own = part.get("select") if isinstance(part, dict) else None
-        if isinstance(selected, Mapping) and isinstance(own, Mapping):
-            part["select"] = merge(selected, own)
+def _with_cells(
+    item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
+) -> dict[str, Any]:
+    """Return an item whose cells, and those of its readings, are written out."""
+    what = f"{where}, {item.get('id')}"
+    if "not_run" in item:
+        if item.keys() & {"select", "test", "cells", "panel", "readings"}:
+            raise ConfigError(f"{what}: an item has a test or 'not_run', not both")
+        return item
+    item = copy.deepcopy(item)
+    cells, printed = item.get("cells") or {"": {}}, {"": item.get("printed")}
+    common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
+    if "row" in item:
+        printed = _row(item, tables, what)
+        common.setdefault("test", {"number": {}})
+    elif "panel" in item:
+        cells = _points(folder / "printed" / item["panel"], what)
+    item["cells"] = {name: _laid(common, cell) for name, cell in cells.items()}
+    for name, cell in item["cells"].items():
+        number = cell.get("test", {}).get("number")
+        if number is not None and printed.get(name) is not None:
+            number.setdefault("of", printed[name])
+    readings = []
+    for reading in item.get("readings", []):
+        own: dict[str, Any] = {key: reading[key] for key in ("select", "test") if key in reading}
+        parts = reading.get("cells", {})
+        for name in parts:
+            require_known(name, item["cells"], f"{what}: a reading has the unknown cell")
+        laid = {n: _laid(_laid(c, own), parts.get(n, {})) for n, c in item["cells"].items()}
+        changes = {key: reading[key] for key in ("fills_in", "replaces") if key in reading}
+        readings.append(changes | {"cells": laid})
+    item["readings"] = readings
     return item
 
 
-def _filled(value: Any, known: Mapping[str, Any], where: str, *, number: bool = False) -> Any:
-    """Replace every ``{name}``; a text that is only ``{name}`` takes the value with its type."""
-    if isinstance(value, Mapping):
-        return {
-            key: _filled(item, known, where, number=key in NUMBERS) for key, item in value.items()
-        }
-    if isinstance(value, list):
-        return [_filled(item, known, where, number=number) for item in value]
-    if not isinstance(value, str):
-        return value
-    for name in re.findall(r"{(\w+)}", value):
-        require_known(name, known, f"{where}: '{value}' names")
-    alone = re.fullmatch(r"{(\w+)}", value)
-    if alone:
-        found = known[alone[1]]
-        if number and isinstance(found, str) and re.fullmatch(NUMBER, found):
-            return float(found)  # YAML takes 1e-6 for text
-        return found
-    return re.sub(r"{(\w+)}", lambda name: _word(known[name[1]], name[1], where), value)
+def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a cell laid over another; a test of another kind replaces."""
+    laid = merge(under, over)
+    if "test" in over and over["test"].keys() != under.get("test", over["test"]).keys():
+        laid["test"] = copy.deepcopy(over["test"])
+    return laid
 
 
-def _word(value: Any, name: str, where: str) -> str:
-    if value is None or isinstance(value, list | Mapping):
-        raise ConfigError(
-            f"{where}: a text names '{name}', which is {value}: give a word or number"
-        )
-    return str(value)
+def _row(item: dict[str, Any], tables: Mapping[str, Any], what: str) -> dict[str, str | None]:
+    """Return what a printed row has in each column, and fill in what its table says of it."""
+    name, row = item["row"]
+    require_known(name, tables, f"{what}: unknown table")
+    table = tables[name]
+    require_known(row, table["rows"], f"{what}: {name} has no row")
+    printed = dict(zip(table["columns"], table["rows"][row], strict=False))
+    for column in item.get("cells", {}):
+        if printed.get(column) is None:
+            raise ConfigError(f"{what}: {name} prints nothing in row {row}, column {column}")
+    labels = table["labels"]
+    item.setdefault("source", table["source"])
+    item.setdefault("kind", "row")
+    cells = item.get("cells", {})
+    item.setdefault("printed", "; ".join(f"{labels.get(c, c)} {printed[c]}" for c in cells))
+    return printed
+
+
+def _points(path: Path, what: str) -> dict[str, Any]:
+    """Return the points read from a panel as cells; ``y`` was read with the error ``dy``."""
+    if not path.is_file():
+        raise ConfigError(f"{what}: there is no file {path} with its points")
+    cells = {}
+    with path.open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            y, error = line.pop("y"), float(line.pop("dy"))
+            keys = {k: float(v) if re.fullmatch(NUMBER, v) else v for k, v in line.items()}
+            name = ", ".join(f"{key} = {value}" for key, value in line.items())
+            test = {"number": {"of": y, "reading_error": error}}
+            cells[name] = {"select": {"where": keys}, "test": test}
+    return cells
+
+
+def _check_change(change: Mapping[str, Any], where: str) -> None:
+    ground = change["ground"]
+    if ground == "contradiction" and len(change["passages"]) < 2:
+        raise ConfigError(f"{where}: quote the two passages that exclude each other")
+    if ground == "authors' code" and not change["passages"]:
+        raise ConfigError(f"{where}: quote what their code does")
+    if ground == "search" and not {"tried", "searched"} <= change.keys():
+        raise ConfigError(f"{where}: say how many readings were tried, and on which items")
+
+
+def _finish(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> None:
+    """Check an item that fits the schema, and put its own reading before the others."""
+    if "cause" in item:
+        require_known(item["cause"], checked["causes"], f"{where}: unknown cause")
+    for key in ("source", "kind", "printed"):
+        if key not in item:
+            raise ConfigError(f"{where}: '{key}' is missing")
+    if "not_run" in item:
+        return
+    own = {key: item[key] for key in ("fills_in", "replaces", "cells")}
+    for key in ("select", "test", *own):
+        item.pop(key, None)
+    item["readings"].insert(0, own)
+    tried: list[set[str]] = []
+    for reading in item["readings"]:
+        names = [*reading["fills_in"], *reading["replaces"]]
+        for name in names:
+            require_known(name, checked["changes"], f"{where}: unknown change")
+        for name in reading["fills_in"]:
+            if (ground := checked["changes"][name]["ground"]) in ("contradiction", "search"):
+                raise ConfigError(f"{where}: '{name}', a {ground}, replaces what is printed")
+        if set(names) in tried:
+            raise ConfigError(f"{where}: two readings have the same changes: name what differs")
+        tried.append(set(names))
+        for name, cell in reading["cells"].items():
+            _check_cell(cell, item, f"{where}, {name}" if name else where)
+    if "cause" in item and not any(
+        checked["causes"][item["cause"]]["taken_away"] in names for names in tried
+    ):
+        raise ConfigError(f"{where}: no reading takes its cause away, as '{item['cause']}' says")
+
+
+def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) -> None:
+    for key in ("table", "column"):
+        if key not in cell.get("select", {}):
+            raise ConfigError(f"{where}: 'select' has no {key}")
+    if "test" not in cell:
+        raise ConfigError(f"{where}: 'test' is missing")
+    ((kind, given),) = cell["test"].items()
+    limits = [key for key in LIMITS if key in given]
+    if len(limits) > 1:
+        raise ConfigError(f"{where}: one limit is enough, and these are {' and '.join(limits)}")
+    if "between" in given and given["between"][0] > given["between"][1]:
+        raise ConfigError(f"{where}: between {given['between']} is empty; swap the two")
+    if ({*limits} - {"equals"} or "tolerance" in given) and "because" not in item:
+        raise ConfigError(f"{where}: 'because' must say where the limit is from")
+    printed = given.get("of" if kind == "number" else "equals", 1)
+    if isinstance(printed, str) and not re.fullmatch(NUMBER, printed):
+        raise ConfigError(f"{where}: '{printed}' is no number: write it as in -1.80e-06")
+    if kind == "number" and given["scale"] == "relative" and float(printed) == 0:
+        raise ConfigError(f"{where}: no fraction of 0 is a tolerance: use another scale")
+
+
+def _require_judged(checked: Mapping[str, Any], where: str) -> None:
+    """Refuse a printed cell that no item judges and of which nobody says why."""
+    rows = [item for item in checked["items"] if "row" in item]
+    judged = {
+        (*item["row"], column)
+        for item in rows
+        for reading in item["readings"]
+        for column in reading["cells"]
+    }
+    whole = {tuple(item["row"]) for item in rows if "not_run" in item}
+    for name, table in checked["tables"].items():
+        for row, values in table["rows"].items():
+            if len(values) != len(table["columns"]):
+                raise ConfigError(
+                    f"{where}, tables.{name}.rows.{row}: {counted(len(values), 'cell')} under "
+                    f"{counted(len(table['columns']), 'column')}"
+                )
+            for column, value in zip(table["columns"], values, strict=True):
+                said = {row, column} & table["unjudged"].keys() or (name, row) in whole
+                if value is not None and not said and (name, row, column) not in judged:
+                    raise ConfigError(
+                        f"{where}: no item judges the cell {row}, {column} of {name}: add it to "
+                        "the cells of an item, or say under 'unjudged' why not"
+                    )

@@ -228,15 +228,16 @@ class Plan:
     def _read_claims(self, paper: str) -> dict[str, Any]:
         path, settings = self.files[paper].claims, self.papers[paper]
         read = claims.read(path)
-        for item in (*read["claims"], *read["software"]):
+        for item in (*read["items"], *read["software"]):
             where = f"{path}, {item['id']}"
             for group in item["needs"]:
                 known = [*settings["problems"], *settings["experiments"]]
                 _check_names(group, known, f"{where}: needs the unknown problem or experiment")
-            parts = (item, *item["readings"], item.get("counterfactual", {}))
-            selected = [
-                part["select"]["table"] for part in parts if "table" in part.get("select", {})
-            ]
+            selected = {
+                cell["select"]["table"]
+                for reading in item["readings"]
+                for cell in reading["cells"].values()
+            }
             _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
         return read
 

@@ -21,8 +21,9 @@ from fedcore import __version__
 from fedcore.errors import DataError, FedcoreError
 from fedcore.repro.plan.job_times import machine
 from fedcore.repro.site import curves, model, notebooks
-from fedcore.repro.verdicts.verdict_pages import protocol, reasons, tally
-from fedcore.repro.verdicts.verdicts import VERDICTS
+from fedcore.repro.verdicts import answers
+from fedcore.repro.verdicts.verdict_pages import tally, told_of
+from fedcore.repro.verdicts.verdicts import WORDS
 
 ASSETS = Path(__file__).parent / "assets"
 
@@ -39,7 +40,8 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": notebooks.rendered,
-        "protocol": protocol, "reasons": reasons, "tally": tally, "with_code": notebooks.with_code,
+        "first_line": answers.first_line, "second_line": answers.second_line,
+        "told_of": told_of, "tally": tally, "with_code": notebooks.with_code,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
@@ -94,7 +96,7 @@ def write(
             "surrogates": surrogates,
             "command": command,
             "results": results.as_posix(),
-            "meanings": VERDICTS,
+            "meanings": WORDS,
         }
         _pages(made, found, common, processes)
         old = Path(name) / "old"
@@ -170,10 +172,10 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
     page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
     for verdict in paper.verdicts:
         item = paper.item(verdict)
-        departures = paper.departures(item)
+        changes = paper.changes(item)
         page(
             "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-            judged=paper.judged_by(verdict), shown=paper.shows[verdict.id], departures=departures,
+            judged=paper.judged_by(verdict), shown=paper.shows[verdict.id], changes=changes,
         )  # fmt: skip
     if paper.jobs:
         groups = curves.groups(paper.plan_file)

@@ -40,7 +40,6 @@ class Judged:
     """
 
     table: str
-    where: str
     columns: list[str]
     rows: list[list[str]]
     all_rows: int
@@ -63,18 +62,16 @@ class Tables:
         self._rows: dict[str, list[Row]] = {}
 
     def judging(self, verdict: Verdict, item: Mapping[str, Any]) -> Judged | None:
-        """Return the cells that a verdict on an item rests on; None if there are none."""
-        if not verdict.readings:
+        """Return the rows of the first cell of the first reading that was run; None without any."""
+        pairs = zip(item["readings"], verdict.readings, strict=False)
+        ran = next((given for given, reading in pairs if reading.state), None)
+        if ran is None:
             return None
-        names = {departure.name for departure in verdict.departures}
-        ways = (one for one in (item, *item["readings"]) if set(one["departures"]) == names)
-        if (way := next(ways, None)) is None:  # the claims file is another
-            return None
-        select = way.get("select", item["select"])
+        select = next(iter(ran["cells"].values()))["select"]
         rows = measurements.matching(self._rows_of(select["table"]), select["where"])
         if not rows:
             return None
-        named = [*select["where"], select.get("each"), "repeat"]
+        named = [*select["where"], *select["points"], "repeat"]
         columns = [name for name in dict.fromkeys(named) if name in rows[0]]
         columns = [name for name in columns if name != select["column"]] + [select["column"]]
         if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
@@ -84,9 +81,7 @@ class Tables:
             frozenset(str(row[name]) for row in rows if row.get(name))
             for name in ("experiment", "problem")
         )
-        return Judged(
-            select["table"], verdict.where, columns, shown, len(rows), experiments, problems
-        )
+        return Judged(select["table"], columns, shown, len(rows), experiments, problems)
 
     def _rows_of(self, table: str) -> list[Row]:
         """Return the rows of a table; none where it was not made."""
@@ -178,7 +173,7 @@ class Paper:
                 (
                     labels.get(row, row),
                     [
-                        PrintedCell(printed or "", self._by_id.get(f"{name}-{row}-{column}"))
+                        PrintedCell(printed or "", self._judging(name, row, column))
                         for column, printed in zip(columns, values, strict=True)
                     ],
                 )
@@ -186,6 +181,14 @@ class Paper:
             ]
             heads = [labels.get(column, column) for column in columns]
             yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
+
+    def _judging(self, table: str, row: str, column: str) -> Verdict | None:
+        """Return the verdict on the row of a printed cell, if it judges this cell."""
+        for item in self.claimed["items"]:
+            cells = {name for reading in item["readings"] for name in reading["cells"]}
+            if item.get("row") == [table, row] and column in cells:
+                return self._by_id.get(item["id"])
+        return None
 
     @cached_property
     def figures(self) -> list[Exhibit]:
@@ -249,7 +252,7 @@ class Paper:
 
     def item(self, verdict: Verdict) -> Mapping[str, Any]:
         """Return what the claims file says of an item."""
-        items = (*self.claimed["claims"], *self.claimed["software"])
+        items = (*self.claimed["items"], *self.claimed["software"])
         return next(item for item in items if item["id"] == verdict.id)
 
     @cached_property
@@ -265,15 +268,16 @@ class Paper:
     def items_of(self, figure: Exhibit) -> list[Verdict]:
         """Return the printed items of which a figure is the first that shows them.
 
-        A cell of a printed table is among them only where the figure draws this table.
+        A row of a printed table is among them only where the figure draws this table.
         """
         first = [one for one in self.printed_items if figure in self.shows[one.id].figures[:1]]
-        return [one for one in first if one.kind != "cell" or links.drawn_by(figure, one)]
+        return [one for one in first if one.kind != "row" or links.drawn_by(figure, one)]
 
     def _evidence(self, verdict: Verdict) -> links.Evidence:
         item, judged = self.item(verdict), self.judged_by(verdict)
         rows, problems = (judged.experiments, judged.problems) if judged else ((), item["needs"])
-        asked = item.get("select", {}).get("where", {}).get("experiment")
+        cells = [cell for reading in item["readings"][:1] for cell in reading["cells"].values()]
+        asked = cells[0]["select"]["where"].get("experiment") if cells else None
         plan = (self.plan or {}).get("experiments", {})
         judging = links.experiments(verdict, rows, asked, plan)
         return links.Evidence(
@@ -307,10 +311,14 @@ class Paper:
         ]
         return list(dict.fromkeys(found))
 
-    def departures(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        """Return the departures of all readings of an item, with their grounds and passages."""
-        names = [n for reading in (item, *item["readings"]) for n in reading["departures"]]
-        return [self.claimed["departures"][name] for name in dict.fromkeys(names)]
+    def changes(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+        """Return what all readings of an item fill in or replace, with grounds and passages."""
+        names = [
+            name
+            for reading in item["readings"]
+            for name in (*reading["fills_in"], *reading["replaces"])
+        ]
+        return [self.claimed["changes"][name] for name in dict.fromkeys(names)]
 
     def _exhibits(self, kind: str, ending: str) -> list[Exhibit]:
         named = {} if self.plan is None else self.plan[kind]

@@ -1,21 +1,20 @@
-"""Outcomes: how measured values stand to a printed one, by statistics over the repeats.
+"""Tests: how measured values stand to what is printed, by statistics over the runs.
 
-A test takes the values of all repeats and says that the printed item holds, that it fails, or that
-these repeats cannot decide, and then how many would. What must turn an outcome stands in
-`fedcore.repro.verdicts.counterfactuals`.
+`judge_runs` is test A, yes or no per run; `judge_number` is test B; `judge_exact` is test C.
+Each says that a printed text holds, that it fails, or that these runs cannot tell, and then what
+would. ``docs/judging.md`` has the rule, and how often it errs (``tools/error_rates.py``).
 
-A repeat without a result never helps. NaN is a run that failed, or never got to where the item is
-measured: it is against a limit or an exact number, and where no run has a value, the item fails.
-None is a run that says nothing of the item, such as one too small for its fit: what holds in all
-others is undecided.
+NaN is a run that failed or never arrived, None a run that says nothing of the item. Neither agrees
+with what is printed; a None does not speak against it either.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy  # its parts are loaded when they are used: half a second of every start
@@ -24,15 +23,56 @@ from fedcore.reports import tables
 from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
-LEVEL = 0.05  # of every test
-# Student's test calls one of ours an outlier more often than its level says if the runs have heavy
-# tails. At this part of the level it keeps the level itself for Student's law of two degrees.
-OUTLIER = 0.2
-MOST = 10_000  # largest number of repeats that is worth naming
+LOOKS = (5, 10, 20, 40, 80)  # numbers of runs after which test B is made
+LEVEL = 0.05  # at which a printed number lies among ours
+FRACTION = 0.1  # of a printed number: a difference that counts as none
+WIDEST = 0.25  # of a number: a test that could not tell more than this apart shows nothing
+WIDE = 2.0  # largest over smallest of positive values that are compared by their logarithms
+EXPONENT = 0.25  # difference of two exponents that counts as none
+ACCURACY = 3  # points of accuracy that a test must tell apart
+NO_ORDER = 200  # runs that agree and disagree after which there is no clear order
+MOST = 10_000  # largest number of runs that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
+HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
+PANEL = 0.9  # of a panel's points must hold
+TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
 
-Values = Sequence[float | bool | None]
 Numbers = list[float | None]
+
+
+class Demand(NamedTuple):
+    """How strong the evidence for a word must be.
+
+    Attributes
+    ----------
+    weight : float
+        W of test A from which it holds or fails; 100 for a headline.
+    level : float
+        Level at which test B fails; 0.002 for a headline.
+    searched : int
+        Readings among which this one was found; its evidence must be so many times as strong.
+    cells : int
+        Cells that are judged jointly, among which the errors of a failure are divided.
+    """
+
+    weight: float = 20.0
+    level: float = 0.01
+    searched: int = 1
+    cells: int = 1
+
+    @property
+    def holds(self) -> float:
+        """W from which test A holds."""
+        return self.weight * self.searched
+
+    @property
+    def fails(self) -> float:
+        """W from which test A fails."""
+        return self.weight * self.searched * self.cells
+
+
+USUAL = Demand()
+HEADLINE = Demand(weight=100.0, level=0.002)
 
 
 @dataclass(frozen=True)
@@ -44,286 +84,283 @@ class Outcome:
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     measured : str
-        The statistic that was compared, as people read it.
-    accepted : str
-        What would have held, and from where.
-    place : str
-        Where the printed value lies among the measured ones, or the share of the repeats.
+        What came out, as people read it.
     lack : str
-        Why the repeats cannot decide, and how many more would; empty otherwise.
-    ends : bool
-        Whether `measured` names the smallest and the largest value.
-    no_rival : bool
-        Whether it is undecided because its counterfactual was not run.
+        Why the runs cannot tell, and what would; empty otherwise.
+    side : int
+        Of a number that fails, whether the print lies above (1) or below (-1) ours.
+    runs : int
+        Number of runs that count.
     """
 
     state: str
     measured: str
-    accepted: str
-    place: str
     lack: str = ""
-    ends: bool = False
-    no_rival: bool = False
+    side: int = 0
+    runs: int = 0
 
 
-def outcome_of(
-    test: Mapping[str, Any], values: Values, *, spread: bool = True, failing: float = LEVEL
+def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
+    """Return how much `k` of `n` runs speak for a share above `q`, and for one below.
+
+    They are the mean likelihood of the shares above, and of those below, over that of `q` itself.
+    Where the share is `q`, each is a martingale of mean 1, so that it ever reaches w with
+    probability 1/w at most, whenever one looks (Ville, 1939).
+    """
+    log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
+    log_beta = scipy.special.betaln(k + 1, n - k + 1)
+    below = float(scipy.special.betainc(k + 1, n - k + 1, q))
+    above = float(scipy.special.betainc(n - k + 1, k + 1, 1 - q))
+    factor = math.exp(min(log_beta - log_own, 600.0))
+    return factor * above / (1 - q), factor * below / q
+
+
+def judge_runs(
+    points: Sequence[Numbers], given: Mapping[str, Any], demand: Demand = USUAL
 ) -> Outcome:
-    """Hold values against a printed item.
+    """Test A: more than half of all runs agree, or more than a printed share.
 
     Parameters
     ----------
-    test : mapping
-        One of the tests of ``claims.schema.yaml``, such as ``{"one_run": "337"}``.
-    values : sequence of float or bool or None
-        One per repeat, independent of one another. NaN stands for one that failed, and None for
-        one that says nothing of the item.
-    spread : bool
-        False for values that are computed and have no spread over repeats; one is enough then.
-    failing : float
-        Level at which an item fails; a smaller one than `LEVEL` where it is one of several tests.
+    points : sequence of list
+        For every point of the sentence, whether its runs agree (1 or 0), in the order of their
+        seeds.
+    given : mapping
+        ``probability``, the share, and ``every``, whether each point must hold by itself.
+    demand : Demand
     """
-    ((kind, given),) = test.items()
-    return _TESTS[kind](given, numbers_of(values), spread, failing)
+    q = given.get("probability", 0.5)
+    runs = min(map(len, points))
+    pooled = [value for point in points for value in point[:runs]]
+    state, lack = _share(pooled, q, demand.holds, demand.fails)
+    agree, n = pooled.count(1.0), len(pooled)
+    if given.get("every"):
+        limit = demand.fails * len(points)
+        alone = sum(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points)
+        if alone:
+            state, lack = FAILS, ""
+    gone = pooled.count(None)
+    without = f", {gone} without a result" if gone else ""
+    return Outcome(state, f"{agree} of {n}{without}", lack, runs=n)
 
 
-def joined(
-    judged: Callable[[int, float], Outcome], groups: int, *, level: float = LEVEL
-) -> list[Outcome]:
-    """Return the outcomes of an item that must hold in each of several groups.
+def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str]:
+    """Return how runs stand to a share, and why they cannot tell."""
+    n = len(values)
+    agree, silent = values.count(1.0), values.count(None)
+    if weigh(agree, n, q)[0] >= holds:
+        return HOLDS, ""
+    if weigh(agree + silent, n, q)[1] >= fails:
+        return FAILS, ""
+    if silent == n:
+        return UNDECIDED, "no run has a result"
+    if n >= NO_ORDER:
+        return UNDECIDED, "no clear order"
 
-    That it holds in all of them is no likelier by chance than that it holds in one. That it fails
-    in one of them is: so many fail as Simes' procedure allows at the level, and the others among
-    those that seem to fail are undecided.
-    """
-    found = [judged(i, level) for i in range(groups)]
-    if groups == 1 or all(outcome.state != FAILS for outcome in found):
-        return found
-    for rank in range(1, groups + 1):
-        stricter = [judged(i, level * rank / groups) for i in range(groups)]
-        if sum(outcome.state == FAILS for outcome in stricter) >= rank:
-            return found
-    lack = f"fails, which is no surprise in one of {groups}"
-    return [
-        replace(outcome, state=UNDECIDED, lack=lack) if outcome.state == FAILS else outcome
-        for outcome in found
-    ]
+    def decides(m: int) -> bool:
+        k = round(agree * m / n)
+        above, below = weigh(k, m, q)
+        return above >= holds or below >= fails
+
+    return UNDECIDED, _needed(decides, n)
 
 
-def numbers_of(values: Values) -> Numbers:
-    """Return values as numbers, and None for a repeat that says nothing."""
-    return [None if value is None else float(value) for value in values]
-
-
-def known_of(values: Numbers) -> list[float]:
-    """Return the values of the repeats that have a result."""
-    return [value for value in values if value is not None and math.isfinite(value)]
-
-
-def margin_of(kind: str, given: Any) -> float:
-    """Return the margin of a test in the units of its column; 0 without one."""
-    if kind != "mean":
-        return 0.0
-    return float(given["margin"] * (1.0 if given.get("absolute") else abs(float(given["of"]))))
-
-
-def _one_run(printed: str | float, values: Numbers, spread: bool, failing: float) -> Outcome:
-    """Printed number of one run: within the range of ours, widened by half of its last digit."""
-    x, half = float(printed), _half_digit(printed)
-    known = known_of(values)
-    n, gone = len(known), len(values) - len(known)
-    if not known:
-        return _none(values, f"a range around {printed}")
-    ends = f"{tables.show(min(known))} to {tables.show(max(known))}"
-    accepted = f"within the range of {counted(n, 'run')}, {ends}"
-    place = f"{sum(v < x for v in known)} of {len(values)} below"
-    outcome = Outcome(HOLDS, tables.show(float(np.median(known))), accepted, place)
-    if min(known) - half * SLACK <= x <= max(known) + half * SLACK:
-        return outcome
-    if gone and x > max(known):
-        lack = f"{gone} of {len(values)} runs without a result may lie beyond the others"
-        return replace(outcome, state=UNDECIDED, lack=lack)
-    outlies = _outlies(x, half, known, failing)
-    if not spread or outlies(n):
-        return replace(outcome, state=FAILS)
-    lack = "one run has no spread" if n == 1 else "too few runs to call it an outlier"
-    return replace(outcome, state=UNDECIDED, lack=f"{lack}; {_more(_needed(outlies, n))}")
-
-
-def _outlies(x: float, half: float, known: list[float], level: float) -> Callable[[int], bool]:
-    """Return whether `n` runs like the known ones show that `x`, outside their range, is none.
-
-    A further run then is as far out with probability below `level`: by the range of `n` runs, which
-    it leaves with probability 2 / (n + 1) whatever the distribution; or by Student's prediction
-    interval, of logarithms where all numbers are positive, with a deviation of half a printed digit
-    at least, at a smaller level (`OUTLIER`).
-    """
-    if len(known) == 1:
-        return lambda n: n >= 5  # a guess, as nothing is known of the spread
-    sample = np.array(known)
-    if x > 0 and (sample > 0).all():
-        sample, x, half = np.log(sample), math.log(x), half / x
-    deviation = max(float(sample.std(ddof=1)), half)
-    away = abs(x - float(sample.mean())) / deviation if deviation > 0 else math.inf
-
-    def outlies(n: int) -> bool:
-        by_student = 2 * scipy.stats.t.sf(away / math.sqrt(1 + 1 / n), n - 1) < OUTLIER * level
-        return bool(2 / (n + 1) <= level * SLACK or by_student)
-
-    return outlies
-
-
-def _mean(given: Mapping[str, Any], values: Numbers, spread: bool, failing: float) -> Outcome:
-    """Printed mean, or exact value: two one-sided tests against a margin."""
-    x, runs = float(given["of"]), given.get("runs")
-    margin = max(margin_of("mean", given), _half_digit(given["of"])) * SLACK
-    known = np.array(known_of(values))
-    n, gone = len(known), len(values) - len(known)
-    accepted = f"{given['of']} ± {tables.show(float(f'{margin:.6g}'))}"
-    if not n:
-        return _none(values, accepted)
-    mean = float(known.mean())
-    if not spread:
-        near = not gone and bool((abs(known - x) <= margin).all())
-        state = HOLDS if near else FAILS
-        return _ranged(Outcome(state, "", accepted, "computed"), values)
-    if n == 1:
-        lack = "one run has no spread; about 4 more would decide"
-        return Outcome(UNDECIDED, tables.show(mean), accepted, "", lack)
-    deviation = float(known.std(ddof=1))
-
-    def width(n: int, level: float = LEVEL) -> float:
-        error = deviation * math.sqrt(1 / n + (1 / runs if runs else 0.0))
-        return float(scipy.stats.t.ppf(1 - level, n - 1)) * error
-
-    ends = tables.show(mean - width(n)), tables.show(mean + width(n))
-    place = f"90 % interval {ends[0]} to {ends[1]}"
-    if runs:
-        place += f", if the {counted(runs, 'printed run')} spread as ours"
-    outcome = Outcome(HOLDS, f"{tables.show(mean)} (mean)", accepted, place)
-    away = abs(mean - x)
-    if away - width(n, failing) > margin:
-        return replace(outcome, state=FAILS)
-    if gone:
-        return replace(outcome, state=UNDECIDED, lack=_without(values))
-    if away + width(n) <= margin:
-        return outcome
-    more = _more(_needed(lambda m: width(m) <= abs(margin - away), n))
-    return replace(outcome, state=UNDECIDED, lack=f"the interval crosses the margin; {more}")
-
-
-def _equals(printed: str | float, values: Numbers, spread: bool, failing: float) -> Outcome:
-    """Count or exact number: every value is it, to the printed digits."""
-    x, half = float(printed), _half_digit(printed)
-    right = [None if v is None else float(abs(v - x) <= half * SLACK) for v in values]
-    share = f"{right.count(1.0)} of {len(right)} equal"
-    outcome = _ranged(Outcome(HOLDS, "", f"{printed} in every run", share), values)
-    if 0.0 in right:  # so is NaN
-        return replace(outcome, state=FAILS)
-    return outcome if all(right) else replace(outcome, state=UNDECIDED, lack=_without(values))
-
-
-def _limit(sign: float) -> Callable[[Mapping[str, Any], Numbers, bool, float], Outcome]:
-    def limited(given: Mapping[str, Any], values: Numbers, spread: bool, failing: float) -> Outcome:
-        limit, of = given["limit"], given.get("of", "every")
-        # A run that failed, NaN, is not within.
-        within = [None if v is None else float(sign * v <= sign * limit) for v in values]
-        flags = _flags(of, within, spread, failing)
-        word = "at most" if sign > 0 else "at least"
-        runs = "every run" if of == "every" else "most runs"
-        accepted = f"{word} {tables.show(limit)} in {runs}"
-        return _ranged(replace(flags, accepted=accepted), values)
-
-    return limited
-
-
-def _between(given: Sequence[float], values: Numbers, spread: bool, failing: float) -> Outcome:
-    """Every value lies in an interval."""
-    low, high = given
-    within = [None if v is None else float(low <= v <= high) for v in values]
-    flags = _flags("every", within, spread, failing)
-    accepted = f"between {tables.show(float(low))} and {tables.show(float(high))} in every run"
-    return _ranged(replace(flags, accepted=accepted), values)
-
-
-def _flags(of: str, values: Numbers, spread: bool, failing: float) -> Outcome:
-    """True in every run, or in most: more than half of all runs that could be drawn.
-
-    A run that says nothing decides neither way.
-    """
-    right, wrong, n = values.count(1.0), values.count(0.0), len(values)
-    accepted = "true in every run" if of == "every" else "true in more than half of all runs"
-    if not right + wrong:
-        return _none(values, accepted)
-    share = f"{right} of {n}"
-    outcome = Outcome(HOLDS, share, accepted, share)
-
-    def sure(right: int, n: int, level: float = LEVEL) -> bool:  # Clopper-Pearson: more than half
-        return right > 0 and float(scipy.stats.beta.ppf(level, right, n - right + 1)) > 0.5
-
-    if of == "every" and wrong:
-        return replace(outcome, state=FAILS)
-    if of == "every" and right < n:
-        return replace(outcome, state=UNDECIDED, lack=_without(values))
-    if sure(right, n) or (not spread and right == n):
-        return outcome
-    if sure(wrong, n, failing) or (not spread and wrong):
-        return replace(outcome, state=FAILS)
-    more = _needed(lambda m: sure(round(max(right, wrong) * m / n), m), n)
-    gone = f", {n - right - wrong} without a result," if right + wrong < n else ""
-    may = ", runs that arrive may" if gone and more is None else ""
-    return replace(
-        outcome, state=UNDECIDED, lack=f"{share}{gone} may be chance; {_more(more)}{may}"
-    )
-
-
-_TESTS: dict[str, Callable[[Any, Numbers, bool, float], Outcome]] = {
-    "one_run": _one_run,
-    "mean": _mean,
-    "equals": _equals,
-    "holds": _flags,
-    "at_most": _limit(1.0),
-    "at_least": _limit(-1.0),
-    "between": _between,
-}
-
-
-def _none(values: Numbers, accepted: str) -> Outcome:
-    """Return the outcome where no repeat has a result: it fails if one failed."""
-    said = _without(values)
-    if all(value is None for value in values):
-        return Outcome(UNDECIDED, said, accepted, "", said)
-    return Outcome(FAILS, said, accepted, "")
-
-
-def _without(values: Numbers) -> str:
-    gone = len(values) - len(known_of(values))
-    return f"{gone} of {counted(len(values), 'run')} without a result"
-
-
-def _needed(decides: Callable[[int], bool], n: int) -> int | None:
-    """Return how many more repeats would decide, if the spread stayed as it is; None: no number."""
-    m = n
+def _needed(decides: Any, n: int) -> str:
+    """Say how many more runs would decide if they agreed as often as these."""
+    m = n + 1
     while m < MOST and not decides(m):
-        m += max(1, m // 20)
-    return m - n if m < MOST else None
+        m += max(1, m // 50)
+    more = counted(m - n, "more run")
+    return f"{more} would decide, if they agree as often" if m < MOST else "no clear order"
 
 
-def _more(repeats: int | None) -> str:
-    if repeats is None:
-        return "no number of runs would decide"
-    return f"about {repeats} more would decide"
+def judge_number(
+    values: Numbers,
+    given: Mapping[str, Any],
+    demand: Demand = USUAL,
+    pooled: tuple[float, int] | None = None,
+) -> Outcome:
+    """Test B: a printed number against the mean of ours.
+
+    Parameters
+    ----------
+    values : list
+        Values of the runs, in the order of their seeds.
+    given : mapping
+        The test ``number`` of ``claims.schema.yaml``.
+    demand : Demand
+    pooled : (deviation, degrees of freedom), optional
+        Of rows of one kind, for fewer than five runs.
+    """
+    look = max((m for m in LOOKS if m <= len(values)), default=len(values))
+    seen = values[:look]
+    known = np.array([v for v in seen if v is not None and math.isfinite(v)])
+    gone = look - len(known)
+    if gone:
+        failed = sum(v is not None and not math.isfinite(v) for v in seen)
+        state = FAILS if weigh(look - failed, look)[1] >= demand.fails else UNDECIDED
+        measured = f"{gone} of {counted(look, 'run')} without a result"
+        return Outcome(state, measured, measured if state == UNDECIDED else "", runs=look)
+    few = look < LOOKS[0]
+    if few and pooled is None:
+        return Outcome(UNDECIDED, _ranged(known), "fewer than five runs", runs=look)
+    x, half = float(given["of"]), _half_digit(given["of"])
+    logs = given["scale"] == "relative" and not few and x > 0 and bool((known > 0).all())
+    logs = logs and known.max() > WIDE * known.min()
+    ours = float(np.exp(np.log(known).mean()) if logs else known.mean())
+    tolerance, widest = _tolerance(given, x, ours, half, logs)
+    if logs:
+        known, away = np.log(known), abs(math.log(x / ours))
+    else:
+        away = abs(x - ours)
+    s, freedom = pooled if few and pooled else (float(known.std(ddof=1)), look - 1)
+    spread = s * math.sqrt(1 / look + (0 if given["theory"] else 1 / given["runs"]))
+
+    def width(level: float) -> float:
+        return _quantile(level, freedom) * spread + float(given["reading_error"])
+
+    fails = width(demand.level / demand.searched / demand.cells)
+    outcome = Outcome(UNDECIDED, _ranged(np.exp(known) if logs else known), runs=look)
+    if away > max(fails, tolerance) * SLACK:
+        return replace(outcome, state=FAILS, side=1 if x > ours else -1)
+    within = max(width(LEVEL), tolerance)
+    shown = _shown(within, given, ours, logs)
+    strict = LEVEL / demand.searched * demand.level / USUAL.level
+    if max(width(strict), tolerance) > widest * SLACK:
+        return replace(outcome, lack=f"our own runs spread by {shown}")
+    if away <= within * SLACK:
+        return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
+    more = next((m for m in LOOKS if m > look), None)
+    lack = f"the next look is at {more} runs" if more else "no more looks are made"
+    return replace(outcome, lack=f"near the limit of {shown}; {lack}")
 
 
-def _ranged(outcome: Outcome, values: Numbers) -> Outcome:
-    """Return an outcome of which the median is measured, with the ends if they differ."""
+@cache
+def _quantile(level: float, freedom: int) -> float:
+    """Return what |t| of Student's law is above with probability `level`.
+
+    At the small levels of headlines and of many cells, runs with heavy tails would fail too often:
+    it is there at least the quantile of Student's law of `HEAVY` degrees, of deviation 1.
+    """
+    normal = float(scipy.stats.t.ppf(1 - level / 2, freedom))
+    if level >= USUAL.level:
+        return normal
+    heavy = float(scipy.stats.t.ppf(1 - level / 2, HEAVY)) * math.sqrt(1 - 2 / HEAVY)
+    return max(normal, heavy)
+
+
+def _tolerance(
+    given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
+) -> tuple[float, float]:
+    """Return which difference counts as none, and the largest that a test may not tell apart."""
+    if given["scale"] == "accuracy":
+        point = float(given["point"])
+        return max(point, half), ACCURACY * point
+    if given["scale"] == "exponent":
+        tolerance = max(float(given.get("tolerance", EXPONENT)), half)
+        return tolerance, tolerance
+    if logs:
+        return math.log1p(max(FRACTION, half / x)), math.log1p(WIDEST)
+    return max(FRACTION * abs(x), half), WIDEST * min(abs(x), abs(ours))
+
+
+def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> str:
+    if given["scale"] == "accuracy":
+        return f"± {width / float(given['point']):.2g} points"
+    if given["scale"] == "exponent" or ours == 0:
+        return f"± {width:.2g}"
+    return f"± {100 * (math.expm1(width) if logs else width / abs(ours)):.2g} %"
+
+
+def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
+    """Test C: true of every value.
+
+    Parameters
+    ----------
+    values : list
+        What is shown.
+    agree : list
+        Whether each is as printed; 1 or 0, or None for one that says nothing.
+    limits : sequence of float or None
+        Limits of values that must not be larger, of which the slack is told.
+    """
+    n, silent = len(agree), agree.count(None)
+    measured = f"{agree.count(1.0)} of {n}" if values == agree else _told(values)
+    if 0.0 in agree:
+        return Outcome(FAILS, measured, runs=n)
+    if silent:
+        return Outcome(UNDECIDED, measured, f"{silent} of {n} without a result", runs=n)
+    pairs = zip(limits, values, strict=False)
+    slack = min((limit / v for limit, v in pairs if limit and v and v > 0), default=1.0)
+    if slack >= 1.05:
+        measured = f"{measured}, slack {tables.show(float(f'{slack:.2g}'))}"
+    return Outcome(HOLDS, measured, runs=n)
+
+
+def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
+    """Return whether each value is as printed: 1 or 0, and None for one that says nothing.
+
+    `limits` are those of ``at_most`` or ``at_least``, one per value.
+    """
+    if "equals" in given:
+        x, half = float(given["equals"]), _half_digit(given["equals"])
+        return [None if v is None else float(abs(v - x) <= half * SLACK) for v in values]
+    if "between" in given:
+        low, high = given["between"]
+        return [None if v is None else float(low <= v <= high) for v in values]
+    sign = 1.0 if "at_most" in given else -1.0
+    if "at_most" in given or "at_least" in given:
+        return [
+            None if v is None or limit is None else float(sign * v <= sign * limit)
+            for v, limit in zip(values, limits, strict=True)
+        ]
+    return [None if v is None else float(v == 1.0) for v in values]  # true and false
+
+
+def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
+    """Return the outcome of cells together: of a row, of a sentence's parts, of a panel."""
+    if len(found) == 1:
+        return next(iter(found.values()))
+    states = [outcome.state for outcome in found.values()]
+    failed = {name: outcome for name, outcome in found.items() if outcome.state == FAILS}
+    enough = states.count(HOLDS) >= (PANEL if panel else 1) * len(states)
+    runs = min(outcome.runs for outcome in found.values())
+    if panel:
+        measured = f"{states.count(HOLDS)} of {len(states)} points hold, {len(failed)} fail"
+    else:
+        measured = "; ".join(f"{name}: {outcome.measured}" for name, outcome in found.items())
+    if len(failed) >= (TWO if panel else 1):
+        return Outcome(FAILS, measured, runs=runs)
+    if enough and not failed:
+        return Outcome(HOLDS, measured, runs=runs)
+    lacks = {name: outcome.lack for name, outcome in found.items() if outcome.lack}
+    lack = "" if panel else "; ".join(f"{name}: {lack}" for name, lack in lacks.items())
+    return Outcome(UNDECIDED, measured, lack or "too few of its points hold", runs=runs)
+
+
+def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
+    """Return the deviation within groups and its degrees of freedom; None without any."""
+    known = [[v for v in group if v is not None and math.isfinite(v)] for group in groups]
+    freedom = sum(len(group) - 1 for group in known if group)
+    if not freedom:
+        return None
+    squares = sum(float(np.var(group)) * len(group) for group in known if group)
+    return math.sqrt(squares / freedom), freedom
+
+
+def _ranged(known: np.ndarray) -> str:
+    """Return mean and ends of values."""
+    mean, low, high = (tables.show(float(f(known))) for f in (np.mean, np.min, np.max))
+    return mean if low == high else f"{mean} [{low}, {high}]"
+
+
+def _told(values: Numbers) -> str:
+    """Return median and ends of the values that there are."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
-        return replace(outcome, measured="–")
+        return "no result"
     middle, low, high = (tables.show(float(f(known))) for f in (np.median, min, max))
-    if low == high:
-        return replace(outcome, measured=middle)
-    return replace(outcome, measured=f"{middle} [{low}, {high}]", ends=True)
+    return middle if low == high else f"{middle} [{low}, {high}]"
 
 
 def _half_digit(printed: str | float) -> float:

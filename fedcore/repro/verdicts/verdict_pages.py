@@ -1,9 +1,10 @@
-"""Verdicts as files: a table of all verdicts, and a page in Markdown for people."""
+"""Verdicts as files: a table of all verdicts, and pages in Markdown and text for people."""
 
 from __future__ import annotations
 
 import json
 import os
+import textwrap
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
@@ -12,22 +13,31 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.repro.verdicts.measurements import Departure
-from fedcore.repro.verdicts.verdicts import CHECKS, SOFTWARE, VERDICTS, Reading, Verdict
+from fedcore.repro.verdicts import answers
+from fedcore.repro.verdicts.answers import AS_PRINTED, OTHERWISE
+from fedcore.repro.verdicts.verdicts import (
+    DID_NOT_RUN,
+    NOT_RUN,
+    RAN,
+    SOFTWARE,
+    WORDS,
+    Change,
+    Reading,
+    Verdict,
+)
 from fedcore.words import counted
 
-AS_PRINTED = "as printed"
-NO_NAMES: Mapping[Departure, str] = {}
 # From the worst to the best; `worse` compares by it.
-RANK = (
-    "fails", "not run", "not comparable", "surrogate data",
-    "deviates", "undecided", "contradicts itself", "holds with a departure", "reproduced", "passes",
-)  # fmt: skip
+RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
+MARKS = {"holds": "+", "fails": "x", "undecided": "~", NOT_RUN: "o"}
+CHANCE = "At most one word in twenty is chance."
+WIDTH = 96
 
 
-def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str]) -> None:
+def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
     """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
-    tables.write(rows(verdicts), path, page=page(verdicts))
+    head = opening(question, verdicts) if question else ""
+    tables.write(rows(verdicts), path, page=head + page(verdicts))
 
 
 def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
@@ -49,14 +59,17 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
         verdicts = [Verdict(**row | {"readings": _readings(row["readings"])}) for row in found]
     except (KeyError, TypeError, ValueError):
         verdicts = []
-    if len(verdicts) < len(found) or any(v.verdict not in VERDICTS for v in verdicts):
+    if len(verdicts) < len(found) or any(v.word not in WORDS for v in verdicts):
         raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return verdicts
 
 
 def _readings(text: str) -> tuple[Reading, ...]:
-    def reading(departures: Iterable[dict[str, Any]] = (), **said: Any) -> Reading:
-        return Reading(tuple(Departure(**departure) for departure in departures), **said)
+    def changes(given: Iterable[dict[str, Any]]) -> tuple[Change, ...]:
+        return tuple(Change(**change) for change in given)
+
+    def reading(fills_in: Any = (), replaces: Any = (), **said: Any) -> Reading:
+        return Reading(changes(fills_in), changes(replaces), **said)
 
     return tuple(reading(**said) for said in json.loads(text))
 
@@ -70,6 +83,11 @@ def kept_tables(folder: Path) -> list[Path]:
     """Return the tables that a checkout keeps, one beside the claims of each paper."""
     claims = sorted(folder.glob("*/claims.yaml"))
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
+
+
+def read_kept(folder: Path) -> list[Verdict]:
+    """Return the verdicts that a checkout keeps; none where it keeps none."""
+    return [verdict for table in kept_tables(folder) for verdict in read(table)]
 
 
 def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
@@ -96,16 +114,9 @@ def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
-def occurring(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return the names of the verdicts that occur, in the order of `VERDICTS`."""
-    there = {verdict.verdict for verdict in verdicts}
-    return [name for name in VERDICTS if name in there]
-
-
 def tally(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return the verdicts that occur, in the order of `VERDICTS`, with their numbers."""
-    counts = Counter(verdict.verdict for verdict in verdicts)
-    return [(name, counts[name]) for name in VERDICTS if counts[name]]
+    """Return the words as printed that occur, in their order, with their numbers."""
+    return answers.tally(v.word for v in verdicts)
 
 
 def combine(
@@ -142,30 +153,33 @@ def combine(
 
 
 def summary(verdicts: Iterable[Verdict]) -> str:
-    """Return a line per paper that counts its verdicts, for several papers a total, and checks."""
+    """Return a line per paper: its answer, and its items as printed; and one for the checks."""
     everything = list(verdicts)
     lines = []
-    for paper, printed in _by_paper(printed_items(everything)).items():
-        counts = ", ".join(f"{count} {_counted(name, count)}" for name, count in tally(printed))
-        lines.append(f"{paper}: {counts} (of {counted(len(printed), 'printed item')})")
-    states = [v.verdict for v in checks(everything)]
+    for paper, printed in by_paper(printed_items(everything)).items():
+        said = f"{answers.answer(printed)} " if answers.headlines(printed) else ""
+        lines.append(f"{paper}: {said}{_counted(printed)}.")
+    states = answers.count_words(v.word for v in checks(everything))
     if states:
-        kinds = (*CHECKS.values(), "not run")
-        each = [(name, states.count(name)) for name in kinds if name in states]
-        lines.append(f"checks of this software: {', '.join(f'{n} {name}' for name, n in each)}")
+        lines.append(f"checks of this software: {states}")
     return "\n".join(lines) or "no printed items"
 
 
+def _counted(printed: Sequence[Verdict]) -> str:
+    words = answers.count_words(v.word for v in printed)
+    return f"{counted(len(printed), 'item')} {AS_PRINTED}: {words}"
+
+
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Say which kept verdicts have become worse, or are gone, in the papers of `new`."""
-    now = {(v.paper, v.id): v.verdict for v in new}
+    """Say which kept words have become worse, or are gone, in the papers of `new`."""
+    now = {(v.paper, v.id): v.word for v in new}
     papers, lines = {paper for paper, _ in now}, []
     for v in kept:
-        verdict = now.get((v.paper, v.id))
-        if v.paper in papers and verdict is None:
-            lines.append(f"{v.paper}/{v.id}: gone, was {v.verdict}")
-        elif verdict is not None and RANK.index(verdict) < RANK.index(v.verdict):
-            lines.append(f"{v.paper}/{v.id}: {verdict}, was {v.verdict}")
+        word = now.get((v.paper, v.id))
+        if v.paper in papers and word is None:
+            lines.append(f"{v.paper}/{v.id}: gone, was {v.word}")
+        elif word is not None and RANK.index(word) < RANK.index(v.word):
+            lines.append(f"{v.paper}/{v.id}: {word}, was {v.word}")
     return lines
 
 
@@ -179,40 +193,105 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
 
 
 def counts(verdicts: Iterable[Verdict], labels: Mapping[str, str] = {}) -> list[tables.Row]:
-    """Return a row per paper with the number of each verdict on its printed items, and a total.
+    """Return a row per paper with the number of each word on its printed items, and a total.
 
     `labels` may have other words for papers.
     """
     printed = printed_items(verdicts)
-    none = dict.fromkeys(occurring(printed), 0)
+    none = dict.fromkeys((word for word, _ in tally(printed)), 0)
+    found = by_paper(printed)
+    found |= {"total": printed} if len(found) > 1 else {}
     return [
-        {"paper": labels.get(paper, paper), "printed items": len(mine), **none, **dict(tally(mine))}
-        for paper, mine in _by_paper(printed).items()
+        {"paper": labels.get(paper, paper), "items": len(mine), **none, **dict(tally(mine))}
+        for paper, mine in found.items()
     ]
 
 
-def page(verdicts: Sequence[Verdict]) -> str:
-    """Return the page: counts, what the verdicts mean, and all items by paper and artefact."""
+def opening(question: str, verdicts: Sequence[Verdict]) -> str:
+    """Return how a paper's page begins: question, answer, headlines, causes, what was not judged.
+
+    Quick runs have no answer, and no such page.
+    """
     printed = printed_items(verdicts)
-    there = occurring(printed)
+    if is_quick(printed):
+        return ""
+    lines: list[tables.Row] = [
+        {"claim": f"{v.printed} ({v.source})", AS_PRINTED: _marked(v.word, answers.first_line(v)),
+         OTHERWISE: _marked(answers.word_of(v), answers.second_line(v))}
+        for v in answers.headlines(printed)
+    ]  # fmt: skip
+    parts = [
+        f"{question} **{answers.answer(printed)}**\n",
+        *([tables.markdown(lines)] * bool(lines)),
+    ]
+    for title, points in _sections(printed):
+        parts += [f"{title}:\n", "".join(f"- {tables.escaped(point)}\n" for point in points)]
+    parts.append(f"{_counted(printed)}. {CHANCE}\n")
+    return "\n".join(parts) + "\n"
+
+
+def _marked(word: str, said: str) -> str:
+    return f"**{word}**: {said}" if word else ""
+
+
+def _sections(printed: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
+    """Return causes, what was not judged, and what would change the answer; none that is empty."""
+    why = [f"{cause}: {counted(n, 'item')}" for cause, n in answers.causes(printed)]
+    gone = [f"{reason} ({counted(n, 'item')})" for reason, n in answers.not_judged(printed)]
+    failing = sum(v.word == "fails" for v in printed)
+    title = f"Why {counted(failing, 'item')} {'fails' if failing == 1 else 'fail'}"
+    told = [
+        (title, why),
+        ("Not judged", gone),
+        ("What would change the answer", answers.what_would_change(printed)),
+        ("The tests", [f"{said} ({counted(n, 'item')})" for said, n in answers.remarks(printed)]),
+    ]
+    return [(title, points) for title, points in told if points]
+
+
+def page(verdicts: Sequence[Verdict]) -> str:
+    """Return the page: counts, what the words mean, and all items by paper and place."""
+    printed = printed_items(verdicts)
     parts = [tables.markdown(counts(verdicts))] if printed else []
-    parts += ["".join(f"- **{name}**: {VERDICTS[name]}\n" for name in there)] if there else []
-    several = len({v.paper for v in verdicts}) > 1
-    for paper in dict.fromkeys(v.paper for v in verdicts):
-        mine = [v for v in verdicts if v.paper == paper]
-        parts += [f"## {paper}\n"] if several else []
+    there = [word for word, _ in tally(printed)]
+    parts += ["".join(f"- **{word}**: {WORDS[word]}\n" for word in there)] if there else []
+    papers = by_paper(verdicts)
+    for paper, mine in papers.items():
+        parts += [f"## {paper}\n"] if len(papers) > 1 else []
         items = printed_items(mine)
-        named = departures(mine)
-        if named:
-            parts.append(_legend(items, named))
         for source in dict.fromkeys(v.source for v in items):
             parts.append(f"### {tables.escaped(source)}\n")
-            parts.append(_table([v for v in items if v.source == source], named))
+            parts.append(_table([v for v in items if v.source == source]))
         if own := checks(mine):
             parts.append("### Checks of this software\n")
             parts.append("They say nothing of the paper and are not counted among its items.\n")
-            parts.append(_table(own, named))
+            parts.append(_table(own))
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
+
+
+def _table(verdicts: Sequence[Verdict]) -> str:
+    lines = [
+        {
+            "item": v.title,
+            "printed": v.printed,
+            AS_PRINTED: _marked(v.word, answers.first_line(v)),
+            OTHERWISE: _marked(answers.word_of(v), answers.second_line(v)),
+            "cause": v.cause if v.word == "fails" else "",
+            "test": v.because,
+        }
+        for v in verdicts
+    ]
+    used = [name for name in lines[0] if any(line[name] for line in lines)]
+    return tables.markdown([{name: line[name] for name in used} for line in lines])
+
+
+def told_of(readings: Iterable[Reading]) -> list[str]:
+    """Return each reading with what came out of it, in words."""
+    return [
+        f"{f'if {r.how}' if r.how else AS_PRINTED}: "
+        + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))
+        for r in readings
+    ]
 
 
 def describe(verdict: Verdict) -> str:
@@ -220,133 +299,95 @@ def describe(verdict: Verdict) -> str:
     v = verdict
     lines = {
         "printed": f"{v.printed} ({v.source})",
-        "measured": _measured(v),
-        "where": v.where,
-        "accepted": v.accepted,
-        "place": v.place,
-        "runs": _runs(v),
-        "protocol": protocol(v),
-        "verdict": v.verdict,
-        "reason": "; ".join(reasons(v)),
-        "counterfactual": v.counterfactual,
+        AS_PRINTED: f"{v.word}: {answers.first_line(v)}".rstrip(": "),
+        OTHERWISE: f"{answers.word_of(v)}: {answers.second_line(v)}".strip(": "),
+        "cause": v.cause if v.word == "fails" else "",
+        "test": "; ".join(filter(None, [v.because, v.remark])),
+        "readings": "; ".join(told_of(v.readings)) if len(v.readings) > 1 else "",
     }
     body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
-    return f"{v.paper}/{v.id}: {v.quantity}\n{body}"
+    return f"{v.paper}/{v.id}: {v.title}\n{body}"
 
 
-def departures(verdicts: Iterable[Verdict]) -> dict[Departure, str]:
-    """Return a short name, D1, D2 and so on, for every departure that a verdict rests on.
-
-    That of most verdicts comes first.
-    """
-    found = Counter(one for verdict in verdicts for one in verdict.departures)
-    return {one: f"D{number}" for number, (one, _) in enumerate(found.most_common(), start=1)}
-
-
-def protocol(verdict: Verdict) -> str:
-    """Return in words what the reading departs in that a verdict rests on; empty without one."""
-    return _worded(verdict.departures) if verdict.readings else ""
-
-
-def reasons(verdict: Verdict, named: Mapping[Departure, str] = NO_NAMES) -> list[str]:
-    """Return in words why a verdict is what it is, and each other reading with its result.
-
-    Departures in `named` have its words.
-    """
-    first, *others = verdict.readings or (Reading(),)
-    said = [first.lack, verdict.because, first.obstacle]
-    return [*filter(None, said), *(_tried(one, first, named) for one in others)]
-
-
-def _tried(reading: Reading, decided: Reading, named: Mapping[Departure, str]) -> str:
-    """Return another reading and its result, in words.
-
-    Of one that departs in all that `decided` does, and in more, only the latter is said.
-    """
-    outcome = f"{reading.measured}, {reading.state}"
-    result = f"not run, {reading.obstacle}" if reading.obstacle else outcome
-    lack = f" ({reading.lack})" if reading.lack else ""
-    how = _worded(reading.departures, named)
-    if decided.departures and {*decided.departures} < {*reading.departures}:
-        more = [one for one in reading.departures if one not in decided.departures]
-        how = f"and also {_worded(more, named)}"
-    return f"{how}: {result}{lack}"
+def overview(verdicts: Iterable[Verdict], questions: Mapping[str, str]) -> str:
+    """Return for a terminal: of each paper the counts of its headlines, question and answer."""
+    blocks = []
+    for paper, mine in by_paper(printed_items(verdicts)).items():
+        found = answers.headlines(mine)
+        left = _column(AS_PRINTED, [v.word for v in found])
+        middle = _column(OTHERWISE, [answers.word_of(v) for v in found])
+        said = f"{questions.get(paper, '')}\n{answers.answer(mine)}"
+        right = [line for text in said.splitlines() for line in textwrap.wrap(text, WIDTH - 44)]
+        height = max(len(left), len(middle), len(right))
+        columns = [column + [""] * (height - len(column)) for column in (left, middle, right)]
+        names = [paper, *[""] * (height - 1)]
+        blocks.append(
+            "\n".join(
+                f"{name:<16}{a:<14}{b:<14}{text}".rstrip()
+                for name, a, b, text in zip(names, *columns, strict=True)
+            )
+        )
+    marks = "   ".join(f"{mark} {word}" for word, mark in MARKS.items())
+    heads = f"Counts are of headline claims.\n{marks}\n\n{'':<16}{AS_PRINTED:<14}{OTHERWISE}"
+    return "\n\n".join([heads, *blocks]) if blocks else "no printed items"
 
 
-def _worded(departures: Iterable[Departure], named: Mapping[Departure, str] = NO_NAMES) -> str:
-    """Return departures in words, each with its ground."""
-    return "; ".join(named.get(one) or _departed(one) for one in departures) or AS_PRINTED
+def _column(title: str, words: Iterable[str]) -> list[str]:
+    return [f"{MARKS[word]} {n}" for word, n in answers.tally(words) if word in MARKS]
 
 
-def _departed(departure: Departure) -> str:
-    tried = f": one of {counted(departure.tried, 'reading')} tried on {departure.searched}"
-    return f"{departure.what} ({departure.ground}{tried if departure.tried else ''})"
+def is_quick(verdicts: Iterable[Verdict]) -> bool:
+    """Whether verdicts are of a quick run, whose items have no words."""
+    return any(v.word in (RAN, DID_NOT_RUN) for v in verdicts)
 
 
-def _legend(printed: Sequence[Verdict], named: Mapping[Departure, str]) -> str:
-    """Return how many items were held as printed, and what D1, D2 and so on stand for."""
-    found = Counter(one for verdict in printed for one in verdict.departures)
-    as_printed = sum(bool(v.readings) and not v.departures for v in printed)
-    rows: list[tables.Row] = []
-    if as_printed:
-        rows.append({"protocol": AS_PRINTED, "departure": "none", "items": as_printed})
-    rows += [
-        {"protocol": name, "departure": _departed(one), "items": found[one]}
-        for one, name in named.items()
-    ]
-    return f"### Departures from what is printed\n\n{tables.markdown(rows)}"
+def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
+    """Return for a terminal what a quick run ran of each paper, beside the kept answer."""
+    lines = ["Quick run: toy size, stand-in data. It says nothing about a paper.", ""]
+    lines.append(f"{'paper':<16}{'this run':<24}kept answer")
+    known = by_paper(printed_items(kept))
+    for paper, mine in by_paper(printed_items(quick)).items():
+        ran = sum(v.word == RAN for v in mine)
+        said = f"{ran} of {counted(len(mine), 'item')} ran"
+        answer = answers.answer(known[paper]) if paper in known else "nothing is kept"
+        told = textwrap.shorten(answer, WIDTH - 40, placeholder=" …")
+        lines.append(f"{paper:<16}{said:<24}{told}")
+    return "\n".join(lines)
 
 
-def _table(verdicts: Sequence[Verdict], named: Mapping[Departure, str]) -> str:
-    rows: list[tables.Row] = [
-        {
-            "item": v.quantity,
-            "printed": v.printed,
-            "measured": _measured(v),
-            "runs": _runs(v),
-            "accepted": v.accepted,
-            "where the print lies": v.place,
-            "protocol": ", ".join(named[one] for one in v.departures) or protocol(v),
-            "verdict": v.verdict if v.verdict in ("reproduced", "passes") else f"**{v.verdict}**",
-            "why": "; ".join(reasons(v, named)),
-        }
-        for v in verdicts
-    ]
-    return tables.markdown([{k: r[k] for k in _used(rows)} for r in rows])
+def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
+    """Return for a terminal what a paper's page begins with."""
+    printed = printed_items(verdicts)
+    parts = [f"{question}\n{_wrapped(answers.answer(printed))}".strip()]
+    lines = []
+    for v in answers.headlines(printed):
+        lines.append(f'  "{v.printed}"  {v.source}')
+        for title, word, said in (
+            (AS_PRINTED, v.word, answers.first_line(v)),
+            (OTHERWISE, answers.word_of(v), answers.second_line(v)),
+        ):
+            if word:
+                start = f"    {title:<11} {MARKS[word]} {word:<10} "
+                lines.append(_hanging(said, start))
+    parts += ["\n".join(["HEADLINE CLAIMS", *lines])] if lines else []
+    for title, points in _sections(printed):
+        parts.append("\n".join([title.upper(), *map(_wrapped, points)]))
+    parts.append(f"{_counted(printed)}. {CHANCE}")
+    return "\n\n".join(parts)
 
 
-def _used(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the columns that are not empty everywhere."""
-    return [name for name in rows[0] if any(row[name] for row in rows)]
+def _hanging(text: str, start: str) -> str:
+    after = " " * len(start)
+    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=after) or start
 
 
-def _measured(verdict: Verdict) -> str:
-    """Return the measured value with its range over the repeats."""
-    low, high = tables.show(verdict.low), tables.show(verdict.high)
-    ends = any(reading.ends for reading in verdict.readings[:1])
-    spread = "" if low == high or ends else f" [{low}, {high}]"
-    return verdict.measured + spread if verdict.measured else ""
+def _wrapped(text: str) -> str:
+    return _hanging(text, "  ")
 
 
-def _runs(verdict: Verdict) -> str:
-    gone = f", {verdict.missing} without a result" if verdict.missing else ""
-    return f"{verdict.count}{gone}" if verdict.count else ""
-
-
-def _counted(verdict: str, count: int) -> str:
-    """Return a verdict in the form that follows its number."""
-    many = {
-        "holds with a departure": "hold with a departure",
-        "deviates": "deviate",
-        "contradicts itself": "contradict themselves",
-    }
-    words = {"surrogate data": "on surrogate data"} | (many if count != 1 else {})
-    return words.get(verdict, verdict)
-
-
-def _by_paper(verdicts: Sequence[Verdict]) -> dict[str, list[Verdict]]:
-    """Return the verdicts of each paper, and for several papers all of them as "total"."""
+def by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
+    """Return the verdicts of each paper."""
     papers: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
         papers.setdefault(verdict.paper, []).append(verdict)
-    return papers | ({"total": list(verdicts)} if len(papers) > 1 else {})
+    return papers

@@ -1,48 +1,59 @@
-"""Verdicts: what was shown for each item that a paper prints.
+"""Verdicts: one word for each printed item, as printed, and at most one for what else was tried.
 
-``papers/<paper>/claims.yaml`` says what is printed, how it is tested and what was run differently;
-the tables of the paper hold what was measured. A verdict follows from the two, and nobody can write
-one down. `fedcore.repro.verdicts.claim_tests` holds the values against the print, and
-`fedcore.repro.verdicts.verdict_pages` writes the verdicts.
-
-If a table has columns of twins for a column ``x`` (see `fedcore.repro.tables.summaries`), the
-test is also made with repeats exchanged for their twins. If that changes its outcome, or if a
-twin differs from its repeat by more than half of the range of the repeats, rounding decides, and
-the item is undecided.
+``papers/<paper>/claims.yaml`` says what is printed, how it is tested, and of each reading what it
+fills in and what it replaces; the tables of the paper hold what was measured. A word follows from
+the two, and nobody can write one down. `fedcore.repro.verdicts.claim_tests` has the tests, and
+`fedcore.repro.verdicts.verdict_pages` writes the pages. ``docs/judging.md`` has the rule.
 """
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED
-from fedcore.repro.verdicts.measurements import Departure, Measurement, Measurements
+from fedcore.repro.verdicts.claim_tests import FAILS, HEADLINE, HOLDS, UNDECIDED, Demand
+from fedcore.repro.verdicts.measurements import Measurement, Measurements
 
-# Meaning of each verdict, as README says it; what could be compared stands first.
-VERDICTS = {
-    "reproduced": "done as printed, and the printed item agrees with what was measured.",
-    "holds with a departure": "agrees in a reading that departs from the paper's text where that "
-    "text fails, leaves something open or was not run as it stands; the departure is named.",
-    "deviates": "does not agree, in any reading that was tried; all are listed.",
-    "contradicts itself": "agrees with one of two printed passages that exclude each other.",
-    "undecided": "the repeats cannot decide, one rounding of the starts would change the outcome, "
-    "or another number would agree as well.",
-    "not comparable": "what was run is too far from what is printed to be held against it.",
-    "not run": "the data cannot be had, something is not built, or the run left it out; the reason "
-    "is given.",
-    "surrogate data": "measured on stand-ins for the data, so not compared.",
-    "passes": "a check of this software.",
-    "fails": "a check of this software.",
+NOT_RUN = "not run"
+RAN, DID_NOT_RUN = "ran", "did not run"  # of a quick run, which has no words
+WORDS = {
+    HOLDS: "the runs show it.",
+    FAILS: "the runs show that it is not so.",
+    UNDECIDED: "the runs cannot tell, or it depends on what the paper leaves open.",
+    NOT_RUN: "nothing was run as printed; the reason is given.",
+    RAN: "a quick run, which says nothing about a paper.",
+    DID_NOT_RUN: "a quick run, which says nothing about a paper.",
 }
-# Verdicts of checks of this software, which are counted apart.
-CHECKS = {HOLDS: "passes", FAILS: "fails", UNDECIDED: "undecided"}
-SOFTWARE = "software"  # `section` of these checks
-DEPARTURE = ("what", "ground", "tried", "searched")  # what a verdict says of one
+SOFTWARE = "software"  # `section` of the checks of this software, which are counted apart
+STAND_INS = "It ran on stand-ins for the data."
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a reading fills in or replaces.
+
+    Attributes
+    ----------
+    name : str
+    what : str
+        A clause that ends "It holds if …".
+    ground : str
+        One of those of ``claims.schema.yaml``.
+    tried : int
+        Of a search, how many readings were tried.
+    part : str
+        How much of the item was in the search; empty if it was not.
+    """
+
+    name: str
+    what: str
+    ground: str
+    tried: int = 1
+    part: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,21 +62,29 @@ class Reading:
 
     Attributes
     ----------
-    departures : tuple of Departure
-        Empty for the item as it is printed.
+    fills_in, replaces : tuple of Change
+        A reading that replaces nothing is as printed.
     obstacle : str
         Why it was not run; the others say nothing then.
-    state, measured, lack, ends, no_rival
+    state, measured, lack, runs
         As in `fedcore.repro.verdicts.claim_tests.Outcome`.
+    failed : mapping of str to int
+        Cells that fail, each with the side on which its printed number lies.
     """
 
-    departures: tuple[Departure, ...] = ()
+    fills_in: tuple[Change, ...] = ()
+    replaces: tuple[Change, ...] = ()
     obstacle: str = ""
     state: str = ""
     measured: str = ""
     lack: str = ""
-    ends: bool = False
-    no_rival: bool = False
+    runs: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def how(self) -> str:
+        """What it fills in and replaces, as a clause; empty for the text to the letter."""
+        return " and ".join(change.what for change in (*self.replaces, *self.fills_in))
 
 
 @dataclass(frozen=True)
@@ -74,28 +93,16 @@ class Verdict:
 
     Attributes
     ----------
-    paper, section, id, source, kind, quantity, printed : str
-        As in the claims file; `section` is "claims" or "software".
-    accepted : str
-        What would have agreed, and from where.
-    measured, place : str
-        The statistic and where the print lies among the repeats; empty if nothing was measured.
-    low, high : float or None
-        Smallest and largest value over the repeats that have one, in the units of the column.
-    count, missing : int
-        Number of repeats, and of those without a result.
-    verdict : str
-        A key of `VERDICTS`.
-    because : str
-        Why the test is what it is, or why there is none.
+    paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
+        As in the claims file; `section` is "items" or "software". `cause` is its words.
+    word : str
+        A key of `WORDS`: how the text as printed stands.
+    measured, why : str
+        What came out as printed, and why the word is no other; sentences.
+    remark : str
+        What is to be said of its test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
-        What was tried. The verdict rests on the first; there is none where nothing could be tried.
-    counterfactual : str
-        What turns the outcome, and the outcome then; empty if there is none to turn.
-    turned : bool or None
-        Whether it turned.
-    where : str, default=""
-        Table, column and rows that hold what was measured.
+        What was tried, the item's own first.
     """
 
     paper: str
@@ -103,26 +110,22 @@ class Verdict:
     id: str
     source: str
     kind: str
-    quantity: str
+    title: str
     printed: str
-    accepted: str
+    headline: str
+    word: str
     measured: str
-    place: str
-    low: float | None
-    high: float | None
-    count: int
-    missing: int
-    verdict: str
+    why: str
     because: str
+    cause: str
+    figure: str
+    remark: str
     readings: tuple[Reading, ...]
-    counterfactual: str
-    turned: bool | None
-    where: str = ""
 
     @property
-    def departures(self) -> tuple[Departure, ...]:
-        """Departures of the reading that the verdict rests on."""
-        return self.readings[0].departures if self.readings else ()
+    def otherwise(self) -> Reading | None:
+        """The reading of the second line."""
+        return otherwise(self.readings) if self.word not in (RAN, DID_NOT_RUN) else None
 
 
 def judge(
@@ -131,7 +134,9 @@ def judge(
     tables_dir: str | os.PathLike[str],
     *,
     not_run: Mapping[str, str],
-    surrogate: bool,
+    stand_ins: bool,
+    quick: bool = False,
+    remarks: Mapping[str, str] = {},
 ) -> list[Verdict]:
     """Hold what a paper prints against what was measured.
 
@@ -144,119 +149,124 @@ def judge(
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
     not_run : mapping of str to str
         Why something of the plan is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
-    surrogate : bool
+    stand_ins : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says where the data come from.
+    quick : bool
+        Whether this is a run of toy size, whose items have no words.
+    remarks : mapping of str to str
+        What is to be said of an item's test.
     """
-    measurements = Measurements(Path(tables_dir) / paper, surrogate)
-    departures = {
-        name: Departure(name, **{key: given[key] for key in DEPARTURE if key in given})
-        for name, given in claims["departures"].items()
-    }
+    measurements = Measurements(Path(tables_dir) / paper, stand_ins)
     found = []
-    for section in ("claims", SOFTWARE):
+    for section in ("items", SOFTWARE):
         for item in claims[section]:
-            what = f"{paper}, {item['id']}"
-            reasons = [
-                not_run[f"{paper}/{group[0]}"]
-                for group in item["needs"]
-                if all(f"{paper}/{name}" in not_run for name in group)
-            ]
-            made = [] if reasons else list(_measured(item, measurements, departures, what))
-            known = {key: item[key] for key in ("id", "source", "kind", "quantity", "printed")}
-            start = Verdict(
-                paper=paper, section=section, **known, accepted="", measured="", place="",
-                low=None, high=None, count=0, missing=0, verdict="not run",
-                because=reasons[0] if reasons else "", readings=(), counterfactual="", turned=None,
+            lacks = [g for g in item["needs"] if all(f"{paper}/{name}" in not_run for name in g)]
+            reason = item.get("not_run", "")
+            if lacks:
+                names = ", ".join(" or ".join(group) for group in lacks)
+                reason = f"This run left out what it needs: {names}."
+            readings: tuple[Reading, ...] = ()
+            if not reason:
+                readings = _readings(item, claims["changes"], measurements, paper, section)
+            word, measured, why = as_printed(readings) if readings else (NOT_RUN, "", reason)
+            if quick and section != SOFTWARE:
+                ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
+                word, measured = RAN if ran else DID_NOT_RUN, ""
+                why = "" if ran else why
+            cause = claims["causes"][item["cause"]]["what"] if "cause" in item else ""
+            known = {key: item[key] for key in ("id", "source", "kind", "title", "printed")}
+            given = {key: item.get(key, "") for key in ("headline", "because", "figure")}
+            found.append(
+                Verdict(
+                    paper=paper, section=section, **known, **given, word=word, measured=measured,
+                    why=why, cause=cause, remark=remarks.get(item["id"], ""), readings=readings,
+                )
             )  # fmt: skip
-            found.append(_verdict(start, item, made))
     return found
 
 
-def _measured(
+def _readings(
     item: Mapping[str, Any],
+    changes: Mapping[str, Any],
     measurements: Measurements,
-    departures: Mapping[str, Departure],
-    what: str,
-) -> Iterator[Measurement]:
-    """Yield what came out of each reading, that of the item's own `select` and `test` first."""
-    if "unchecked" in item:
-        return
-    for reading in ({}, *item["readings"]):
-        merged = {**item, **{k: v for k, v in reading.items() if k != "departures"}}
-        names = reading.get("departures", item["departures"])
-        yield measurements.measure(merged, tuple(departures[name] for name in names), what)
+    paper: str,
+    section: str,
+) -> tuple[Reading, ...]:
+    """Return what came out of each reading of an item."""
+    found = []
+    for given in item["readings"]:
+        fills_in, replaces = (
+            tuple(_change(name, changes[name], item["id"]) for name in given[key])
+            for key in ("fills_in", "replaces")
+        )
+        reading = Reading(fills_in, replaces)
+        demand = HEADLINE if "headline" in item else Demand()
+        demand = demand._replace(searched=math.prod(c.tried for c in reading.replaces))
+        what = f"{paper}, {item['id']}"
+        measured = measurements.measure(given["cells"], demand, "panel" in item, what)
+        found.append(_filled(reading, measured, section))
+    return tuple(found)
 
 
-def _verdict(start: Verdict, item: Mapping[str, Any], readings: Sequence[Measurement]) -> Verdict:
-    """Return the verdict that follows from the readings of an item."""
-    if "unchecked" in item:
-        return replace(start, **item["unchecked"])
-    if not readings:
-        return start
-    first = readings[0]
-    made = [reading for reading in readings if not reading.obstacle]
-    on = next((reading for reading in made if reading.surrogate), None)
-    start = replace(start, because=item.get("because", ""))
-    if start.section == SOFTWARE:
-        return _filled(start, "not run" if first.obstacle else CHECKS[first.outcome.state], [first])
-    if on is not None:
-        return _filled(replace(start, because=""), "surrogate data", [on])
-    decided, verdict = _decided(first, made)
-    others = [reading for reading in readings if reading is not decided] if made else []
-    return _filled(start, verdict, [decided, *others])
+def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
+    searched = given.get("searched", {}).get(item, "")
+    return Change(name, given["what"], given["ground"], given.get("tried", 1), searched)
 
 
-def _decided(first: Measurement, made: Sequence[Measurement]) -> tuple[Measurement, str]:
-    """Return the reading that the verdict rests on, and the verdict; `first` is nearest the print.
-
-    Other readings count only where the first fails, says nothing or could not be run. The first of
-    them that agrees decides, also where it has no power: one is not passed over for another that
-    happens to have. Where none agrees, a failure of the others says nothing of a first one that was
-    not run.
-    """
-    heard = [reading for reading in made if not reading.silent]
-    if not (first.obstacle or first.silent) and first.outcome.state == UNDECIDED:
-        return first, "undecided"
-    agreeing = (r for r in heard if r.outcome.state == HOLDS or r.powerless)
-    if holding := next(agreeing, None):
-        if holding.powerless:
-            return holding, "undecided"
-        if not holding.departures:
-            return holding, "reproduced"
-        departures = (*first.departures, *holding.departures)
-        blamed = all(departure.ground == "contradiction" for departure in departures)
-        if blamed and holding is not first and not (first.obstacle or first.silent):
-            return holding, "contradicts itself"
-        return holding, "holds with a departure"
-    if first.obstacle:
-        return first, "not run"
-    if undecided := next((r for r in heard if r.outcome.state == UNDECIDED), None):
-        return undecided, "undecided"
-    return first, "undecided" if first.silent else "deviates"
-
-
-def _filled(start: Verdict, verdict: str, readings: Sequence[Measurement]) -> Verdict:
-    """Return a verdict that rests on the first of some readings."""
-    decided = readings[0]
-    known = [x for x in decided.values if x is not None and not math.isnan(x)]
-    outcome = decided.outcome
+def _filled(reading: Reading, made: Measurement, section: str) -> Reading:
+    if made.obstacle:
+        return replace(reading, obstacle=made.obstacle)
+    if made.stand_in and section != SOFTWARE:
+        return replace(reading, obstacle=STAND_INS)
+    out = made.outcome
+    cells = made.cells or {}
+    failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
     return replace(
-        start,
-        where=decided.where,
-        accepted=outcome.accepted,
-        measured=outcome.measured,
-        place=outcome.place,
-        low=None if decided.flags else min(known, default=None),
-        high=None if decided.flags else max(known, default=None),
-        count=len(decided.values),
-        missing=len(decided.values) - len(known),
-        verdict=verdict,
-        readings=tuple(
-            Reading(one.departures, one.obstacle, o.state, o.measured, o.lack, o.ends, o.no_rival)
-            for one in readings
-            for o in [one.outcome]
-        ),
-        counterfactual=decided.counterfactual,
-        turned=decided.turned,
+        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs, failed=failed
     )
+
+
+def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
+    """Return the word for the text as printed, what came out, and why it is no other word.
+
+    It is a function of the readings that replace nothing.
+    """
+    printed = [reading for reading in readings if not reading.replaces]
+    ran = [reading for reading in printed if not reading.obstacle]
+    if not printed:
+        instead = " and ".join(change.what for change in readings[0].replaces)
+        return NOT_RUN, "", f"In what was run, {instead}."
+    if not ran:
+        return NOT_RUN, "", printed[0].obstacle
+    first, *others = ran
+    measured = "; ".join(
+        [first.measured, *(f"{reading.measured} if {reading.how}" for reading in others)]
+    )
+    states = {reading.state for reading in ran}
+    if len(ran) > 1 and (len(states) > 1 or _bracket(ran)):
+        told = ", ".join(f"{_named(reading)}: {reading.state}" for reading in ran)
+        return UNDECIDED, measured, f"depends on what is filled in ({told})"
+    return first.state, measured, first.lack
+
+
+def _named(reading: Reading) -> str:
+    return f"if {reading.how}" if reading.how else "to the letter"
+
+
+def _bracket(ran: Sequence[Reading]) -> bool:
+    """Whether each number that fails in all readings lies between theirs."""
+    common = set.intersection(*(set(reading.failed) for reading in ran))
+    return bool(common) and all(
+        {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
+    )
+
+
+def otherwise(readings: Sequence[Reading]) -> Reading | None:
+    """Return the reading of the second line: of those that replace something, and were run.
+
+    It is the one with the fewest replacements among those that hold, or else the first.
+    """
+    others = [reading for reading in readings if reading.replaces and not reading.obstacle]
+    holding = [reading for reading in others if reading.state == HOLDS]
+    return min(holding or others[:1], key=lambda reading: len(reading.replaces), default=None)

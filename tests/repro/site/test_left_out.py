@@ -8,7 +8,6 @@ and all experiments but one, which takes a quarter of an hour.
 from __future__ import annotations
 
 import json
-from itertools import product
 from pathlib import Path
 
 import papermill
@@ -16,7 +15,7 @@ import pytest
 from matplotlib.image import imread
 
 from fedcore.__main__ import main
-from fedcore.reports import figure_files, tables
+from fedcore.reports import figure_files
 from fedcore.repro.config.papers import list_papers
 from fedcore.repro.plan.plan import Plan, load_plan
 from fedcore.repro.site import left_out
@@ -79,46 +78,17 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
     if paper in plan.judged:
         # What needs no run, such as a formula, has a table in any case.
         found = verdict_pages.read(folder / "verdicts" / f"{paper}.tsv")
-        assert {"not run"} <= {verdict.verdict for verdict in found}
+        assert {"not run"} <= {verdict.word for verdict in found}
 
 
-# Items that compare two experiments, and the one with the other side; its own rows are there.
-COMPARED = {
-    "dppower/unknown-gap": "dimension",
-    "fedpower/theorem8-opt-bound": "dissimilarity",
-    "fedpower/theorem8-no-opt-bound": "dissimilarity",
-    "fedrep/a2-figure5-worse": "table1",
-    "fedrep_linear/fig1-local-only": "fig1",
-    "fedrep_linear/intro-local-data": "fig1",
-    "fedrep_linear/fig4-local-only": "local",
-}
-
-
-@pytest.mark.parametrize("name", COMPARED)
-def test_a_comparison_of_which_the_other_side_was_left_out_was_not_run(name, tmp_path):
-    paper, item_id = name.split("/")
-    whole, part = planned(paper), planned(paper, COMPARED[name])
-    if lacking := [why for why in whole.not_run.values() if "needs the package" in why]:
-        pytest.skip(lacking[0])
-    found = part.claims_of(paper)
-    (item,) = (item for item in found["claims"] if item["id"] == item_id)
-    select, made = item["select"], found | {"claims": [item], "software": []}
-    selects = [select, *(reading["select"] for reading in item["readings"])]
-    rows = [
-        {"repeat": i, **dict(zip(where, row, strict=True)), **dict.fromkeys(names)}
-        for names in [{one["column"] for one in selects}]
-        for where in (one["where"] for one in selects)
-        for row in product(*(v if isinstance(v, list) else [v] for v in where.values()))
-        for i in range(3)
-    ]
-    file = tmp_path / paper / f"{select['table']}.tsv"
-    columns = {column: None for row in rows for column in row}
-    tables.write([columns | row for row in rows], file, caption="")
-
-    def judged(plan):
-        given = {"not_run": plan.not_run, "surrogate": False}
-        (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
-        return verdict.verdict, verdict.because
-
-    assert judged(whole)[0] == "undecided"  # of rows that say nothing
-    assert judged(part) == ("not run", part.left_out_of(paper)[COMPARED[name]])
+@pytest.mark.parametrize("paper", PAPERS)
+def test_an_item_of_which_the_other_side_was_left_out_was_not_run(paper, tmp_path):
+    """Items name the experiment with the other side of their comparison; its own rows are there."""
+    found = planned(paper).claims_of(paper) if paper in planned(paper).judged else {"items": []}
+    for item in found["items"]:
+        for group in item["needs"]:
+            if set(group) <= planned(paper).papers[paper]["experiments"].keys():
+                made = found | {"items": [item], "software": []}
+                given = {"not_run": planned(paper, *group).not_run, "stand_ins": False}
+                (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
+                assert verdict.word == "not run" and group[0] in verdict.why

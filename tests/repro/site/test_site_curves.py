@@ -42,7 +42,8 @@ def test_beside_a_flag_stand_the_numbers_that_it_was_read_off(tmp_path):
     rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
     tables.write(rows, tmp_path / "claims.tsv")
     select = {"table": "claims", "where": {"claim": "c"}, "column": "holds"}
-    verdict = SimpleNamespace(where="", readings=[None], departures=())
-    judged = Tables(tmp_path).judging(verdict, {"select": select, "departures": [], "readings": []})
+    verdict = SimpleNamespace(readings=[SimpleNamespace(state="holds")])
+    item = {"readings": [{"cells": {"": {"select": select | {"points": []}}}}]}
+    judged = Tables(tmp_path).judging(verdict, item)
     assert judged.columns == ["claim", "repeat", "ratio", "holds"]
     assert judged.rows[1] == ["c", "1", "2.5", "true"]

@@ -1,4 +1,4 @@
-"""Tests of a printed item: against scipy's tests, and in closed cases."""
+"""The three tests of printed items: their limits, what they may not confuse, and how they err."""
 
 from __future__ import annotations
 
@@ -6,247 +6,238 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
-from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, LEVEL, OUTLIER, UNDECIDED, outcome_of
-
-NAN = math.nan
-
-
-def state(test, values, **options):
-    return outcome_of(test, values, **options).state
-
-
-# ------------------------------------------------------ a printed number of one run
-
-
-def test_a_print_within_the_range_holds_wherever_it_lies():
-    for printed in ("162", "337", "368"):
-        assert state({"one_run": printed}, [162, 250, 300, 368]) == HOLDS
-    found = outcome_of({"one_run": "337"}, [162, 250, 300, 368])
-    assert (found.measured, found.place) == ("275", "3 of 4 below")
-    assert found.accepted == "within the range of 4 runs, 162 to 368" and found.lack == ""
-
-
-@pytest.mark.parametrize(
-    ("printed", "verdict"),
-    [("1.80e-06", HOLDS), ("1.8e-06", HOLDS), ("1.800e-06", UNDECIDED), (1.80e-6, UNDECIDED)],
+from fedcore.repro.verdicts import claim_tests
+from fedcore.repro.verdicts.claim_tests import (
+    FAILS,
+    HEADLINE,
+    HOLDS,
+    UNDECIDED,
+    USUAL,
+    Outcome,
+    agreement,
+    judge_exact,
+    judge_jointly,
+    judge_number,
+    judge_runs,
+    weigh,
 )
-def test_the_range_is_as_wide_as_the_printed_digits(printed, verdict):
-    assert state({"one_run": printed}, [1.804e-6, 1.82e-6, 1.86e-6]) == verdict
+
+NUMBER = {"of": 1.0, "runs": 1, "theory": False, "scale": "relative", "point": 1,
+          "reading_error": 0.0}  # fmt: skip
 
 
-@pytest.mark.parametrize("scale", [1.0, -1.0])  # negative numbers take no logarithms
-@pytest.mark.parametrize("n", [2, 3, 5, 10, 38])
-def test_an_outlier_is_what_a_t_test_against_one_more_run_says(n, scale):
-    rng = np.random.default_rng(n)
-    decided = set()
-    for _ in range(20):
-        sample = rng.lognormal(5, 0.4, n)
-        for x in (sample.max() * f for f in (1.01, 1.5, 3.0, 50.0)):
-            logs = np.log if scale > 0 else np.array
-            p = stats.ttest_ind(logs(sample), [logs(x)], equal_var=True).pvalue
-            found = outcome_of({"one_run": scale * x}, scale * sample)
-            assert found.state == (FAILS if p < OUTLIER * LEVEL else UNDECIDED)
-            decided.add(found.state)
-    assert FAILS in decided or n == 2
+def runs(agree, n, **given):
+    return judge_runs([[1.0] * agree + [0.0] * (n - agree)], given)
 
 
-def test_from_39_runs_on_the_range_alone_decides():
-    uniform = np.linspace(1, 2, 39)  # no Student would call 2.01 an outlier
-    assert state({"one_run": "2.01"}, uniform) == FAILS
-    found = outcome_of({"one_run": "2.01"}, uniform[::2])
-    assert found.state == UNDECIDED and "about 19 more would decide" in found.lack
+def number(values, demand=USUAL, pooled=None, **given):
+    return judge_number(list(values), NUMBER | given, demand, pooled)
 
 
-def test_equal_counts_are_no_sure_thing():
-    """Of a count that is 6 nine times in ten, two runs show nothing; a far print fails."""
-    assert state({"one_run": "7"}, [6, 6, 6]) == UNDECIDED
-    assert state({"one_run": "337"}, [6, 6, 6]) == FAILS
-    assert state({"one_run": "6"}, [6, 6, 6]) == HOLDS
+# ------------------------------------------------------ test A
 
 
-def test_one_run_has_no_spread():
-    found = outcome_of({"one_run": "7"}, [6])
-    assert found.state == UNDECIDED
-    assert "about 4 more" in found.lack
-    assert state({"one_run": "6"}, [6]) == HOLDS
-    assert state({"one_run": "7"}, [6], spread=False) == FAILS
+@pytest.mark.parametrize(("k", "n", "q"), [(7, 7, 0.5), (13, 15, 0.5), (3, 20, 0.8), (43, 43, 0.9)])
+def test_the_weight_of_runs_is_the_mean_likelihood_over_that_of_the_share(k, n, q):
+    def likelihood(p):
+        return p**k * (1 - p) ** (n - k)
 
-
-# ------------------------------------------------------ a printed mean
-
-
-@pytest.mark.parametrize("n", [2, 5, 20])
-def test_a_mean_is_tested_as_by_two_one_sided_t_tests(n):
-    rng = np.random.default_rng(n)
-    found = set()
-    for _ in range(40):
-        values = rng.normal(10, rng.choice([0.05, 0.3, 1.0, 5.0]), n) + rng.choice([0, 0.8, 3])
-        low = stats.ttest_1samp(values, 9.0, alternative="greater").pvalue
-        high = stats.ttest_1samp(values, 11.0, alternative="less").pvalue
-        far = min(
-            stats.ttest_1samp(values, 9.0, alternative="less").pvalue,
-            stats.ttest_1samp(values, 11.0, alternative="greater").pvalue,
-        )
-        expected = HOLDS if max(low, high) < 0.05 else FAILS if far < 0.05 else UNDECIDED
-        assert state({"mean": {"of": 10, "margin": 0.1}}, values) == expected
-        assert state({"mean": {"of": 10, "margin": 1.0, "absolute": True}}, values) == expected
-        found.add(expected)
-    assert len(found) >= 2
-
-
-def test_a_mean_says_its_interval_and_how_many_more_would_decide():
-    values = [9.0, 10.0, 11.0]
-    half = stats.t.ppf(0.95, 2) / math.sqrt(3)
-    found = outcome_of({"mean": {"of": "10", "margin": 0.1}}, values)
-    assert found.state == UNDECIDED and found.measured == "10 (mean)"
-    assert found.place == f"90 % interval {10 - half:.4g} to {10 + half:.4g}"
-    assert found.accepted == "10 ± 1"
-    more = int(found.lack.split("about ")[1].split()[0])
-    needed = next(n for n in range(3, 99) if stats.t.ppf(0.95, n - 1) / math.sqrt(n) <= 1)
-    assert more == needed - 3
-    found = outcome_of({"mean": {"of": 10, "margin": 0.1}}, [10, 12])
-    assert "no number of runs would" in found.lack
-
-
-def test_a_printed_mean_without_a_spread_is_taken_to_have_ours():
-    """FedAvg+FT in Table 1 of `fedrep`, three seeds; the words say whose spread it is."""
-    values = [89.34, 89.26, 89.84]
-    found = outcome_of(
-        {"mean": {"of": "87.65", "runs": 5, "margin": 1.0, "absolute": True}}, values
-    )
-    error = np.std(values, ddof=1) * math.sqrt(1 / 3 + 1 / 5)
-    low, high = stats.t.interval(0.9, 2, np.mean(values), error)
-    interval = f"90 % interval {low:.4g} to {high:.4g}"
-    assert found.place == f"{interval}, if the 5 printed runs spread as ours"
-    assert found.state == FAILS and low > 87.65 + 1.005
-
-
-def test_a_margin_is_no_narrower_than_the_printed_digits():
-    values = [0.1249, 0.1251, 0.125, 0.125]
-    assert state({"mean": {"of": "0.12", "margin": 0.001}}, values) == UNDECIDED
-    assert state({"mean": {"of": "0.12", "margin": 0.001}}, [0.1235, 0.1236, 0.1237]) == HOLDS
-    assert state({"mean": {"of": "0.120", "margin": 0.001}}, [0.1235, 0.1236, 0.1237]) == FAILS
-
-
-def test_computed_values_are_each_within_the_margin():
-    test = {"mean": {"of": 10, "margin": 0.1}}
-    assert state(test, [10.5], spread=False) == HOLDS
-    assert state(test, [12], spread=False) == FAILS
-    assert state(test, [8, 12], spread=False) == FAILS  # their mean is 10
-    assert state(test, [10.5]) == UNDECIDED
-
-
-# ------------------------------------------------------ flags, limits, exact numbers
-
-
-@pytest.mark.parametrize("n", [1, 4, 5, 8, 11, 30])
-def test_most_runs_are_counted_as_by_a_binomial_test(n):
-    for right in range(n + 1):
-        more = stats.binomtest(right, n, 0.5, alternative="greater").pvalue
-        fewer = stats.binomtest(right, n, 0.5, alternative="less").pvalue
-        expected = HOLDS if more < 0.05 else FAILS if fewer < 0.05 else UNDECIDED
-        values = [True] * right + [False] * (n - right)
-        assert state({"holds": "most"}, values) == expected
-        limit = {"limit": 1, "of": "most"}
-        assert state({"at_most": limit}, [0.5 if x else 2 for x in values]) == expected
-        assert state({"at_least": limit}, [1.5 if x else 0 for x in values]) == expected
-        every = HOLDS if n == right and n >= 5 else UNDECIDED if n == right else FAILS
-        assert state({"holds": "every"}, values) == every
-        assert state({"between": [0, 1]}, [0.5 if x else 2 for x in values]) == every
-
-
-def test_computed_flags_need_no_repeats():
-    assert state({"holds": "every"}, [True], spread=False) == HOLDS
-    assert state({"holds": "most"}, [True, True, False], spread=False) == FAILS
-    assert state({"at_most": {"limit": 1}}, [1.0], spread=False) == HOLDS
+    above, below = weigh(k, n, q)
+    assert above == pytest.approx(integrate.quad(likelihood, q, 1)[0] / (1 - q) / likelihood(q))
+    assert below == pytest.approx(integrate.quad(likelihood, 0, q)[0] / q / likelihood(q))
 
 
 @pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([6, 6], HOLDS), ([6, 6.4], HOLDS), ([6, 7], FAILS), ([6, NAN], FAILS),
-        ([6, None], UNDECIDED), ([7, None], FAILS), ([NAN, None], FAILS),
-    ],
+    ("k", "n", "q"),
+    [(7, 7, 0.5), (13, 15, 0.5), (16, 20, 0.5), (23, 30, 0.5), (42, 60, 0.5),
+     (20, 20, 0.8), (43, 43, 0.9)],
 )  # fmt: skip
-def test_an_exact_number_is_every_value(values, expected):
-    assert state({"equals": "6"}, values) == expected
-    found = outcome_of({"equals": "6"}, values)
-    assert found.accepted == "6 in every run"
-    assert state({"equals": 6}, [6.0]) == HOLDS and state({"equals": 6}, [6.001]) == FAILS
+def test_a_sentence_holds_from_so_many_runs_on_and_fails_from_as_many_against_it(k, n, q):
+    assert runs(k, n, probability=q).state == HOLDS
+    fewer = runs(k - 1, n - (k == n), probability=q)
+    assert fewer.state == UNDECIDED and fewer.lack
+    if q == 0.5:
+        assert (runs(n - k, n).state, runs(n - k + (k < n), n - (k == n)).state) == (
+            FAILS, UNDECIDED,
+        )  # fmt: skip
 
 
-# ------------------------------------------------------ repeats without a result
-
-ALL = [
-    {"one_run": "6"}, {"mean": {"of": "6", "margin": 0.5}}, {"equals": "6"},
-    {"at_most": {"limit": 1e300}}, {"at_least": {"limit": -1e300}}, {"between": [-1e300, 1e300]},
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("test", ALL, ids=lambda test: next(iter(test)))
-@pytest.mark.parametrize("spread", [True, False])
-def test_a_repeat_without_a_result_never_helps(test, spread):
-    full = [6.0] * 6
-    assert state(test, full, spread=spread) == HOLDS
-    for gone in (None, NAN):
-        if "one_run" not in test:  # whose print lies among the runs with a result
-            assert state(test, [6.0] * 5 + [gone], spread=spread) != HOLDS
+def test_a_headline_needs_more_and_a_search_as_many_times_more():
+    for k, n in ((9, 9), (14, 15), (18, 20)):
+        assert judge_runs([[1.0] * k + [0.0] * (n - k)], {}, HEADLINE).state == HOLDS
+        assert judge_runs([[1.0] * (k - 1) + [0.0] * (n + 1 - k)], {}, HEADLINE).state == UNDECIDED
+    searched = USUAL._replace(searched=20)
+    ten = [[1.0] * 10]
+    assert judge_runs(ten, {}).state == HOLDS and judge_runs(ten, {}, searched).state == UNDECIDED
 
 
-@pytest.mark.parametrize("test", [*ALL, {"holds": "every"}, {"holds": "most"}], ids=str)
-@pytest.mark.parametrize("spread", [True, False])
-def test_runs_that_say_nothing_decide_nothing_but_runs_that_failed_fail(test, spread):
-    """Fits without enough points, or comparisons that could not be made, made an item fail."""
-    found = outcome_of(test, [None] * 3, spread=spread)
-    assert found.state == UNDECIDED and "3 of 3" in found.lack
-    if "holds" not in test:
-        assert state(test, [NAN] * 6, spread=spread) == FAILS
-        assert state(test, [NAN] * 5 + [None], spread=spread) == FAILS
+@pytest.mark.parametrize("demand", [USUAL, HEADLINE])
+def test_looking_after_each_run_errs_no_oftener_than_the_weight_allows(demand):
+    """The exact law of the first crossing where each run agrees with probability ½."""
+    alive, wrong = {0: 1.0}, 0.0
+    for n in range(1, 201):
+        after: dict[int, float] = {}
+        for k, chance in alive.items():
+            for more in (0, 1):
+                after[k + more] = after.get(k + more, 0.0) + chance / 2
+        crossed = {k for k in after if weigh(k, n)[0] >= demand.holds}
+        wrong += sum(after.pop(k) for k in crossed)
+        alive = after
+    assert 0.1 / demand.weight < wrong < 1 / demand.weight
 
 
-@pytest.mark.parametrize("test", ALL[2:], ids=lambda test: next(iter(test)))
-def test_what_holds_in_all_runs_that_say_something_is_undecided(test):
-    found = outcome_of(test, [6.0] * 6 + [None] * 2)
-    assert found.state == UNDECIDED and "2 of 8" in found.lack
+def test_points_count_alike_by_the_first_runs_of_each():
+    """Forty runs of one point may not outvote seven of another."""
+    many, few = [0.0] * 7 + [1.0] * 33, [1.0] * 7
+    found = judge_runs([many, few], {})
+    assert (found.measured, found.state, found.runs) == ("7 of 14", UNDECIDED, 14)
 
 
-@pytest.mark.parametrize("test", [{"equals": "6"}, {"at_most": {"limit": 7}}, {"between": [5, 7]}])
-def test_what_fails_in_one_run_fails_beside_those_that_say_nothing(test):
-    assert state(test, [6.0, 8.0, None]) == FAILS
-    assert state(test, [6.0, NAN, None]) == FAILS
+def test_always_fails_where_one_point_fails_by_itself():
+    points = [[1.0] * 20] * 3 + [[0.0] * 20]
+    assert judge_runs(points, {}).state == HOLDS
+    assert judge_runs(points, {"every": True}).state == FAILS
+    weak = [[1.0] * 8] * 3 + [[0.0] * 8]  # W = 57 is less than 20 for each of four points
+    assert judge_runs(weak, {"every": True}).state == HOLDS
 
 
-def test_most_counts_runs_that_say_nothing_for_neither_side():
-    test = {"at_most": {"limit": 7, "of": "most"}}
-    assert state(test, [6.0] * 8 + [None]) == HOLDS
-    assert state(test, [6.0] * 5 + [None]) == UNDECIDED
-    assert state(test, [8.0] * 8 + [None]) == FAILS
-    assert state(test, [NAN] * 8 + [None]) == FAILS
-    assert state(test, [8.0] * 4 + [None] * 2) == UNDECIDED
+def test_a_run_without_a_result_never_helps_and_one_that_says_nothing_never_harms():
+    assert judge_runs([[1.0] * 6 + [None]], {}).state == UNDECIDED
+    assert judge_runs([[0.0] * 6 + [None]], {}).state == UNDECIDED
+    assert judge_runs([agreement([math.nan] * 7, {"at_most": 1}, [1] * 7)], {}).state == FAILS
+    assert judge_runs([[None] * 30], {}).state == UNDECIDED
 
 
-def test_a_flag_without_a_value_decides_neither_way():
-    assert state({"holds": "most"}, [True] * 5) == HOLDS
-    assert state({"holds": "most"}, [True] * 5 + [None]) == UNDECIDED
-    assert state({"holds": "most"}, [False] * 4 + [None] * 2) == UNDECIDED
-    assert state({"holds": "most"}, [False] * 5) == FAILS
-    assert state({"holds": "every"}, [True] * 5 + [None]) == UNDECIDED
-    assert state({"holds": "every"}, [True] * 5 + [None, False]) == FAILS
+def test_two_hundred_runs_without_an_order_have_none():
+    assert runs(105, 200).lack == "no clear order"
+    assert "4 more runs" in judge_runs([[1.0] * 5], {}, HEADLINE).lack
 
 
-def test_runs_that_never_get_there_may_lie_beyond_the_others():
-    values = [10, 11, 12, NAN]
-    found = outcome_of({"one_run": "1000"}, values)
-    assert found.state == UNDECIDED and "1 of 4" in found.lack
-    assert state({"one_run": "12"}, values) == HOLDS
-    assert state({"one_run": "0.2"}, values) == FAILS
-    assert state({"one_run": "1000"}, [10, 11, 12, math.inf]) == UNDECIDED
+# ------------------------------------------------------ test B
 
 
-def test_what_fails_fails_whatever_the_missing_would_have_been():
-    test = {"mean": {"of": 6, "margin": 0.1}}
-    assert state(test, [60, 61, 62, NAN]) == FAILS
-    found = outcome_of(test, [6, 6.01, 6.02, NAN])
-    assert found.state == UNDECIDED and "1 of 4" in found.lack
+def test_a_number_holds_where_it_lies_among_ours_and_ours_are_narrow():
+    narrow = [0.98, 0.99, 1.0, 1.01, 1.02]
+    found = number(narrow)
+    assert found.state == HOLDS and "within ± 10 %" in found.measured
+    assert number(narrow, of=1.3).state == FAILS and number(narrow, of=1.3).side == 1
+    wide = number([0.5, 0.8, 1.0, 1.2, 1.5])
+    assert wide.state == UNDECIDED and "spread by ±" in wide.lack
+    assert number(narrow[:4]).state == UNDECIDED
+
+
+@pytest.mark.parametrize("level", [0.05, 0.01])
+def test_the_width_is_that_of_students_prediction_interval(level):
+    rng = np.random.default_rng(0)
+    ours = rng.normal(1, 0.05, 10)
+    t = stats.t.ppf(1 - level / 2, 9)
+    end = ours.mean() + t * ours.std(ddof=1) * math.sqrt(1 / 10 + 1 / 4)
+    inside, outside = (HOLDS, UNDECIDED) if level == 0.05 else (UNDECIDED, FAILS)
+    tight = {"runs": 4, "scale": "exponent", "tolerance": 1e-9}
+    wide = {"runs": 4, "scale": "accuracy", "point": 0.05}
+    given = tight if level == 0.01 else wide | {"point": 0.04}
+    assert number(ours, of=float(end) * 0.999, **given).state == inside
+    assert number(ours, of=float(end) * 1.001, **given).state == outside
+
+
+def test_more_runs_than_the_last_look_do_not_count():
+    ours = [0.98, 0.99, 1.0, 1.01, 1.02]
+    assert number(ours + [50.0] * 4) == number(ours)
+    assert number(ours * 2).runs == 10
+
+
+def test_few_runs_take_the_spread_of_rows_of_one_kind():
+    rng = np.random.default_rng(1)
+    groups = rng.normal(0, 2.0, (200, 4))
+    deviation, freedom = claim_tests.pooled_deviation([list(group) for group in groups])
+    assert freedom == 600 and deviation == pytest.approx(2.0, rel=0.1)
+    assert number([1.0, 1.0], pooled=(0.02, 38)).state == HOLDS
+    assert number([1.0], of=1.2, pooled=(0.02, 38)).state == FAILS
+    assert claim_tests.pooled_deviation([[1.0], [2.0]]) is None
+
+
+def test_positive_values_that_spread_widely_are_compared_by_logarithms():
+    rng = np.random.default_rng(2)
+    ours = np.exp(rng.normal(0, 0.5, 40))
+    factor = math.exp(stats.t.ppf(0.975, 39) * np.log(ours).std(ddof=1) * math.sqrt(1 / 40 + 1))
+    print_ = float(np.exp(np.log(ours).mean()))
+    for x in (print_ * factor**2, print_ / factor**2):
+        assert number(ours, of=x).state == FAILS
+    assert number(ours, of=print_).state == UNDECIDED  # too wide to show anything
+
+
+def test_a_number_without_a_result_is_no_agreement():
+    assert number([1.0, 1.0, 1.01, 0.99, math.nan]).state == UNDECIDED
+    assert number([math.nan] * 10).state == FAILS and number([None] * 10).state == UNDECIDED
+
+
+@pytest.mark.parametrize(
+    ("given", "near", "far"),
+    [({"of": "80.1", "scale": "accuracy"}, 80.9, 84.0),
+     ({"of": "1", "scale": "exponent"}, 1.2, 1.6),
+     ({"of": "-7", "scale": "exponent", "tolerance": 1.0}, -6.2, -5.0)],
+)  # fmt: skip
+def test_scales_have_tolerances_of_their_own(given, near, far):
+    for center, state in ((near, HOLDS), (far, FAILS)):
+        assert number(center + 0.01 * np.arange(-2, 3), **given).state == state
+
+
+@pytest.mark.parametrize("tails", [None, 3])
+def test_numbers_of_the_same_law_fail_seldom_and_those_half_as_large_again_hold_seldom(tails):
+    rng = np.random.default_rng(3)
+
+    def draw(n):
+        return rng.standard_normal(n) if tails is None else rng.standard_t(tails, n) / math.sqrt(3)
+
+    words = []
+    for factor in (1.0, 1.5):
+        for _ in range(300):
+            x, ours = factor * (1 + 0.1 * draw(1)[0]), 1 + 0.1 * draw(40)
+            looks = [number(ours[:n], of=float(x)).state for n in (5, 10, 20, 40)]
+            words.append(next((word for word in looks if word != UNDECIDED), UNDECIDED))
+    most = 0.05 if tails is None else 0.08
+    most += 3 * math.sqrt(most * (1 - most) / 300)
+    assert words[:300].count(FAILS) < most * 300 and words[300:].count(HOLDS) < most * 300
+    assert words[:300].count(HOLDS) > 200 and words[300:].count(FAILS) > 200
+
+
+# ------------------------------------------------------ test C and cells
+
+
+def test_what_is_exact_holds_in_every_value_and_says_its_slack():
+    values = [0.1, 0.25, 0.5]
+    found = judge_exact(values, agreement(values, {"at_most": 1}, [1.0] * 3), [1.0] * 3)
+    assert (found.state, found.measured) == (HOLDS, "0.25 [0.1, 0.5], slack 2")
+    assert judge_exact(values, agreement(values, {"at_most": 0.4}, [0.4] * 3)).state == FAILS
+    assert judge_exact([1.0, None], [1.0, None]).state == UNDECIDED
+    assert judge_exact([math.nan], agreement([math.nan], {"at_most": 1}, [1])).state == FAILS
+
+
+@pytest.mark.parametrize(
+    ("given", "value", "right"),
+    [({"equals": "1.0"}, 1.04, 1), ({"equals": "1.0"}, 1.06, 0), ({"equals": 1.0}, 1.0, 1),
+     ({"between": [1, 2]}, 2.0, 1), ({"between": [1, 2]}, 2.1, 0), ({"at_least": 1}, 1.0, 1),
+     ({"at_least": 1}, 0.9, 0), ({}, 1.0, 1), ({}, 0.0, 0), ({"at_most": 1}, None, None)],
+)  # fmt: skip
+def test_a_value_agrees_with_its_limit(given, value, right):
+    assert agreement([value], given, [1.0]) == [right]
+
+
+def test_cells_hold_together_and_fail_if_one_does():
+    held, open_, failed = (Outcome(state, "m") for state in (HOLDS, UNDECIDED, FAILS))
+    for cells, panel, state in (
+        ([held] * 3, False, HOLDS), ([held, open_], False, UNDECIDED),
+        ([held, failed], False, FAILS), ([held] * 9 + [open_], True, HOLDS),
+        ([held] * 8 + [open_] * 2, True, UNDECIDED), ([held] * 19 + [failed], True, UNDECIDED),
+        ([held] * 18 + [failed] * 2, True, FAILS),
+    ):  # fmt: skip
+        assert judge_jointly(dict(enumerate(cells)), panel).state == state
+
+
+def test_a_failure_of_one_of_many_cells_must_be_the_stronger():
+    ours = 1 + 0.05 * np.array([-1, 1, -0.5, 0.5, 0.0] * 2)
+    off = float(1 + 4 * ours.std(ddof=1) * math.sqrt(1.1))
+    assert number(ours, of=off).state == FAILS
+    assert number(ours, USUAL._replace(cells=50), of=off).state == UNDECIDED

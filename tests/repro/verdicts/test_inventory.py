@@ -1,4 +1,4 @@
-"""The inventories of printed items against the papers' tables and figures, as read from the papers.
+"""The printed tables of the claims files against those of the papers, as read from the papers.
 
 The numbers were typed from the papers' texts and not from papers/*/claims.yaml.
 """
@@ -47,42 +47,19 @@ NUMBERS = {
 # Tables of formulas: their number of cells. Table S1 has 10 rows for 3 methods, and one cell empty.
 FORMULAS = {("factorization", "Table S1"): 10 * 3 - 1, ("dppower", "Table 1"): 8 * 2}
 
-# Panels and curves. Of the figures, the texts at hand have captions only: a curve is a method or a
-# setting that caption and text name. Rounds and seconds are panels of their own. Figure 7 has a
-# panel for each n and m, and the text does not say how many.
-FIGURES = {
-    ("factorization", "Figure 1"): (1, 4),
-    ("factorization", "Figure 2a"): (1, 5),
-    ("factorization", "Figure 2b"): (1, 5),
-    **{("factorization", f"Figure 3{panel}"): (1, 7) for panel in "abcd"},
-    **{("fedpower", f"Figure {figure}{panel}"): (1, 3) for figure in "34" for panel in "abc"},
-    ("fedrep_linear", "Figure 1"): (0, 3),
-    ("fedrep_linear", "Figure 3"): (4, 0),
-    ("fedrep_linear", "Figure 4"): (0, 3),
-    ("fedrep_linear", "Figure 7"): (0, 2),
-    ("fedrep", "Figure 5"): (0, 2),
-    ("fedrep", "Figure 6"): (0, 7),
-    ("faps", "Figure 1a"): (1, 2),
-    ("faps", "Figure 1b"): (1, 2),
-    **{("faps", f"Figure 2{panel}"): (2, 6) for panel in "abcd"},
-    ("faps", "Figure 3a"): (1, 3),
-    ("faps", "Figure 3b"): (1, 3),
-    **{("faps", f"Figure 4{panel}"): (1, 3) for panel in "abc"},
-}
-
 
 @pytest.fixture(scope="module")
-def items():
-    """Every printed item with its paper and where it is printed, without the section."""
-    return [
-        item | {"paper": file.parent.name, "artefact": item["source"].split(",")[0]}
+def tables():
+    """Every printed table, by its paper and number."""
+    return {
+        (file.parent.name, table["source"]): table
         for file in sorted(CLAIMS.glob("*/claims.yaml"))
-        for item in claims.read(file)["claims"]
-    ]
+        for table in claims.read(file)["tables"].values()
+    }
 
 
-def printed(items, paper, artefact, kind):
-    return [i for i in items if (i["paper"], i["artefact"], i["kind"]) == (paper, artefact, kind)]
+def cells(table):
+    return [cell for row in table["rows"].values() for cell in row if cell is not None]
 
 
 def number(text):
@@ -90,26 +67,14 @@ def number(text):
 
 
 @pytest.mark.parametrize("table", NUMBERS, ids="-".join)
-def test_every_number_of_a_table_is_an_item(items, table):
-    cells = printed(items, *table, "cell")
-    assert Counter(number(cell["printed"]) for cell in cells) == Counter(
-        map(float, NUMBERS[table].split())
-    )
+def test_every_number_of_a_table_is_there(tables, table):
+    assert Counter(map(number, cells(tables[table]))) == Counter(map(float, NUMBERS[table].split()))
 
 
 @pytest.mark.parametrize("table", FORMULAS, ids="-".join)
-def test_every_formula_of_a_table_is_an_item(items, table):
-    assert len(printed(items, *table, "cell")) == FORMULAS[table]
+def test_every_formula_of_a_table_is_there(tables, table):
+    assert len(cells(tables[table])) == FORMULAS[table]
 
 
-@pytest.mark.parametrize("figure", FIGURES, ids="-".join)
-def test_every_panel_and_every_curve_of_a_figure_is_an_item(items, figure):
-    found = tuple(len(printed(items, *figure, kind)) for kind in ("panel", "curve"))
-    assert found == FIGURES[figure]
-
-
-def test_no_table_and_no_figure_is_in_the_inventories_alone(items):
-    kinds = {"cell": {*NUMBERS, *FORMULAS}, "panel": set(FIGURES), "curve": set(FIGURES)}
-    for item in items:
-        known = kinds.get(item["kind"])
-        assert known is None or (item["paper"], item["artefact"]) in known, item["id"]
+def test_no_table_is_in_the_inventories_alone(tables):
+    assert tables.keys() == {*NUMBERS, *FORMULAS}

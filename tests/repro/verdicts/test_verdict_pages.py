@@ -1,39 +1,41 @@
-"""Verdicts as files: tables that read back as they were, pages for people, comparisons."""
+"""Verdicts as files: tables that read back as they were, answers, pages, comparisons."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
-from fedcore.repro.verdicts import verdict_pages, verdicts
-from fedcore.repro.verdicts.measurements import Departure
-from fedcore.repro.verdicts.verdicts import Reading
+from fedcore.repro.verdicts import answers, verdict_pages, verdicts
+from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, Change, Reading
 
-FITTED = Departure("signs", "other signs; and more", "fitted", 20, "Table 4")
-TRIED = (Reading((), "", "holds", "6"), Reading((FITTED,), "no row: [a, b]"))
+SIGNS = Change("signs", "the signs are other ones", "search", 20, "all of it")
+CENTRED = Change("centred", "pixels are centred", "left open")
 
 
-def made(paper="mf", verdict="reproduced", name="a", **more):
+def reading(state, *replaces, fills_in=()):
+    return Reading(fills_in, replaces, "", state, "6 of 7", "", 7)
+
+
+def made(paper="mf", word=HOLDS, name="a", **more):
     plain = dict(
-        section="claims", source="Table 1", kind="cell", quantity="q", printed="6",
-        accepted="within the range", measured="6", place="2 of 3 below",
-        low=5.0, high=7.0, count=3, missing=0, because="why | not", readings=TRIED,
-        counterfactual="9 printed: fails",
-        turned=True,
+        section="items", source="Table 1", kind="sentence", title="t", printed="6", headline="",
+        measured="6 of 7", why="", because="why | not", cause="", figure="", remark="",
+        readings=(reading(word), reading(HOLDS, SIGNS, fills_in=(CENTRED,))),
     )  # fmt: skip
-    return verdicts.Verdict(paper=paper, id=name, verdict=verdict, **(plain | more))
+    return verdicts.Verdict(paper=paper, id=name, word=word, **(plain | more))
 
 
-CHECK = made(name="check", verdict="passes", section="software", kind="check", source="audit")
+CHECK = made(name="check", section="software", kind="check", source="audit", readings=())
 
 
 def test_verdicts_survive_a_round_trip(tmp_path):
-    all_of_them = [made(verdict=v, name=f"n{i}") for i, v in enumerate(verdicts.VERDICTS)]
-    all_of_them.append(made(name="none", low=None, high=None, measured="", printed="true"))
-    all_of_them += [made(name="open", verdict="undecided", turned=None), CHECK]
+    all_of_them = [made(word=v, name=f"n{i}") for i, v in enumerate(verdicts.WORDS)]
+    failed = replace(reading(FAILS), failed={"ssi": -1, "faps": 0})
+    all_of_them += [made(name="none", measured="", printed="true", readings=(failed,)), CHECK]
     verdict_pages.write(all_of_them, tmp_path / "v.tsv")
     assert verdict_pages.read(tmp_path / "v.tsv") == all_of_them
 
@@ -44,7 +46,7 @@ def test_a_table_of_something_else_is_refused(tmp_path):
         tables.write([other], tmp_path / "v.tsv")
         with pytest.raises(DataError):
             verdict_pages.read(tmp_path / "v.tsv")
-    verdict_pages.write([made(verdict="passed")], tmp_path / "v.tsv")
+    verdict_pages.write([made(word="passed")], tmp_path / "v.tsv")
     with pytest.raises(DataError):
         verdict_pages.read(tmp_path / "v.tsv")
 
@@ -76,29 +78,76 @@ def test_papers_without_items_can_be_combined(tmp_path):
     assert verdict_pages.read(tmp_path / "verdicts.tsv") == []
 
 
-def test_every_verdict_is_counted_has_a_meaning_and_a_rank():
-    assert sorted(verdict_pages.RANK) == sorted(verdicts.VERDICTS)
-    one = [made()] * 2 + [made(verdict="deviates")] + [made(verdict="not run")] * 3
-    assert verdict_pages.summary(one) == (
-        "mf: 2 reproduced, 1 deviates, 3 not run (of 6 printed items)"
-    )
-    found = [made(verdict=v, name=f"n{i}") for i, v in enumerate(verdicts.VERDICTS)]
+def headlines(text, *seconds):
+    """Return headlines: h holds, f fails, u is undecided and n was not run."""
+    words = {"h": HOLDS, "f": FAILS, "u": UNDECIDED, "n": NOT_RUN}
+    found = []
+    for i, letter in enumerate(text):
+        word = words[letter]
+        own = (reading(word),) if word != NOT_RUN else ()
+        other = (reading(seconds[i], SIGNS),) if i < len(seconds) and seconds[i] else ()
+        found.append(made(word=word, name=f"n{i}", headline=f"claim {i}", readings=own + other))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds", "answer"),
+    [
+        ("hhh", (), "Yes."),
+        ("hhhuu", (), "Mostly."),
+        ("hhffu", (), "Partly: claim 0 and claim 1 hold; claim 2 and claim 3 fail."),
+        ("hhfun", (), "Partly: claim 0 and claim 1 hold; claim 2 fails."),
+        ("ffhuu", (), "No, not as printed."),
+        ("ffuu", (HOLDS, HOLDS), "No, not as printed; holds if the signs are other ones."),
+        ("ffhuu", (HOLDS, UNDECIDED),
+         "No, not as printed; claim 0 holds if the signs are other ones."),
+        ("hunnu", (), "Cannot say as printed."),
+        ("hunnu", ("", UNDECIDED, HOLDS, HOLDS),
+         "Cannot say as printed; otherwise 2 of 3 claims hold."),
+        ("hhuu", (), "Cannot say as printed."),
+    ],
+)  # fmt: skip
+def test_the_answer_follows_from_the_words_of_the_headlines(words, seconds, answer):
+    plain = made(word=FAILS, name="no-headline")
+    assert answers.answer([*headlines(words, *seconds), plain, CHECK]) == answer
+
+
+def test_causes_and_reasons_are_counted_in_items():
+    found = [made(word=FAILS, name=str(i), cause=cause) for i, cause in enumerate(("stop",) * 2)]
+    found += [made(word=FAILS), made(word=HOLDS, cause="stop"), CHECK]
+    assert answers.causes(found) == [("stop", 2), ("no cause found", 1)]
+    gone = [made(word=NOT_RUN, why=why, readings=()) for why in ("No data.", "Hours.", "No data.")]
+    assert answers.not_judged(gone) == [("No data.", 2), ("Hours.", 1)]
+
+
+def test_a_page_and_a_terminal_begin_with_the_question_and_its_answer():
+    found = [*headlines("hfu", "", HOLDS), made(word=NOT_RUN, why="No data."), CHECK]
+    for text in (
+        verdict_pages.opening("Is it so?", found),
+        verdict_pages.paper_text("Is it so?", found),
+    ):
+        assert text.startswith("Is it so?") and "Partly: claim 0 holds; claim 1 fails" in text
+        assert text.index("No data. (1 item)") > text.index("found by search among 20")
+    table = verdict_pages.overview(found, {"mf": "Is it so?"})
+    assert "Is it so?" in table and max(map(len, table.splitlines())) <= 100
+    words = [verdict_pages.summary([made()] * 2 + [made(word=FAILS)]), verdict_pages.summary([])]
+    assert words == ["mf: 3 items as printed: 2 hold, 1 fails.", "no printed items"]
+
+
+def test_every_word_has_a_meaning_and_a_rank():
+    assert sorted(verdict_pages.RANK) == sorted(verdicts.WORDS)
+    found = [made(word=v, name=f"n{i}") for i, v in enumerate(verdicts.WORDS)]
     page = verdict_pages.page(found)
-    for name, meaning in verdicts.VERDICTS.items():
+    for name, meaning in verdicts.WORDS.items():
         assert f"- **{name}**: {meaning}\n" in page
 
 
 def test_what_became_worse_or_is_gone():
-    kept = [made(), made(name="b", verdict="deviates"), made(name="c"), made("other")]
-    now = [made(verdict="undecided"), made(name="b"), made(name="new", verdict="deviates")]
+    kept = [made(), made(name="b", word=FAILS), made(name="c"), made("other")]
+    now = [made(word=UNDECIDED), made(name="b"), made(name="new", word=FAILS)]
     assert verdict_pages.worse(now, kept) == [
-        "mf/a: undecided, was reproduced", "mf/c: gone, was reproduced",
+        "mf/a: undecided, was holds", "mf/c: gone, was holds",
     ]  # fmt: skip
-    assert verdict_pages.worse(kept, kept) == []
-
-
-def test_verdicts_go_from_failed_over_undecided_to_held():
-    names = ("deviates", "undecided", "reproduced")
-    for (i, before), (j, after) in product(enumerate(names), repeat=2):
-        found = verdict_pages.worse([made(verdict=after)], [made(verdict=before)])
+    for (i, before), (j, after) in product(enumerate((FAILS, UNDECIDED, HOLDS)), repeat=2):
+        found = verdict_pages.worse([made(word=after)], [made(word=before)])
         assert found == ([f"mf/a: {after}, was {before}"] if j < i else [])

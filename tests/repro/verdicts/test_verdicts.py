@@ -1,415 +1,325 @@
-"""Verdicts follow from what was run and what came out, and every line can fail."""
+"""The word for the text as printed, and the second line, follow from what was run."""
 
 from __future__ import annotations
 
 import math
-from pathlib import Path
+import random
+from itertools import pairwise
 
 import pytest
 
 from fedcore.errors import ConfigError, DataError
 from fedcore.reports import tables
 from fedcore.repro.config.claims import written_out
-from fedcore.repro.verdicts import verdict_pages, verdicts
-from fedcore.repro.verdicts.measurements import Departure
+from fedcore.repro.verdicts import answers, records, verdict_pages, verdicts
+from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED
 from refused import refused
 
-ITEM = {
-    "id": "table2-wk2023-w8a",
-    "quantity": "communications to reach the error",
-    "source": "Table 2",
-    "kind": "number",
-    "printed": "6",
-    "select": {"table": "rounds", "where": {"method": "wk"}, "column": "rounds"},
-    "test": {"one_run": "6"},
-}
-DEPARTURES = {
-    "order": {"what": "the order of the code", "ground": "contradiction", "because": "b",
-              "passages": ["p. 1: up", "p. 2: down"]},
-    "code": {"what": "as the code", "ground": "authors' code", "because": "b", "passages": ["x"]},
-    "signs": {"what": "other signs", "ground": "fitted", "because": "b", "tried": 20,
-              "searched": "Table 4"},
+CHANGES = {
+    "order": {"what": "the order is that of the other page", "ground": "contradiction",
+              "because": "b", "passages": ["p. 1: up", "p. 2: down"]},
+    "code": {"what": "the signs are those of the code", "ground": "authors' code", "because": "b",
+             "passages": ["x"]},
+    "found": {"what": "clients start from the server's basis", "ground": "search", "because": "b",
+              "tried": 20, "searched": {"a": "all of it"}},
+    "scaled": {"what": "pixels are scaled", "ground": "left open", "because": "b"},
+    "centred": {"what": "pixels are centred", "ground": "left open", "because": "b"},
 }  # fmt: skip
+ITEM = {
+    "id": "a", "title": "A is first", "source": "Section 5", "kind": "sentence", "printed": "first",
+    "select": {"table": "t", "where": {"way": "own"}, "column": "value"},
+    "test": {"most_runs": {}}, "because": "b",
+}  # fmt: skip
+NUMBER = {"number": {"of": "6"}}
 
 
 def item(**changes):
     return ITEM | changes
 
 
-def reading(column, *departures, **more):
-    return {"departures": list(departures), "select": {"column": column}, **more}
+def reading(way, *replaces, fills_in=(), **more):
+    select = {"where": {"way": way}}
+    return {"replaces": list(replaces), "fills_in": list(fills_in), "select": select, **more}
 
 
-def names(found):
-    return [departure.name for departure in found.departures]
+def rows(values, way="own", **more):
+    return [{"way": way, "repeat": i, "value": v, **more} for i, v in enumerate(values)]
 
 
-def rows(*numbers, method="wk", **more):
-    return [
-        {"method": method, "repeat": i, "rounds": number, **more}
-        for i, number in enumerate(numbers)
-    ]
+def flags(agree, n):
+    return [True] * agree + [False] * (n - agree)
 
 
 @pytest.fixture
 def judge(tmp_path):
     """Write a table, judge items against it."""
 
-    def judge(table, *claims, not_run=(), surrogate=False, software=()):
+    def judge(table, *items, software=(), not_run=(), stand_ins=False, **more):
         if table is not None:
-            tables.write(table, tmp_path / "mf" / "rounds.tsv")
-        given = {"departures": DEPARTURES, "tables": {}, "claims": list(claims)}
-        read = written_out(given | {"software": list(software)}, "mf.yaml")
-        return verdicts.judge("mf", read, tmp_path, not_run=dict(not_run), surrogate=surrogate)
+            tables.write(table, tmp_path / "mf" / "t.tsv")
+        given = {"changes": CHANGES, "items": list(items), "software": list(software)}
+        read = written_out(given, "mf.yaml")
+        return verdicts.judge(
+            "mf", read, tmp_path, not_run=dict(not_run), stand_ins=stand_ins, **more
+        )
 
     return judge
 
 
-# ------------------------------------------------------ what was run, and what came out
+# ------------------------------------------------------ the first word
 
 
-def test_reproduced(judge):
-    (found,) = judge(rows(5, 6, 7) + rows(90, method="other"), item())
-    assert (found.verdict, found.departures, found.section) == ("reproduced", (), "claims")
-    assert (found.measured, found.low, found.high) == ("6", 5.0, 7.0)
-    assert (found.count, found.missing, found.place) == (3, 0, "1 of 3 below")
-    assert found.accepted == "within the range of 3 runs, 5 to 7"
-    assert found.where == "rounds.tsv, rounds; method = wk"
-    assert (found.paper, found.id, found.printed) == ("mf", ITEM["id"], "6")
-    assert found.counterfactual == "9 printed: undecided; 3 printed: undecided"
-    assert found.turned is True
-
-
-def test_undecided_says_how_many_more_and_has_turned_nothing(judge):
-    (found,) = judge(rows(7.5, 8.5), item())
-    assert (found.verdict, found.counterfactual, found.turned) == ("undecided", "", None)
-
-
-def test_a_departure_of_the_only_reading_is_named(judge):
-    (found,) = judge(rows(5, 6, 7), item(departures=["code"]))
-    assert (found.verdict, names(found)) == ("holds with a departure", ["code"])
-    (found,) = judge(rows(60, 61, 62), item(departures=["code"]))
-    assert found.verdict == "deviates"
+@pytest.mark.parametrize(("agree", "word"), [(7, HOLDS), (0, FAILS), (4, UNDECIDED)])
+def test_the_word_is_that_of_the_text_as_printed(judge, agree, word):
+    (found,) = judge(rows(flags(agree, 7)), item())
+    assert (found.word, found.measured, found.otherwise) == (word, f"{agree} of 7", None)
+    assert bool(found.why) == (word == UNDECIDED)
 
 
 @pytest.mark.parametrize(
-    ("printed", "other", "departures", "verdict"),
-    [
-        (6, 60, ["order"], "reproduced"),
-        (60, 6, ["order"], "contradicts itself"),
-        (60, 6, ["code"], "holds with a departure"),
-        (60, 6, ["signs"], "holds with a departure"),
-        (60, 6, ["order", "code"], "holds with a departure"),
-        (60, 60, ["order"], "deviates"),
-        (8, 6, ["order"], "undecided"),  # the print itself may still hold
-        (60, 8, ["order"], "undecided"),
-    ],
+    ("own", "other", "word"),
+    [(7, 7, HOLDS), (0, 0, FAILS), (7, 0, UNDECIDED), (7, 4, UNDECIDED), (4, 4, UNDECIDED)],
 )
-def test_readings_count_where_the_print_fails(judge, printed, other, departures, verdict):
-    table = [
-        row | {"other": other + i / 10}
-        for i, row in enumerate(rows(*(printed + i / 10 for i in range(4))))
-    ]
-    (found,) = judge(table, item(readings=[reading("other", *departures)]))
-    assert found.verdict == verdict
-    assert (found.turned is None) == (verdict == "undecided")
+def test_two_fillings_must_agree(judge, own, other, word):
+    table = rows(flags(own, 7)) + rows(flags(other, 7), "centred")
+    (found,) = judge(table, item(readings=[reading("centred", fills_in=["centred"])]))
+    assert (found.word, found.otherwise) == (word, None)
+    assert f"{other} of 7 if pixels are centred" in found.measured
+    assert ("depends on" in found.why) == (own != other)
 
 
-def test_a_reading_without_power_is_not_passed_over_for_one_that_happens_to_have(judge):
-    """Between 2 and 10 lie 6, 9 and 3; between 5 and 7 lies 6 alone."""
-    table = [
-        row | {"wide": wide, "narrow": narrow}
-        for row, wide, narrow in zip(
-            rows(*[60] * 5), (2, 4, 6, 8, 10), (5, 6, 6, 6, 7), strict=True
-        )
-    ]
-    wide, narrow = reading("wide", "order"), reading("narrow", "code")
-    (found,) = judge(table, item(readings=[narrow, wide]))
-    assert found.verdict == "holds with a departure" and found.measured == "6"
-    (found,) = judge(table, item(readings=[wide, narrow]))
-    assert (found.verdict, found.turned) == ("undecided", None)
+def test_two_fillings_on_both_sides_of_a_number_leave_it_undecided(judge):
+    low, high = [3.0, 3.1, 2.9, 3.0, 3.0], [9.0, 9.1, 8.9, 9.0, 9.0]
+    centred = reading("centred", fills_in=["centred"])
+    for other, word in ((high, UNDECIDED), (low, FAILS)):
+        table = rows(low) + rows(other, "centred")
+        assert judge(table, item(test=NUMBER, readings=[centred]))[0].word == word
 
 
-def test_only_a_printed_protocol_can_show_that_a_paper_contradicts_itself(judge):
-    table = [row | {"other": 6} for row in rows(60, 61, 60, 61)]
-    (found,) = judge(table, item(departures=["code"], readings=[reading("other", "order")]))
-    assert found.verdict == "holds with a departure"
+def test_what_replaces_the_print_is_not_run_as_printed(judge):
+    (found,) = judge(rows(flags(10, 10)), item(replaces=["code"]))
+    assert (found.word, found.otherwise.state) == (NOT_RUN, HOLDS)
+    assert "the signs are those of the code" in found.why
 
 
-def test_every_reading_that_was_tried_is_told_with_its_result(judge):
-    table = [row | {"b": 70, "c": 6} for row in rows(60, 61, 60, 61)]
-    other = [reading("b", "code"), reading("c", "signs")]
-    (found,) = judge(table, item(readings=other))
-    assert found.verdict == "holds with a departure"
-    assert found.departures == (Departure("signs", "other signs", "fitted", 20, "Table 4"),)
-    tried = [(r.measured, r.state) for r in found.readings]
-    assert tried == [("6", "holds"), ("60.5", "fails"), ("70", "fails")]
-    (found,) = judge(table, item(readings=other[:1]))
-    assert (found.verdict, names(found)) == ("deviates", [])
-    absent = {"departures": ["code"], "select": {"where": {"method": "absent"}}}
-    (found,) = judge(table, item(readings=[absent]))
-    assert found.verdict == "deviates" and found.readings[1].obstacle
+TESTS = {  # of every kind: the test, and values of one run that agrees and of one that does not
+    "flags": ({"most_runs": {}}, (True, False)),
+    "limits": ({"most_runs": {"at_most": 1}}, (0.5, 2.0)),
+    "probability": ({"most_runs": {"probability": 0.7}}, (True, False)),
+    "always": ({"most_runs": {"every": True}}, (True, False)),
+    "number": (NUMBER, (6.1, 12.0)),
+    "exact": ({"exact": {"at_most": 1}}, (0.5, 2.0)),
+}
 
 
-def test_a_reading_may_have_another_test(judge):
-    given = reading("rounds", "code", test={"equals": "60"})
-    (found,) = judge(rows(*[60] * 4), item(readings=[given]))
-    assert (found.verdict, found.accepted) == ("holds with a departure", "60 in every run")
+def drawn(random_, kind, share):
+    ends = TESTS[kind][1]
+    values = [ends[random_.random() >= share] for _ in range(random_.choice((5, 10, 20, 20)))]
+    if kind == "number":
+        values = [value * (1 + 0.01 * random_.random()) for value in values]
+    failed = kind == "limits" and share == 0.5
+    return [math.nan if failed and random_.random() < 0.1 else value for value in values]
 
 
-def test_where_the_print_was_not_run_another_reading_can_hold_and_cannot_fail(judge):
-    other = {"departures": ["code"]}
-    gone = ITEM["select"] | {"table": "gone"}
-    for number, verdict in ((6, "holds with a departure"), (60, "not run")):
-        given = item(select=gone, readings=[other | {"select": {"table": "rounds"}}])
-        (found,) = judge(rows(*[number] * 4), given)
-        assert found.verdict == verdict and any("gone.tsv" in r.obstacle for r in found.readings)
-    assert [(r.measured, r.state) for r in found.readings] == [("", ""), ("60", "fails")]
+@pytest.mark.parametrize("kind", TESTS)
+@pytest.mark.parametrize("cells", [False, True])
+@pytest.mark.parametrize("headline", [{}, {"headline": "the claim"}])
+def test_the_first_word_does_not_move_with_other_readings(judge, kind, cells, headline):
+    """Over random evidence for what was run as printed and for all that replaces it."""
+    random_ = random.Random(f"{kind}{cells}{headline}")
+    columns = ("value", "more")
+    parts = {"cells": {c: {"select": {"column": c}} for c in columns}} if cells else {}
+    others = [reading("code", "code"), reading("order", "order"),
+              reading("found", "found", fills_in=["scaled"])]  # fmt: skip
+    seen = set()
+    for _ in range(12):
+        share = random_.choice((0.0, 0.5, 0.9, 1.0))
+        printed = rows(drawn(random_, kind, share)) + rows(drawn(random_, kind, share), "centred")
+        words = set()
+        for _ in range(3):
+            table = [*printed]
+            for way in random_.sample(("code", "order", "found"), random_.randrange(4)):
+                table += rows(drawn(random_, kind, random_.random()), way)
+            table = [row | {"more": row["value"]} for row in table]
+            centred = reading("centred", fills_in=["centred"])
+            given = item(test=TESTS[kind][0], **parts, **headline)
+            for readings in ([centred, *others], [*reversed(others), centred]):
+                found = judge(table, given | {"readings": readings})[0]
+                words.add((found.word, found.measured, found.why))
+        assert len(words) == 1
+        seen |= {word for word, *_ in words}
+    assert len(seen) > 1 or headline
 
 
-def test_where_the_print_says_nothing_another_reading_can_hold_and_cannot_fail(judge):
-    for number, verdict in ((6, "holds with a departure"), (60, "undecided"), (8, "undecided")):
-        table = [row | {"other": number + i / 10} for i, row in enumerate(rows(*[None] * 4))]
-        (found,) = judge(table, item(readings=[reading("other", "order")]))
-        assert found.verdict == verdict and found.count == 4
-        assert [r.state for r in found.readings if r.lack and not r.departures] == ["undecided"]
-        assert found.missing == (4 if number == 60 else 0)
+@pytest.mark.parametrize("kind", ["flags", "limits", "number", "always"])
+def test_more_runs_of_a_true_effect_do_not_lose_it(judge, kind):
+    random_ = random.Random(kind)
+    lost = 0
+    for _ in range(20):
+        share = 1.0 if kind == "number" else 0.9
+        table = rows([v for _ in range(20) for v in drawn(random_, kind, share)][:80])
+        values = [row["value"] for row in table]
+        words = [
+            judge(rows(values[:n]), item(test=TESTS[kind][0]))[0].word for n in (10, 20, 40, 80)
+        ]
+        lost += any(a == HOLDS != b for a, b in pairwise(words))
+    assert lost == 0 and words[-1] == HOLDS
 
 
-def test_unchecked_items_say_why(judge):
-    given = {k: v for k, v in ITEM.items() if k not in ("select", "test")}
-    why = {"verdict": "not comparable", "because": "another data set"}
-    (found,) = judge(None, given | {"unchecked": why})
-    assert (found.verdict, found.because) == ("not comparable", why["because"])
-    assert (found.count, found.turned, found.readings) == (0, None, ())
+# ------------------------------------------------------ the second line
 
 
-@pytest.mark.parametrize(
-    ("value", "verdict"),
-    [(6, "passes"), (60, "fails"), (7, "undecided"), (math.nan, "fails"), (None, "undecided")],
-)
-def test_checks_of_this_software_have_verdicts_of_their_own(judge, value, verdict):
-    check = item(kind="check", id="check")
-    first, last = judge(rows(*[value] * 4), item(), software=[check])
-    assert (first.section, last.section) == ("claims", "software")
-    assert last.verdict == verdict
-    found = judge(rows(*[value] * 4, status="surrogate"), item(), software=[check])
-    assert [v.verdict for v in found] == ["surrogate data", verdict]
+def test_the_second_line_is_the_fewest_replacements_that_hold(judge):
+    table = rows(flags(0, 10)) + rows(flags(10, 10), "one") + rows(flags(10, 10), "two")
+    two, one = reading("two", "code", "order"), reading("one", "code")
+    (found,) = judge(table, item(readings=[two, one]))
+    assert (found.word, found.otherwise.how) == (FAILS, "the signs are those of the code")
+    table = rows(flags(0, 10)) + rows(flags(1, 10), "one") + rows(flags(0, 10), "two")
+    (found,) = judge(table, item(readings=[two, one]))
+    assert len(found.otherwise.replaces) == 2  # none holds: the first that is listed
+
+
+def test_a_search_needs_evidence_that_is_as_many_times_as_strong(judge):
+    found = reading("found", "found")
+    for n, state in ((10, UNDECIDED), (12, HOLDS)):
+        table = rows(flags(0, 7)) + rows(flags(n, n), "found")
+        (own,) = judge(table, item(readings=[found]))
+        assert (own.word, own.otherwise.state) == (FAILS, state)
+        assert "found by search among 20, all of it in it" in answers.second_line(own)
+    (other,) = judge(table, item(id="a", readings=[found]), item(id="b", readings=[found]))[1:]
+    assert "this item not in it" in answers.second_line(other)
 
 
 # ------------------------------------------------------ which rows
 
 
-def test_a_claim_for_each_must_hold_for_each(judge):
-    claim = item(select={"table": "rounds", "column": "rounds", "each": "method"})
-    table = rows(5, 6, 7, method="a") + rows(6, 6, 7, method="b")
-    (found,) = judge(table, claim)
-    assert (found.verdict, found.measured) == ("reproduced", "a: 6; b: 6")
-    assert (found.place, found.turned, found.count) == ("2 of 2 hold", True, 6)
-    (found,) = judge(table + rows(8, 8.5, method="c"), claim)
-    assert found.verdict == "undecided" and found.readings[0].lack.startswith("c: ")
-    assert (found.turned, found.counterfactual) == (None, "")
-    (found,) = judge(table + rows(60, 61, 62, method="c"), claim)
-    assert (found.verdict, found.counterfactual) == ("deviates", "every run as printed: holds")
+def test_points_that_were_not_run_are_named(judge):
+    select = {"table": "t", "where": {"way": ["own", "two", "three"]}, "column": "value"}
+    table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
+    (found,) = judge(table, item(select=select | {"points": ["way"]}))
+    assert (found.word, found.measured) == (HOLDS, "14 of 14, on 2 of 3 points")
+    # Without points each of the values must be there.
+    assert judge(table, item(select=select))[0].word == NOT_RUN
+
+
+def test_runs_are_taken_in_the_order_of_their_seeds(judge):
+    table = rows(flags(8, 20)) + rows(flags(7, 7), "two")
+    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
+    shuffled = random.Random(1).sample(table, len(table))
+    assert judge(shuffled, item(select=select))[0].measured == "14 of 14"
+
+
+def test_two_rows_of_one_run_are_no_two_runs(judge):
+    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value"}
+    table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
+    refused(lambda: judge(table, item(select=select)), ConfigError, "mf, a", "points")
+
+
+def test_a_limit_may_be_a_column(judge):
+    table = [
+        row | {"bound": bound} for row, bound in zip(rows([1.0, 2.0]), (1.5, 1.9), strict=True)
+    ]
+    given = item(test={"exact": {"at_most": "bound"}})
+    assert judge(table, given)[0].word == FAILS
+    assert judge([row | {"bound": 3.0} for row in table], given)[0].word == HOLDS
 
 
 @pytest.mark.parametrize(
-    "test",
-    [
-        {"one_run": "6"},
-        {"mean": {"of": 6, "margin": 0.1}},
-        {"at_most": {"limit": 9, "of": "most"}},
-    ],
-)
-def test_two_rows_of_one_repeat_are_no_two_runs(judge, test):
-    """Ten rows from five starts on two problems would pass for ten independent runs."""
-    table = rows(6, 6, 7, problem="a") + rows(6, 6, 7, problem="b")
-    refused(lambda: judge(table, item(test=test, because="b")), ConfigError, "repeat 0")
-    assert len(judge(table, item(test={"equals": "6"}))) == 1
-    assert len(judge(table, item(test=test, because="b", spread=False))) == 1
-
-
-def test_where_may_list_values(judge):
-    table = rows(5, 6, method="a") + rows(7, method="b") + rows(60, method="c")
-    select = ITEM["select"] | {"where": {"method": ["a", "b"]}}
-    (found,) = judge(table, item(select=select, test={"between": [5, 7]}, because="b"))
-    assert (found.low, found.high, found.count) == (5.0, 7.0, 3)
-    # What is printed of two methods is not shown by one.
-    (found,) = judge(rows(5, 6, 7, method="a"), item(select=select))
-    assert found.verdict == "not run" and found.readings[0].obstacle.endswith("with method = b")
-
-
-@pytest.mark.parametrize(
-    "cell, wanted, same",
-    [
-        (5, 5.0, True), (1e-6, "1e-6", True), (None, None, True), ("1", "1", True),
-        (True, 1, False), (1, True, False), ("1", 1, False), (None, "", True), (5, '"x', False),
-    ],
+    ("change", "name"),
+    [({"select": ITEM["select"] | {"column": "valu"}}, "'value'"),
+     ({"select": ITEM["select"] | {"where": {"wey": "own"}}}, "'way'"),
+     ({"test": NUMBER}, "value")],
 )  # fmt: skip
-def test_rows_are_selected_by_value_and_type(judge, cell, wanted, same):
-    select = ITEM["select"] | {"where": {"noise": wanted}}
-    (found,) = judge(rows(6, noise=cell), item(select=select))
-    assert found.verdict == ("reproduced" if same else "not run")
+def test_an_item_that_does_not_fit_its_table_is_refused(judge, change, name):
+    refused(lambda: judge(rows(flags(7, 7)), item(**change)), ConfigError, "mf, a", name)
 
 
-@pytest.mark.parametrize(
-    ("number", "changes", "name"),
-    [
-        (6, {"select": ITEM["select"] | {"column": "round"}}, "'rounds'"),
-        (6, {"select": ITEM["select"] | {"where": {"methd": "wk"}}}, "'method'"),
-        (True, {"test": {"one_run": "1"}}, "'holds'"),
-        ("6", {"test": {"one_run": "6"}}, "numbers"),
-        (6, {"test": {"holds": "every"}}, "'holds'"),
-    ],
-)
-def test_an_item_that_does_not_fit_its_table_is_refused(judge, number, changes, name):
-    refused(lambda: judge(rows(number), item(**changes)), ConfigError, "mf, table2", name)
+# ------------------------------------------------------ what was not run
 
 
-def test_not_run_says_what_is_missing(judge, tmp_path):
-    (found,) = judge(None, item())
-    assert (found.verdict, found.measured, found.count) == ("not run", "", 0)
-    assert str(tmp_path / "mf" / "rounds.tsv") in found.readings[0].obstacle
-    absent = item(select=ITEM["select"] | {"absent": "a start takes hours"})
-    typo = item(select=ITEM["select"] | {"table": "round"})
-    for table, claim, name in (
-        (rows(6), typo, "'rounds'"),
-        (rows(6, method="other"), item(), "method = wk"),
-        (rows(6, method="other"), absent, "a start takes hours"),
-    ):
-        (found,) = judge(table, claim)
-        assert found.verdict == "not run" and name in found.readings[0].obstacle
-    (found,) = judge([], item(because="the start lies below the threshold"))
-    assert (found.verdict, found.because) == ("not run", "the start lies below the threshold")
-
-
-def test_data_that_cannot_be_had_are_not_run_even_beside_an_old_table(judge):
-    reasons = {"mf/celeba": "CelebA is missing: put it into data/raw/celeba"}
-    (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run=reasons)
-    assert (found.verdict, found.because) == ("not run", reasons["mf/celeba"])
-    assert judge(rows(6), item(needs=[["w8a"]]), not_run=reasons)[0].verdict == "reproduced"
-    (found,) = judge(rows(6), item(needs=[["celeba"]]), not_run={"fedrep/celeba": "x"})
-    assert found.verdict == "reproduced"
-
-
-def test_of_several_seeds_one_is_enough(judge):
-    of_seeds = item(needs=[["a_1", "a_2"], ["b_1"]])
-    assert judge(rows(6), of_seeds, not_run={"mf/a_2": "left out"})[0].verdict == "reproduced"
-    without = {"mf/a_1": "left out", "mf/a_2": "lost"}
-    (found,) = judge(rows(6), of_seeds, not_run=without)
-    assert (found.verdict, found.because) == ("not run", "left out")
-
-
-@pytest.mark.parametrize("number", [6, 7])
-def test_surrogate_data_never_pass(judge, number):
-    table = rows(number, status="official") + rows(None, number, status="surrogate")[1:]
-    (found,) = judge(table, item())
-    assert (found.verdict, found.measured) == ("surrogate data", str(number))
-    (found,) = judge(rows(number), item(), surrogate=True)
-    assert (found.verdict, found.measured) == ("surrogate data", str(number))
-    other = {"departures": ["code"], "select": {"where": {"method": "code"}}}
-    table = rows(8, status="official") + rows(number, method="code", status="surrogate")
-    assert judge(table, item(readings=[other]))[0].verdict == "surrogate data"
-
-
-@pytest.mark.parametrize("status", ["official", "official content", "rebuilt", "synthetic"])
-def test_rows_that_say_where_they_come_from_are_judged_by_that(judge, status):
-    (found,) = judge(rows(6, status=status), item(), surrogate=True)
-    assert found.verdict == "reproduced"
-    assert judge(rows(6, status=None), item(), surrogate=True)[0].verdict == "surrogate data"
+def test_not_run_says_why_in_a_sentence(judge):
+    absent = {**ITEM["select"], "where": {"way": "gone"}, "absent": "A start takes hours."}
+    cases = [
+        (None, item(), {}, "This run made no such table."),
+        (rows(flags(7, 7)), item(select=absent), {}, "A start takes hours."),
+        (rows(flags(7, 7)), item(needs=[["x", "y"]]), {"mf/x": "r", "mf/y": "s"}, "x or y"),
+        (rows(flags(7, 7), status="surrogate"), item(), {}, "stand-ins"),
+    ]
+    for table, given, not_run, why in cases:
+        (found,) = judge(table, given, not_run=not_run)
+        assert found.word == NOT_RUN and why in found.why
+    bare = {k: v for k, v in ITEM.items() if k not in ("select", "test")}
+    (found,) = judge(None, bare | {"not_run": "CelebA may not be passed on."})
+    assert (found.word, found.why) == (NOT_RUN, "CelebA may not be passed on.")
+    assert (
+        judge(rows(flags(7, 7)), item(needs=[["x", "y"]]), not_run={"mf/x": "r"})[0].word == HOLDS
+    )
 
 
 def test_an_unknown_status_or_a_damaged_table_is_an_error_and_no_verdict(judge, tmp_path):
-    refused(lambda: judge(rows(6, status="surogate"), item()), DataError, "'surrogate'")
-    (tmp_path / "mf" / "rounds.tsv").write_text("method\trounds\nwk\n")
+    refused(lambda: judge(rows(flags(7, 7), status="surogate"), item()), DataError, "'surrogate'")
+    (tmp_path / "mf" / "t.tsv").write_text("way\tvalue\nown\n")
     with pytest.raises(DataError):
         judge(None, item())
+
+
+def test_a_quick_run_has_no_words(judge):
+    table = rows(flags(0, 7), status="surrogate")
+    checks = [item(id="check", kind="check")]
+    own, gone, check = judge(
+        table, item(), item(id="b", select=ITEM["select"] | {"table": "u"}), software=checks,
+        quick=True,
+    )  # fmt: skip
+    assert (own.word, own.measured, own.otherwise) == ("ran", "", None)
+    assert gone.word == "did not run" and check.word == FAILS
+    assert verdict_pages.opening("What?", [own, gone]) == ""
+    kept = judge(rows(flags(10, 10)), item(headline="the claim"))
+    text = verdict_pages.beside_kept([own, gone], kept)
+    assert "1 of 2 items ran" in text and "Yes." in text and "fails" not in text
 
 
 # ------------------------------------------------------ twins
 
 
-CHAOS, NEVER = [(46, 113), (63, 43), (98, 52)], math.nan
-TWINS = [  # what runs and their twins found, and the verdict
-    (CHAOS, {"at_most": {"limit": 100}}, "undecided"),
-    (CHAOS, {"one_run": "55"}, "undecided"),
-    # Luck does not help: 61 lies among all of them, but no repeat is worth a number.
-    ([(50, 62), (60, 60), (70, 70)], {"one_run": "61"}, "undecided"),
-    ([(46, None), (63, None), (71, None)], {"one_run": "55"}, "reproduced"),  # no twin: unseen
-    ([(5, 5), (6, 6), (7, 7)], {"one_run": "6"}, "reproduced"),
-    ([(5, 5.1), (6, 6.2), (7, 6.8)], {"one_run": "6"}, "reproduced"),
-    ([(232, 457), (221, 163), (372, 254)], {"at_most": {"limit": 9}}, "deviates"),
-    *(
-        ([pair] * 5, {kind: {"limit": limit}}, verdict)
-        for pair in ((6.0, NEVER), (NEVER, 6.0))  # one of the two never got there
-        for kind, limit, verdict in (
-            ("at_least", 5, "undecided"),
-            ("at_most", 7, "undecided"),
-            ("at_least", 7, "deviates"),
-            ("at_most", 5, "deviates"),
-        )
-    ),
-    ([(True, True)] * 5, {"holds": "most"}, "reproduced"),
-    ([(True, True)] * 4 + [(True, False)], {"holds": "most"}, "undecided"),
-    ([(False, False)] * 5, {"holds": "most"}, "deviates"),
-    ([(False, None)] * 5, {"holds": "most"}, "deviates"),
-]
+NEVER = math.nan
 
 
-@pytest.mark.parametrize(("pairs", "test", "verdict"), TWINS)
-def test_rounding_decides_what_a_twin_turns_round(judge, pairs, test, verdict):
-    table = [row | {"twin_rounds": twin} for row, (_, twin) in
-             zip(rows(*(own for own, _ in pairs)), pairs, strict=True)]  # fmt: skip
-    (found,) = judge(table, item(test=test, because="b"))
-    assert found.verdict == verdict
-    assert (found.turned is None) == (verdict == "undecided")
+@pytest.mark.parametrize(
+    ("pairs", "test", "word"),
+    [
+        ([(0.5, 0.6)] * 7, {"most_runs": {"at_most": 1}}, HOLDS),
+        ([(0.5, 2.0)] + [(0.5, 0.5)] * 6, {"most_runs": {"at_most": 1}}, UNDECIDED),
+        ([(0.5, NEVER)] + [(0.5, 0.5)] * 6, {"most_runs": {"at_most": 1}}, UNDECIDED),
+        ([(6.0, 6.0), (6.1, 6.1), (5.9, 5.9), (6.0, 6.0), (6.0, 6.0)], NUMBER, HOLDS),
+        ([(6.0, 6.2), (6.1, 5.9), (5.9, 6.1), (6.0, 6.0), (6.0, 6.0)], NUMBER, UNDECIDED),
+        ([(60.0, 62.0), (61.0, 59.0), (59.0, 61.0), (60.0, 60.0), (60.0, 60.0)], NUMBER, FAILS),
+    ],
+)
+def test_rounding_decides_where_twins_turn_the_word(judge, pairs, test, word):
+    table = rows([own for own, _ in pairs])
+    table = [row | {"twin_value": twin} for row, (_, twin) in zip(table, pairs, strict=True)]
+    (found,) = judge(table, item(test=test))
+    assert found.word == word and ("rounding decides" in found.why) == (word == UNDECIDED)
 
 
-# ------------------------------------------------------ every line can fail
+# ------------------------------------------------------ records of tests
 
 
-def test_a_counterfactual_of_ones_own(judge):
-    """Rows of a method that must not pass; where it passes, the line shows nothing."""
-    other = {"what": "no alignment", "select": {"where": {"method": "none"}}}
-    claim = item(
-        test={"at_most": {"limit": 8}}, because="b", counterfactual=other,
-        select=ITEM["select"],
-    )  # fmt: skip
-    five = [6] * 5
-    (found,) = judge(rows(*five) + rows(*[50] * 5, method="none"), claim)
-    assert (found.verdict, found.counterfactual) == ("reproduced", "no alignment (50): fails")
-    (found,) = judge(rows(*five) + rows(*[7] * 5, method="none"), claim)
-    assert found.verdict == "undecided"
-    (found,) = judge(rows(*five), claim)
-    assert (found.verdict, found.turned) == ("undecided", None)
-    scale = {"what": "ten times the error", "scale": 10}
-    (found,) = judge(rows(*[0.9] * 5), claim | {"counterfactual": scale})
-    assert (found.verdict, found.counterfactual) == ("reproduced", "ten times the error: fails")
+def test_another_test_needs_new_seeds_and_the_page_says_so(tmp_path):
+    def printed(**changes):
+        return written_out({"changes": CHANGES, "items": [item(**changes)]}, "mf.yaml")
 
-
-def test_a_counterfactual_of_each_is_of_its_own_group(judge):
-    """The method that must not pass does on problem b, which the rows of a would hide."""
-    select = ITEM["select"] | {"each": "problem"}
-    other = {"what": "none", "select": {"where": {"method": "none"}}}
-    claim = item(test={"at_most": {"limit": 8}}, because="b", counterfactual=other, select=select)
-    table = [row for p in "ab" for row in rows(*[6] * 5, problem=p)]
-    bad = rows(*[50] * 5, problem="a", method="none")
-    (found,) = judge(table + bad + rows(*[50] * 5, problem="b", method="none"), claim)
-    assert found.verdict == "reproduced" and found.turned
-    (found,) = judge(table + bad + rows(*[7] * 5, problem="b", method="none"), claim)
-    assert found.verdict == "undecided" and found.readings[0].lack.startswith("b: ")
-
-
-KEPT = verdict_pages.kept_tables(Path(__file__).parents[3] / "papers")
-
-
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.parent.name)
-def test_every_counterfactual_of_the_last_full_run_turned_its_line(path):
-    kept = verdict_pages.read(path)
-    assert [v.id for v in kept if v.turned is False] == []
-    assert [v.id for v in kept if v.verdict == "undecided" and v.turned is not None] == []
-    decided = ("reproduced", "deviates", "contradicts itself", "holds with a departure", "passes")
-    assert [v.id for v in kept if v.verdict in decided and not v.turned] == []
-    measured = [v for v in kept if v.verdict not in ("not run", "not comparable")]
-    assert [v.id for v in measured if not (v.count and v.accepted and v.readings)] == []
-    assert [v.id for v in kept if v.count == 0 and not verdict_pages.reasons(v)] == []
+    first, second = printed(), printed(headline="the claim")
+    assert records.remarks(tmp_path, first, 1) == {}
+    records.record(tmp_path, first, date="2026-11-28", commit="abc", seed=1)
+    for same in (first, printed(because="other words", title="In other words")):
+        assert records.fingerprints(same) == records.fingerprints(first)
+        records.record(tmp_path, same, date="2026-11-29", commit="abd", seed=1)
+    assert len(records.read(tmp_path)) == 1
+    assert "were seen" in records.remarks(tmp_path, first, 1)["a"]
+    assert records.remarks(tmp_path, first, 2) == {}
+    assert "new test" in records.remarks(tmp_path, second, 2)["a"]
+    records.record(tmp_path, second, date="2026-11-30", commit="abe", seed=2)
+    remark = records.remarks(tmp_path, second, 3)["a"]
+    assert remark == "test of 2026-11-30; an earlier one was dropped"
+    assert "needs new seeds" in records.remarks(tmp_path, second, 2)["a"]

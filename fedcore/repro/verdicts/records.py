@@ -1,0 +1,79 @@
+"""Records of tests: ``papers/<paper>/tests.tsv`` says when each item got the test that it has.
+
+A row is a test of an item: its fingerprint, the date and commit of its first use, and the seed of
+the runs that had been seen by then. No history and no cell holds a fingerprint, so that a new test
+runs nothing again; but it needs runs with a new seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from fedcore.reports import tables
+
+FILE = "tests.tsv"
+
+
+def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
+    """Return the SHA-256 of the test of every item that has one, by its id."""
+    return {
+        item["id"]: hashlib.sha256(
+            json.dumps(
+                ["headline" in item, "panel" in item, _without_words(item["readings"])],
+                sort_keys=True,
+            ).encode()
+        ).hexdigest()
+        for item in (*claims["items"], *claims["software"])
+        if item["readings"]
+    }
+
+
+def _without_words(value: Any) -> Any:
+    """Return a part of a claim without what a `select` only says, which tests nothing."""
+    if isinstance(value, list):
+        return [_without_words(one) for one in value]
+    if isinstance(value, Mapping):
+        return {key: _without_words(one) for key, one in value.items() if key != "absent"}
+    return value
+
+
+def read(folder: Path) -> list[tables.Row]:
+    """Return the records in a paper's folder."""
+    path = folder / FILE
+    return tables.read(path) if path.is_file() else []
+
+
+def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, seed: int) -> None:
+    """Add a row for each item whose test is not the last that is recorded."""
+    rows = read(folder)
+    last = {row["item"]: row["sha256"] for row in rows}
+    new = [
+        {"item": name, "sha256": sha, "date": date, "commit": commit, "seed": seed}
+        for name, sha in fingerprints(claims).items()
+        if last.get(name) != sha
+    ]
+    if new:
+        tables.write([*rows, *new], folder / FILE)
+
+
+def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
+    """Return what is to be said of items' tests, in a run with this seed."""
+    found: dict[str, str] = {}
+    rows = read(folder)
+    for name, sha in fingerprints(claims).items() if rows else ():
+        mine = [row for row in rows if row["item"] == name]
+        if not mine or mine[-1]["sha256"] != sha:
+            found[name] = "a new test, which needs new seeds"
+            continue
+        said = []
+        if len(mine) > 1:
+            said.append(f"test of {mine[-1]['date']}; an earlier one was dropped")
+        if any(row["seed"] == seed for row in mine):
+            said.append("test written after runs with these seeds were seen; it needs new seeds")
+        if said:
+            found[name] = "; ".join(said)
+    return found
