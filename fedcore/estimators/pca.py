@@ -15,7 +15,7 @@ from fedcore.estimators.likelihood import Model
 from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
-from fedcore.problems.labelled import column_names
+from fedcore.user_tables.labelled import column_names
 from fedcore.validation import require_flag
 from fedcore.words import counted
 
