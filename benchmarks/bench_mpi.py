@@ -81,7 +81,7 @@ def timed(path: str, kind: Kind, ranks: Ranks | None = None) -> None:
     times, used = [], []
     last = kind.rounds + UNCOUNTED
 
-    def seen(record: int, iterate: Any) -> None:  # noqa: ARG001
+    def seen(record: int, iterate: Any) -> None:
         sent = 0 if ranks is None else ranks.link.sent
         times.append(time.perf_counter())
         used.append((time.process_time(), sent))
