@@ -219,7 +219,7 @@ def test_show_gives_what_the_history_has(history_file):
     assert found["sums"] == {"order": "fixed"}
     assert found["problem"]["sha256"] == history.about["problem"]["sha256"]
     assert found["metrics"]["objective"]["median"] == np.median(history.last("objective"))
-    history.about["sums"] = {"order": "any", "ranks": 2}  # as of --engine mpi --order any
+    history.about["sums"] = {"order": "any", "ranks": 2}  # of a version with --order any
     history.save(history_file)
     assert shown()["sums"] == history.about["sums"]
 

@@ -56,7 +56,6 @@ REFUSED = [  # a command, and what its line names
     ("run ssi gone.h5 -r 2", "gone.h5"),
     ("run ssi problem.h5 a.csv -r 2", "problem"),
     ("run ssi problem.h5 -r 2 --clients 3", "--clients"),
-    ("run ssi problem.h5 -r 2 --order any", "--order any"),
     (NETWORK + "--set model=femnist_mlp -r 2", "drop --components"),
     (NETWORK, "'model'"),
     ("run ssi mnist --surrogate -r 2 --held-out test", "--held-out"),

@@ -8,7 +8,7 @@ import pytest
 
 from mpiexec import needs_mpi, run
 
-METHODS = "ssi or (power_prox and rounds=2) or fedrep_linear or one_shot or noisy_power"
+METHODS = "ssi or wk2023 or fedrep_linear or one_shot or noisy_power"
 
 
 @needs_mpi
