@@ -122,9 +122,10 @@ def test_the_rivals_of_a_bound_that_is_tight_are_beyond_it(folder):
 
 
 def test_the_columns_of_a_bound_are_those_of_its_items():
-    found = {c["id"]: c for c in claims.read(ROOT / "papers/dppower/claims.yaml")["claims"]}
+    found = {c["id"]: c for c in claims.read(ROOT / "papers/dppower/claims.yaml")["items"]}
     for row, (algorithm, factors) in report.FACTORS.items():
-        where = found[f"table1-{row}-error"]["select"]["where"]
+        (cell,) = found[f"table1-{row}-error"]["readings"][0]["cells"].values()
+        where = cell["select"]["where"]
         assert (where["row"], where["factor"]) == (row, list(factors))
         assert algorithm == ALGORITHMS[row]
 

@@ -29,7 +29,7 @@ CONFIGURATION = {
     "braces": ("tiny.yaml", "results/tiny", "results/{}", "paths.results", "'results/{}'"),
     "parameter": (PAPER, "n_features: 5", "n_feature: 5",
                   f"{PAPER}, problem other", "'n_feature'", "'n_features'"),
-    "item": (CLAIMS, "headline:", "headlin:", f"{CLAIMS}, items", "'headlin'", "'headline'"),
+    "item": (CLAIMS, "headline:", "headlin:", f"{CLAIMS}, table1-power", "'headlin'", "'headline'"),
 }  # fmt: skip
 
 
