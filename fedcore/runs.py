@@ -323,11 +323,6 @@ def execute(
         _require_noise(begin, finish)
     if begin and not algorithm.task.centred:
         raise InputError(f"{algorithm.name} takes samples as they are: leave out center and begin")
-    if algorithm.labelled and problem.clients.labels is None:
-        raise InputError(
-            f"{algorithm.name} learns from labels and these data have none: give labels, one "
-            "vector per client, or choose another algorithm"
-        )
     added: dict[str, Any] = {}
     for exchange in begin:
         added |= exchange(federation)
@@ -337,6 +332,11 @@ def execute(
         )
     if not private:  # it would reveal something about the samples
         federation.once(partial(algorithm.task.check_samples, problem.clients))
+    if algorithm.labelled and problem.clients.labels is None:
+        raise InputError(
+            f"{algorithm.name} learns from labels and these data have none: give labels, one "
+            "vector per client, or choose another algorithm"
+        )
     recorder = Recorder(
         problem, federation.ledger, recording,
         counts_released=algorithm.released, algorithm=algorithm.name, once=federation.once,

@@ -119,7 +119,7 @@ def test_single_precision_data_give_the_same_subspace_to_single_precision(name, 
 GOOD = starting_basis()
 HOLE = np.where(np.arange(45).reshape(5, 9) == 38, np.nan, 1.0)
 WRONG_CALLS = {  # of every method: clients, and other parameters; more: test_federation
-    "NaN": ({1: HOLE}, {}, "client 1 has nan", "row 4, feature 2"),
+    "NaN": ({1: HOLE}, {}, "client 1 has NaN", "row 4, feature 2"),
     "fewer features": ({2: np.ones((5, 8))}, {}, "client 2 has 8 features"),
     "no samples": ({1: np.empty((0, 9))}, {}, "client 1 is empty"),
     "a rank above both": ({}, {"n_components": 10}, "n_components = 10", "= 9"),

@@ -201,7 +201,7 @@ WRONG_CALLS = {  # samples, labels, and whatever else, given in the place of tho
     "half a class": ({0: np.full(7, 0.5)}, "client 0", "label 0.5", "row 0"),
     "another shape": ({"model": "cifar10_cnn"}, "3 × 32 × 32", "9"),
     "no samples": ({"clients": [images()[0], np.empty((0, 9))]}, "client 1 is empty"),
-    "NaN": ({"clients": [images()[0], BAD]}, "client 1 has nan", "row 4, feature 2"),
+    "NaN": ({"clients": [images()[0], BAD]}, "client 1 has NaN", "row 4, feature 2"),
     "another held-out class": (
         {"held_out": (images()[:], [*images().labels[:3], np.full(12, 7.0)])}, "client 3", "7"),
     "a rank": ({"n_components": 2}, "'n_components'"),
