@@ -99,7 +99,9 @@ def test_protection_comes_first_and_once(exchange):
     federation = Federation([np.eye(3)]) if exchange else private()
     if exchange:
         exchange(federation)
-    again = partial(federation.protect, delta=1e-5, neighbours="replace_one")
+    else:
+        federation.protect(delta=1e-5, neighbours="replace_one")  # the terms that it has
+    again = partial(federation.protect, delta=1e-6, neighbours="replace_one")
     refused(again, InputError, "before the first upload", "center=False")
 
 
