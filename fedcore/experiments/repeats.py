@@ -140,19 +140,30 @@ class _Repeats:
             self._counts[cell.audit] = self._audit.COLUMN
 
     def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
-        """Run the repeats one after the other or side by side; return them, and their twins."""
-        repeats = range(self._cell.repeats)
-        if self._cell.share_products:
-            ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
-            runs = lockstep.run_all([partial(way, repeat) for way in ways for repeat in repeats])
-            pairs = zip(runs, runs[len(repeats) :], strict=False)
-            return runs[: len(repeats)], [self._furthest(i, *pair) for i, pair in enumerate(pairs)]
-        runs, others = [], []
-        for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on
-            runs.append(self._repeat(repeat))
-            if self._pairs:
-                others.append(self._furthest(repeat, runs[-1], self._twin(repeat)))
+        """Run the repeats, one or a block of them at a time; return them, and their twins."""
+        runs: list[Run] = []
+        others: list[Run] = []
+        width = lockstep.WIDTH if self._cell.share_products else 1
+        for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
+            block = range(first, min(first + width, self._cell.repeats))
+            own, twins = self._run_block(block)
+            runs += own
+            others += twins
+            self._room -= sum(recorder.snapshots.nbytes for recorder, _ in own)
         return runs, others
+
+    def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
+        """Run repeats and their twins, side by side if they share products."""
+        ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
+        calls = [partial(way, repeat) for way in ways for repeat in block]
+        if self._cell.share_products:
+            places = [repeat % lockstep.WIDTH for repeat in block]
+            slots = [lane * lockstep.WIDTH + i for lane in range(len(ways)) for i in places]
+            runs = lockstep.run_all(calls, slots)
+        else:
+            runs = [call() for call in calls]
+        pairs = zip(block, runs[: len(block)], runs[len(block) :], strict=False)
+        return runs[: len(block)], [self._furthest(*pair) for pair in pairs]
 
     def history(self, runs: Sequence[Run], others: Sequence[Run]) -> History:
         """Return the history of complete repeats and their twins."""
@@ -209,7 +220,6 @@ class _Repeats:
         if cell.audit and self._audit:
             own = self._draws[repeat % len(self._draws)]
             recorder.add(cell.audit, self._audit.column(own, transcript, recorder))
-        self._room -= recorder.snapshots.nbytes
         final = {key: value for key, value in output.items() if key != "U"}
         if self._guests:
             final[self._guests.NAME] = self._guests.accuracies(output, cell.repeat_seed(repeat))

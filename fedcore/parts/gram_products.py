@@ -3,21 +3,27 @@
 A Gram matrix squares the condition number. Its products are accurate to ``eps ‖S‖²``, which
 suffices for the dominant eigenspace, and not to ``eps ‖S‖ ‖S Z‖``. A method that needs directions
 of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
+
+BLAS multiplies faster in the row form ``(Zᵀ M)ᵀ``, 1.3 to 1.7 times for 10 to 50 columns. Products
+are therefore arrays whose columns lie one after the other in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fedcore.federation import lockstep
-from fedcore.federation.execution import summed
+from fedcore.federation.execution import of_runs, summed
+from fedcore.federation.lockstep import WIDTH
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
 from fedcore.rowspace import Block
 from fedcore.sparse import SparseRows
+
+Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
@@ -30,18 +36,19 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """
     if isinstance(Z, Block):
         return Z.gram_product()
-    columns = getattr(state, "columns_seen", 0)
-    state.columns_seen = columns + Z.shape[1]
+    columns = _columns_before(state, Z.shape[-1])
     gram = getattr(clients, "gram", None)
     if gram is None:
-        if not gram_pays_off(*_work(clients, len(Z)), len(Z), columns):
+        n_features = Z.shape[-2]
+        if not gram_pays_off(*_work(clients, n_features), n_features, columns):
             return None
         if not hasattr(state.kept, "gram"):
             state.kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
         gram = state.kept.gram
-    return lockstep.product((id(state.kept), "Gram"), gram.__matmul__, Z)
+    return _columns(partial(_by_matrix, gram), _slots(state), Z)
 
 
+@of_runs
 @summed(_by_gram)
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
@@ -51,19 +58,79 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     For 16 000 × 1000 samples a product by the matrix took 0.02 of the time of two passes over the
     data.
     """
-    return data.T @ (data @ Z)
+    return _columns(partial(_by_data, data), _slots(state), Z)
 
 
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server reads one by one.
 
     The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
-    most twice the memory of the data.
+    most twice the memory of the data. It is a step for `stacked` clients, and `of_runs`.
     """
-    found = _by_gram([data], state, Z)
-    if found is None:
-        return lockstep.product((id(state.kept), "data"), lambda block: data.T @ (data @ block), Z)
-    return found
+    multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
+    return np.swapaxes(multiply(np.swapaxes(Z, -1, -2)), -1, -2)
+
+
+def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
+    """Return ``rows -> rows SᵢᵀSᵢ`` for all products of a round, on blocks of shape (…, p, d).
+
+    Parameters
+    ----------
+    data : ndarray or SparseRows of shape (n_i, d), or ndarray of shape (clients, n_i, d)
+    state : object
+        Of the client, of all stacked clients, or of the client in several runs.
+    dtype : numpy.dtype
+        Precision of the blocks.
+    columns : int
+        Vectors that a run may multiply in this round, equally many in all runs. They count as
+        multiplied where the cost of a Gram matrix is compared with that of products.
+    """
+    multiplied, kept = _columns_before(state, columns) + columns, state.kept
+    *clients, _, n_features = data.shape
+    work = _work([data[0] if clients else data], n_features)
+    if kept is None or not gram_pays_off(*work, n_features, multiplied):
+        return partial(_multiplied, partial(_by_data, data), _slots(state))
+    if not hasattr(kept, "own_gram"):
+        each, dtype = data if clients else [data], np.result_type(data.dtype, dtype)
+        kept.own_gram = np.array([gram_matrix([one], dtype) for one in each])
+    gram = kept.own_gram if clients else kept.own_gram[0]
+    return partial(_multiplied, partial(_by_matrix, gram), _slots(state))
+
+
+def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray:
+    return np.swapaxes(_multiplied(by, slots, np.swapaxes(Z, -1, -2)), -1, -2)
+
+
+def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
+    """Return the product of rows; of several runs by one product, as wide as a block of runs."""
+    if slots is None:
+        return by(rows)
+    p, n_features = rows.shape[1:]
+    block = np.zeros((WIDTH, p, n_features), rows.dtype)
+    block[slots] = rows
+    return by(block.reshape(-1, n_features)).reshape(block.shape)[slots]
+
+
+def _by_matrix(gram: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return rows @ gram
+
+
+def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if isinstance(data, SparseRows):
+        return (data.T @ (data @ rows.T)).T
+    return (rows @ np.swapaxes(data, -1, -2)) @ data
+
+
+def _slots(state: Any) -> list[int] | None:
+    """Return the slots of the runs that `state` is of; None if it is of clients."""
+    return getattr(state, "slots", None)
+
+
+def _columns_before(state: Any, columns: int) -> int:
+    """Count vectors; return how many products the runs of the block have made before."""
+    before = getattr(state, "columns_seen", 0)
+    state.columns_seen = before + (columns if _slots(state) is None else WIDTH * columns)
+    return int(np.max(before))
 
 
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
@@ -82,9 +149,7 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
     """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise."""
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)
-    return lockstep.product(
-        (id(state.kept), "double Gram"), local_gram(data, state).__matmul__, Z.astype(np.float64)
-    )
+    return (Z.T.astype(np.float64) @ local_gram(data, state)).T
 
 
 def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:
