@@ -361,14 +361,14 @@ def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    z, target : ndarray of shape (d, r)
+    z, target : ndarray of shape (…, d, r)
 
     Returns
     -------
-    ndarray of shape (r, r)
+    ndarray of shape (…, r, r)
         ``W1 W2ᵀ`` with ``zᵀ target = W1 Λ W2ᵀ``.
     """
-    w1, _, w2_t = scipy.linalg.svd(z.T @ target, check_finite=False)
+    w1, _, w2_t = np.linalg.svd(np.swapaxes(z, -1, -2) @ target)
     return w1 @ w2_t
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.federation.execution import of_runs, summed
+from fedcore.federation.execution import of_runs, stacked, summed
 from fedcore.federation.lockstep import WIDTH
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
@@ -61,11 +61,13 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     return _columns(partial(_by_data, data), _slots(state), Z)
 
 
+@of_runs
+@stacked
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server reads one by one.
 
     The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
-    most twice the memory of the data. It is a step for `stacked` clients, and `of_runs`.
+    most twice the memory of the data.
     """
     multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
     return np.swapaxes(multiply(np.swapaxes(Z, -1, -2)), -1, -2)
