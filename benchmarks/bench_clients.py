@@ -13,8 +13,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import one_thread  # noqa: F401 (before NumPy)
 import numpy as np
+import one_thread  # noqa: F401 (before NumPy)
 
 import fedcore
 

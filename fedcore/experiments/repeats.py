@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,7 +34,7 @@ from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Recording, Stop
+from fedcore.recorder import COLUMNS, Recorder, Recording, Stop
 from fedcore.runs import execute, subtract_mean
 
 
@@ -51,14 +52,17 @@ def run_cell(
 
     `newcomers_file` is that of the problem of its newcomers, if it has some.
     CPU seconds go to a file of their own, so that the same run gives the same history.
-    `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
-    removed at its end.
+    `checkpoints` is the path, without an ending, of files from which a killed run goes on, and of
+    repeats that have ended, which stay: a cell with more repeats computes only the others.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
     if checkpoints is not None:
-        where = provenance.device(algorithms.get(cell.algorithm).task.packages)
-        text = json.dumps([cell.spec(), checksum(draws), *where.values()], sort_keys=True)
+        packages = algorithms.get(cell.algorithm).task.packages
+        where, spec = provenance.device(packages), cell.spec()
+        del spec["repeats"]
+        versions = provenance.versions(packages)
+        text = json.dumps([spec, checksum(draws), versions, *where.values()], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell.repeats)]
     newcomers = None
@@ -68,8 +72,6 @@ def run_cell(
     if seconds_file is not None:
         save_seconds(history, seconds_file)
     history.save(history_file)
-    for checkpoint in kept:
-        checkpoint.remove()
     return history
 
 
@@ -101,10 +103,10 @@ def run_repeats(
         The problem that ``newcomers`` of the cell names.
     """
     repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
-    runs, others = repeats.run(progress)
+    history = repeats.run(progress)
     for used in [*draws, *([newcomers] if newcomers else [])]:
         used.require_unwritten()
-    return repeats.history(runs, others)
+    return history
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned
@@ -138,22 +140,36 @@ class _Repeats:
         self._counts = dict(self._algorithm.columns)
         if cell.audit and self._audit:
             self._counts[cell.audit] = self._audit.COLUMN
+        if self._pairs:
+            self._counts[twins.DISTANCE] = twins.COLUMN
 
-    def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
-        """Run the repeats, one or a block of them at a time; return them, and their twins."""
-        runs: list[Run] = []
-        others: list[Run] = []
+    def run(self, progress: Callable[[Any], Any]) -> History:
+        """Run the repeats that have not ended before, one or a block of them at a time."""
+        found: list[History] = []
         width = lockstep.WIDTH if self._cell.share_products else 1
         for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
             block = range(first, min(first + width, self._cell.repeats))
-            own, twins = self._run_block(block)
-            runs += own
-            others += twins
-            self._room -= sum(recorder.snapshots.nbytes for recorder, _ in own)
-        return runs, others
+            ended = {repeat: self._ended(repeat) for repeat in block}
+            if missing := [repeat for repeat, history in ended.items() if history is None]:
+                ended |= self._run_block(missing)
+            found += [history for history in ended.values() if history is not None]
+            self._room -= sum(
+                one.iterates["shared"].nbytes for one in found[first:] if one.iterates
+            )
+        units = self._counts | {m.name: (m.units, m.description) for m in self._measure}
+        if self._guests:
+            units[self._guests.NAME] = self._guests.TEXT
+        return History.joined(found, self._about, COLUMNS | units)
 
-    def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
+    def _ended(self, repeat: int) -> History | None:
+        """Return the history of a repeat that has ended in an earlier run."""
+        found = self._checkpoints[repeat].finished() if self._checkpoints else None
+        same = found is not None and found.about["params"] == json.loads(json.dumps(self._params))
+        return found if same else None
+
+    def _run_block(self, block: Sequence[int]) -> dict[int, History]:
         """Run repeats and their twins, side by side if they share products."""
+        began = time.process_time()
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:
@@ -163,41 +179,45 @@ class _Repeats:
         else:
             runs = [call() for call in calls]
         pairs = zip(block, runs[: len(block)], runs[len(block) :], strict=False)
-        return runs[: len(block)], [self._furthest(*pair) for pair in pairs]
+        others = [self._furthest(*pair) for pair in pairs]
+        each = (time.process_time() - began) / len(block)
+        found = {}
+        for i, (repeat, run) in enumerate(zip(block, runs, strict=False)):
+            found[repeat] = self._history(repeat, run, others[i : i + 1])
+            secret = run[0].ledger.privacy is not None and not self._cell.simulate
+            if self._checkpoints and not secret:  # the key would tell of the data
+                self._checkpoints[repeat].finish(found[repeat], each)
+        return found
 
-    def history(self, runs: Sequence[Run], others: Sequence[Run]) -> History:
-        """Return the history of complete repeats and their twins."""
-        recorders, outputs = zip(*runs, strict=True)
+    def _history(self, repeat: int, run: Run, twin: Sequence[Run]) -> History:
+        """Return the history of a single repeat and its twin, if it has one."""
+        recorder, output = run
         if self._pairs:
-            self._counts[twins.DISTANCE] = twins.COLUMN
-            for recorder, pair in zip(recorders, self._pairs, strict=True):
-                recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
-        if recorders[0].ledger.privacy is not None:
-            self._mark_as_private(recorders)
-        history = History.from_runs(
-            recorders,
-            outputs,
+            recorder.add(twins.DISTANCE, self._pairs[repeat].column(len(recorder.rows)))
+        if recorder.ledger.privacy is not None:
+            self._mark_as_private(recorder)
+        return History.from_runs(
+            [recorder],
+            [output],
             metrics=self._measure,
-            reference=self._answers(recorders),
+            reference=self._answers(recorder),
             about=self._about,
             counts=self._counts,
-            twins=[recorder for recorder, _ in others],
+            twins=[other for other, _ in twin],
         )
-        history.units |= {self._guests.NAME: self._guests.TEXT} if self._guests else {}
-        return history
 
-    def _answers(self, recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
+    def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
         """Return what the history keeps of the answer; several draws are stacked.
 
         The directions to be found are exact functions of the data: a run with real noise keeps
         none.
         """
-        draws = [recorders[0].problem] if self._cell.center else self._draws
+        draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
-        kept = recorders[0].snapshots.kept
-        hidden = recorders[0].ledger.privacy is not None and not self._cell.simulate
+        kept = recorder.snapshots.kept
+        hidden = recorder.ledger.privacy is not None and not self._cell.simulate
         if kept and not hidden and kept[-1].shared.ndim == 2:
-            columns = max(one.shared.shape[1] for run in recorders for one in run.snapshots.kept)
+            columns = max(one.shared.shape[1] for one in kept)
             for draw, answer in zip(draws, answers, strict=True):
                 answer |= draw.directions(columns)
         if len(answers) == 1:
@@ -273,11 +293,12 @@ class _Repeats:
             **provenance.device(packages),
         }
 
-    def _mark_as_private(self, recorders: Sequence[Recorder]) -> None:
-        """Say what private repeats claim, and drop what would tell more than they release."""
-        self._about["privacy"] = provenance.privacy(recorders)
+    def _mark_as_private(self, recorder: Recorder) -> None:
+        """Say what a private repeat claims, and drop what would tell more than it releases."""
+        assert recorder.ledger.privacy is not None
+        self._about["privacy"] = recorder.ledger.privacy.about()
         if not self._cell.simulate:  # with the checksum, a guess of the last row can be checked
-            del self._about["problem"]["sha256"]
+            self._about["problem"].pop("sha256", None)
         if self._tuned:
             self._tuned["note"] = tuning.UNPAID
 
