@@ -28,7 +28,7 @@ class State(SimpleNamespace):
 
 
 class StackedState:
-    """States of the clients at `rows` (None: all), or of one client in several runs, as one.
+    """States of several clients, or of one client in several runs, as one.
 
     An attribute is an array, one row a state; a number that is written is that of all. The arrays
     stay between calls. Each state holds views of its rows, so that plain steps see what stacked
@@ -37,7 +37,8 @@ class StackedState:
     Attributes
     ----------
     kept : SimpleNamespace or None
-        What is kept with the data of all clients, or with those of the one; None for some clients.
+        What is kept with the data of all clients, or with those of the one; None if these are not
+        all clients.
     slots : list of int or None
         Of the runs, see `fedcore.federation.lockstep`; None for clients.
     """
@@ -49,11 +50,10 @@ class StackedState:
         self,
         states: Sequence[SimpleNamespace],
         arrays: dict[str, np.ndarray],
-        rows: Any,
         kept: SimpleNamespace | None,
         slots: list[int] | None = None,
     ) -> None:
-        self.__dict__.update(_states=states, _arrays=arrays, _rows=rows, kept=kept, slots=slots)
+        self.__dict__.update(_states=states, _arrays=arrays, kept=kept, slots=slots)
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name not in self._arrays:
@@ -64,15 +64,9 @@ class StackedState:
                     "from a step that draws, adds noise or keeps anything but arrays"
                 )
             self._share(name, stack)
-        whole = self._arrays[name]
-        return whole if self._rows is None else whole[self._rows]
+        return self._arrays[name]
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if self._rows is not None:
-            if name not in self._arrays:
-                getattr(self, name)  # fails unless all clients have it
-            self._arrays[name][self._rows] = value
-            return
         if np.ndim(value) == 0:
             value = np.full(len(self._states), value)
         if name in self._arrays and self._arrays[name].shape == value.shape:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fedcore.federation.execution import of_runs, stacked, summed
 from fedcore.federation.lockstep import WIDTH
+from fedcore.federation.state import StackedState
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
 from fedcore.rowspace import Block
@@ -70,7 +71,7 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
     most twice the memory of the data.
     """
     multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
-    return np.swapaxes(multiply(np.swapaxes(Z, -1, -2)), -1, -2)
+    return multiply(Z.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
@@ -87,20 +88,20 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
         Vectors that a run may multiply in this round, equally many in all runs. They count as
         multiplied where the cost of a Gram matrix is compared with that of products.
     """
-    multiplied, kept = _columns_before(state, columns) + columns, state.kept
+    multiplied, kept, slots = _columns_before(state, columns) + columns, state.kept, _slots(state)
     *clients, _, n_features = data.shape
     work = _work([data[0] if clients else data], n_features)
     if kept is None or not gram_pays_off(*work, n_features, multiplied):
-        return partial(_multiplied, partial(_by_data, data), _slots(state))
+        return partial(_multiplied, partial(_by_data, data), slots)
     if not hasattr(kept, "own_gram"):
         each, dtype = data if clients else [data], np.result_type(data.dtype, dtype)
         kept.own_gram = np.array([gram_matrix([one], dtype) for one in each])
     gram = kept.own_gram if clients else kept.own_gram[0]
-    return partial(_multiplied, partial(_by_matrix, gram), _slots(state))
+    return partial(_multiplied, partial(_by_matrix, gram), slots)
 
 
 def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray:
-    return np.swapaxes(_multiplied(by, slots, np.swapaxes(Z, -1, -2)), -1, -2)
+    return _multiplied(by, slots, Z.swapaxes(-1, -2)).swapaxes(-1, -2)
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
@@ -125,14 +126,14 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 def _slots(state: Any) -> list[int] | None:
     """Return the slots of the runs that `state` is of; None if it is of clients."""
-    return getattr(state, "slots", None)
+    return state.slots if isinstance(state, StackedState) else None
 
 
 def _columns_before(state: Any, columns: int) -> int:
     """Count vectors; return how many products the runs of the block have made before."""
     before = getattr(state, "columns_seen", 0)
     state.columns_seen = before + (columns if _slots(state) is None else WIDTH * columns)
-    return int(np.max(before))
+    return before if isinstance(before, int) else int(before[0])
 
 
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:

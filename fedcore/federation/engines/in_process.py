@@ -177,13 +177,15 @@ class InProcess:
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""
-        rows = None if positions == self._everyone else np.asarray(positions, dtype=np.intp)
         data: Any = self._data.labelled_stack if self._labelled else self._data.stack
-        if rows is not None:
-            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
-        kept = self._data.kept if rows is None else None
-        state = StackedState(self._states, self._arrays, rows, kept)
+        if positions == self._everyone:
+            state = StackedState(self._states, self._arrays, self._data.kept)
+        else:
+            self._arrays.clear()
+            rows = list(positions)
+            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
+            state = StackedState([self._states[i] for i in positions], {}, None)
         replies = order.step(data, state, opened(self.sites[positions[0]].message))
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
         if order.purpose != "none" and shape[:1] != (len(positions),):
@@ -227,7 +229,7 @@ def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.n
 
     def serve(asked: list[Any]) -> list[Any]:
         slots, states, messages = zip(*asked, strict=True)
-        several = StackedState(states, {}, None, state.kept, list(slots))
+        several = StackedState(states, {}, state.kept, list(slots))
         replies = at_once(data, several, np.stack(messages))
         return [None] * len(asked) if replies is None else list(replies)
 
