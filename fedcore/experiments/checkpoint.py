@@ -91,11 +91,14 @@ class Checkpoint:
         return found
 
     def finish(self, history: History, seconds: float) -> None:
-        """Keep the history of this repeat, if it took long, in the place of its checkpoint."""
+        """Keep the history of this repeat, if it took long."""
         if seconds > LONG:
             save_seconds(history, self._finished.with_suffix(".tsv"))
             kept = replace(history, about={**history.about, "key": self._key})
             kept.save(self._finished, force=True)
+
+    def remove(self) -> None:
+        """Remove the checkpoint, as all repeats have ended; what `finish` has kept stays."""
         self.path.unlink(missing_ok=True)
 
     @property

@@ -72,6 +72,8 @@ def run_cell(
     if seconds_file is not None:
         save_seconds(history, seconds_file)
     history.save(history_file)
+    for checkpoint in kept:
+        checkpoint.remove()
     return history
 
 
