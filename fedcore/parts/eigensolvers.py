@@ -40,7 +40,8 @@ def outside(X: np.ndarray, M: np.ndarray) -> np.ndarray:
 
 def norm(stack: np.ndarray) -> np.ndarray:
     """Return the Frobenius norm of every matrix of a stack."""
-    return np.linalg.norm(stack, axis=(-2, -1))
+    entries = stack.reshape(*stack.shape[:-2], 1, -1)
+    return np.sqrt(entries @ transposed(entries))[..., 0, 0]
 
 
 def positive(M: np.ndarray) -> np.ndarray:

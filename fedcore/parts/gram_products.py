@@ -37,7 +37,7 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """
     if isinstance(Z, Block):
         return Z.gram_product()
-    columns = _columns_before(state, Z.shape[-1])
+    columns, _ = _counted(state, Z.shape[-1])
     gram = getattr(clients, "gram", None)
     if gram is None:
         n_features = Z.shape[-2]
@@ -88,7 +88,7 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
         Vectors that a run may multiply in this round, equally many in all runs. They count as
         multiplied where the cost of a Gram matrix is compared with that of products.
     """
-    multiplied, kept, slots = _columns_before(state, columns) + columns, state.kept, _slots(state)
+    (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     *clients, _, n_features = data.shape
     work = _work([data[0] if clients else data], n_features)
     if kept is None or not gram_pays_off(*work, n_features, multiplied):
@@ -129,11 +129,13 @@ def _slots(state: Any) -> list[int] | None:
     return state.slots if isinstance(state, StackedState) else None
 
 
-def _columns_before(state: Any, columns: int) -> int:
-    """Count vectors; return how many products the runs of the block have made before."""
-    before = getattr(state, "columns_seen", 0)
-    state.columns_seen = before + (columns if _slots(state) is None else WIDTH * columns)
-    return before if isinstance(before, int) else int(before[0])
+def _counted(state: Any, columns: int) -> tuple[int, int]:
+    """Count vectors of a run or a block of runs; return how many there were before, and now."""
+    held = getattr(state, "columns_seen", 0)
+    before = held if isinstance(held, int) else int(held[0])
+    now = before + (columns if _slots(state) is None else WIDTH * columns)
+    state.columns_seen = now
+    return before, now
 
 
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
