@@ -132,7 +132,7 @@ def _slots(state: Any) -> list[int] | None:
 def _counted(state: Any, columns: int) -> tuple[int, int]:
     """Count vectors of a run or a block of runs; return how many there were before, and now."""
     held = getattr(state, "columns_seen", 0)
-    before = held if isinstance(held, int) else int(held[0])
+    before = int(held if np.ndim(held) == 0 else held[0])
     now = before + (columns if _slots(state) is None else WIDTH * columns)
     state.columns_seen = now
     return before, now

@@ -17,6 +17,8 @@ METHODS = [
     ("local_power", {"rounds": 4, "alignment": "procrustes"}),
     ("fedpower", {"iterations": 7, "local_steps": 3, "epsilon": None}),
     ("fedpower", {"iterations": 7, "local_steps": 3, "epsilon": None, "participants": 3}),
+    # Its last round is a plain step, after stacked ones.
+    ("fedpower", {"iterations": 8, "local_steps": 3, "schedule": "constant", "epsilon": None}),
     ("faps", {"rounds": 7, "inner": "fixed", "inner_steps": 1}),
     ("faps", {"rounds": 7, "inner": "residual", "inner_start": "server"}),
     ("faps", {"rounds": 7, "inner": "fixed", "inner_steps": 2, "beta_norm": "frobenius"}),
