@@ -206,12 +206,19 @@ class History:
             for name, array in first.final.items()
             if all(name in one.final and one.final[name].shape == array.shape for one in repeats)
         }
-        seconds = [one.seconds[0] for one in repeats if one.seconds is not None]
         return cls(
-            stacked("columns"), final, iterates, first.reference, about, dict(units),
-            first.released, stacked("twin"), stacked("clients"),
-            _stack(seconds) if seconds else None, of_clients,
-        )  # fmt: skip
+            stacked("columns"),
+            final,
+            iterates,
+            first.reference,
+            about,
+            dict(units),
+            first.released,
+            stacked("twin"),
+            stacked("clients"),
+            _stack([one.seconds[0] for one in repeats if one.seconds is not None]),
+            of_clients,
+        )
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the column `name`, shape (repeats, records)."""

@@ -225,10 +225,11 @@ def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
 
 def _square(data: np.ndarray, state: Any, kind: str) -> Any:
     """‖Aᵢ‖² in a norm, which is found once and kept with the data."""
-    name, clients = f"{kind}_norm", len(data.shape) > 2
+    name, several = f"{kind}_norm", data.shape[:-2]
     if not hasattr(state.kept, name):
-        found = np.array([float(NORMS[kind](one)) for one in (data if clients else [data])])
-        setattr(state.kept, name, found if clients else found[0])
+        each = data if several else [data]
+        found = np.array([float(NORMS[kind](one)) for one in each])
+        setattr(state.kept, name, found.reshape(several))
     return getattr(state.kept, name) ** 2
 
 

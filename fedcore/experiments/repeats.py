@@ -152,8 +152,7 @@ class _Repeats:
         for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
             block = range(first, min(first + width, self._cell.repeats))
             ended = {repeat: self._ended(repeat) for repeat in block}
-            if missing := [repeat for repeat, history in ended.items() if history is None]:
-                ended |= self._run_block(missing)
+            ended |= self._run_block([repeat for repeat in block if ended[repeat] is None])
             found += [history for history in ended.values() if history is not None]
             self._room -= sum(
                 one.iterates["shared"].nbytes for one in found[first:] if one.iterates
@@ -165,12 +164,17 @@ class _Repeats:
 
     def _ended(self, repeat: int) -> History | None:
         """Return the history of a repeat that has ended in an earlier run."""
-        found = self._checkpoints[repeat].finished() if self._checkpoints else None
-        same = found is not None and found.about["params"] == json.loads(json.dumps(self._params))
-        return found if same else None
+        if not self._checkpoints:
+            return None
+        found = self._checkpoints[repeat].finished()
+        if found is not None and found.about["params"] != json.loads(json.dumps(self._params)):
+            return None
+        return found
 
     def _run_block(self, block: Sequence[int]) -> dict[int, History]:
         """Run repeats and their twins, side by side if they share products."""
+        if not block:
+            return {}
         began = time.process_time()
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]

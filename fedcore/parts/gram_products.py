@@ -89,15 +89,16 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
         multiplied where the cost of a Gram matrix is compared with that of products.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
-    *clients, _, n_features = data.shape
-    work = _work([data[0] if clients else data], n_features)
-    if kept is None or not gram_pays_off(*work, n_features, multiplied):
+    n_features, each = data.shape[-1], [data]
+    if len(data.shape) > 2:
+        each = list(data)
+    if kept is None or not gram_pays_off(*_work(each[:1], n_features), n_features, multiplied):
         return partial(_multiplied, partial(_by_data, data), slots)
     if not hasattr(kept, "own_gram"):
-        each, dtype = data if clients else [data], np.result_type(data.dtype, dtype)
-        kept.own_gram = np.array([gram_matrix([one], dtype) for one in each])
-    gram = kept.own_gram if clients else kept.own_gram[0]
-    return partial(_multiplied, partial(_by_matrix, gram), slots)
+        dtype = np.result_type(data.dtype, dtype)
+        made = np.array([gram_matrix([one], dtype) for one in each])
+        kept.own_gram = made.reshape(*data.shape[:-2], n_features, n_features)
+    return partial(_multiplied, partial(_by_matrix, kept.own_gram), slots)
 
 
 def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray:
@@ -131,9 +132,9 @@ def _slots(state: Any) -> list[int] | None:
 
 def _counted(state: Any, columns: int) -> tuple[int, int]:
     """Count vectors of a run or a block of runs; return how many there were before, and now."""
-    held = getattr(state, "columns_seen", 0)
-    before = int(held if np.ndim(held) == 0 else held[0])
-    now = before + (columns if _slots(state) is None else WIDTH * columns)
+    before = int(np.max(getattr(state, "columns_seen", 0)))  # equally many in all runs
+    width = 1 if _slots(state) is None else WIDTH
+    now = before + width * columns
     state.columns_seen = now
     return before, now
 

@@ -231,7 +231,9 @@ def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.n
         slots, states, messages = zip(*asked, strict=True)
         several = StackedState(states, {}, state.kept, list(slots))
         replies = at_once(data, several, np.stack(messages))
-        return [None] * len(asked) if replies is None else list(replies)
+        if replies is None:
+            return [None] * len(asked)
+        return list(replies)
 
     slot = lockstep.slot()
     assert slot is not None
