@@ -174,6 +174,53 @@ class History:
             _stack([np.array(recorder.seconds) for recorder in recorders]), of_clients,
         )  # fmt: skip
 
+    @classmethod
+    def joined(
+        cls,
+        repeats: Sequence[History],
+        about: Mapping[str, Any],
+        units: Mapping[str, tuple[str, str]],
+    ) -> History:
+        """Return the history of a cell from those of its single repeats.
+
+        `about` says what all have in common, and `units` describes the columns.
+        """
+        first, about = repeats[0], dict(about)
+        runs = [
+            snapshots.unstack(one.iterates, one.client_iterates, one.about.get("iterates", {}))
+            for one in repeats
+        ]
+        iterates, of_clients, left_out = snapshots.stack(runs)
+        if iterates:
+            about["iterates"] = first.about["iterates"] | {"left_out": left_out}
+        if "privacy" in first.about:
+            kinds = {kind for one in repeats for kind in one.about["privacy"]["mechanisms"]}
+            about["privacy"] = first.about["privacy"] | {"mechanisms": sorted(kinds)}
+
+        def stacked(group: str) -> dict[str, np.ndarray]:
+            every = [getattr(one, group) for one in repeats]
+            return {name: _stack([one[name][0] for one in every]) for name in every[0]}
+
+        # Draws of different sizes give arrays of different shapes; they are left out.
+        final = {
+            name: np.concatenate([one.final[name] for one in repeats])
+            for name, array in first.final.items()
+            if all(name in one.final and one.final[name].shape == array.shape for one in repeats)
+        }
+        return cls(
+            stacked("columns"),
+            final,
+            iterates,
+            first.reference,
+            about,
+            dict(units),
+            first.released,
+            stacked("twin"),
+            stacked("clients"),
+            _stack([one.seconds[0] for one in repeats if one.seconds is not None]),
+            of_clients,
+        )
+
     def __getitem__(self, name: str) -> np.ndarray:
         """Return the column `name`, shape (repeats, records)."""
         if name not in self.columns:

@@ -82,16 +82,41 @@ def orth(matrix: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    matrix : ndarray of shape (m, k), k <= m
+    matrix : ndarray of shape (…, m, k), k <= m
+        One matrix or a stack of them. The result for a matrix does not depend on the others.
 
     Returns
     -------
-    ndarray of shape (m, k)
+    ndarray of the same shape
     """
+    if matrix.ndim > 2:
+        return _orth_of_stack(matrix)
     if len(matrix) > TALL:
         return _orth_by_blocks(matrix)
     found = _packed(matrix)
     return _columns(found) * _signs(found)
+
+
+def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
+    """`orth` of every matrix by Cholesky's factors of their Gram matrices, taken twice.
+
+    This is QR to rounding for a condition of up to about 1e7, 1e3 in single precision (Yamamoto,
+    Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). What is worse goes to `orth` by itself.
+    """
+    rows, least = np.swapaxes(stack, -1, -2), 100 * np.sqrt(np.finfo(stack.dtype).eps)
+    try:
+        for _ in range(2):
+            with np.errstate(over="ignore", invalid="ignore"):  # these fail
+                L = np.linalg.cholesky(rows @ np.swapaxes(rows, -1, -2))
+            diagonal = np.diagonal(L, axis1=-2, axis2=-1)
+            if not (diagonal.min(axis=-1) > least * diagonal.max(axis=-1)).all():
+                raise np.linalg.LinAlgError
+            rows = np.linalg.inv(L) @ rows
+    except np.linalg.LinAlgError:
+        if len(stack) == 1:
+            return orth(stack[0])[None]
+        return np.concatenate([_orth_of_stack(one[None]) for one in stack])
+    return np.swapaxes(rows, -1, -2)
 
 
 def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
@@ -336,14 +361,14 @@ def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
 
     Parameters
     ----------
-    z, target : ndarray of shape (d, r)
+    z, target : ndarray of shape (…, d, r)
 
     Returns
     -------
-    ndarray of shape (r, r)
+    ndarray of shape (…, r, r)
         ``W1 W2ᵀ`` with ``zᵀ target = W1 Λ W2ᵀ``.
     """
-    w1, _, w2_t = scipy.linalg.svd(z.T @ target, check_finite=False)
+    w1, _, w2_t = np.linalg.svd(np.swapaxes(z, -1, -2) @ target)
     return w1 @ w2_t
 
 

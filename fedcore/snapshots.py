@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -160,6 +161,35 @@ def stack(
             iterates["shared"][repeat, i] = one.shared
     of_clients, fitting = _stack_clients(kept[0], limit - int(sizes[fit - 1]))
     return iterates, of_clients, left_out | {"clients": runs[0].n_clients - fitting}
+
+
+def unstack(
+    iterates: Mapping[str, np.ndarray],
+    client_iterates: Mapping[str, np.ndarray],
+    about: Mapping[str, Any],
+) -> Snapshots:
+    """Return the snapshots of one run from what `stack` made of them.
+
+    Parameters
+    ----------
+    iterates, client_iterates : mapping of str to ndarray
+    about : mapping
+        ``policy`` and ``left_out``; empty if nothing was kept.
+    """
+    found = Snapshots(about.get("policy", "none"))
+    if not iterates:
+        return found
+    found.left_out = about["left_out"]["snapshots"]
+    rows = zip(*(iterates[k][0] for k in ("record_number", "iteration", "shared")), strict=True)
+    found.kept = [Snapshot(int(record), int(iteration), held) for record, iteration, held in rows]
+    by_record = {one.record: one for one in found.kept}
+    held = {k: v for k, v in client_iterates.items() if k not in ("iteration", "record_number")}
+    for i, record in enumerate(client_iterates.get("record_number", ())):
+        by_record[int(record)].clients = {name: array[i] for name, array in held.items()}
+    found.n_clients = about["left_out"]["clients"] + max(
+        (a.shape[1] for a in held.values()), default=0
+    )
+    return found
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:

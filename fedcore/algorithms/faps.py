@@ -34,24 +34,27 @@ rotate. With (26) the path and the number of rounds therefore change with the ro
 the number of threads and the CPU. With (14) they do not, because (14) finds a residual of zero and
 stops at once. A cell with ``twin: rounding`` measures the difference; see
 `fedcore.experiments.twins`.
+
+Client steps work on stacks: on the blocks of all starts of a cell at one client, or of clients of
+equal size. Blocks are rows, of shape (…, p, n); a single start has no leading axes.
 """
 
 from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
-from types import SimpleNamespace
+from functools import partial
 from typing import Annotated, Any
 
 import numpy as np
 
 from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import communication, starting_basis
-from fedcore.federation.federation import Federation
-from fedcore.linalg import orth, outside, spectral_norm
-from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
-from fedcore.parts.gram_products import local_gram_product
-from fedcore.parts.local_axes import Coordinates, as_features, coordinates
+from fedcore.federation.execution import of_runs
+from fedcore.federation.federation import Federation, stacked
+from fedcore.linalg import orth, spectral_norm
+from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, norm, outside, transposed
+from fedcore.parts.gram_products import local_multiplication
 from fedcore.validation import Count, NonNegative, Positive, one_of
 
 COLUMNS = {
@@ -117,33 +120,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``basis`` of shape (n_features, n_components); after at least one round also ``X`` and
         ``W``, one array of this shape per client each.
     """
-
-    def client(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-        if not hasattr(state, "X"):  # the first round
-            state.X, state.k, state.products = Z, 0, 1
-            state.square = NORMS[params.beta_norm](data) ** 2
-            state.beta = params.beta_factor * state.square
-            state.AAX = local_gram_product(data, state, Z)
-        # A round along axes takes as much as two products.
-        spared = (state.products - 2 * state.k) * Z.shape[1]
-        here = coordinates(data, state, state.X, Z, spared)
-        AAX = state.AAX if here.X is state.X else here.multiply(here.X)
-        distance = np.sqrt(2.0) * np.linalg.norm(outside(here.X, here.Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
-        X, AAX = _improved(here, AAX, data, state, params)
-        Y = state.beta * X @ (X.T @ here.Z) - _multiplier(X, outside(X, -AAX), here.Z)
-        state.X, state.AAX = here.kept(X), AAX
-        if params.adapt and state.k % PERIOD == 0:
-            if state.k and state.distance <= (1 + MU) * distance:
-                state.beta *= 1 + THETA
-            state.distance = distance
-        state.k += 1
-        return here.features(Y)
-
-    def finish(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> None:
-        here = coordinates(data, state, state.X, Z, 0)
-        AAX = state.AAX if here.X is state.X else here.multiply(here.X)
-        state.W = here.features(outside(here.X, -AAX))
-        state.X = here.features(here.X)
+    client = of_runs(stacked(partial(improved, params)))
 
     def held() -> dict[str, Any]:
         """Xᵢ and Wᵢ of the clients, for histories that keep them; before any message those of Z."""
@@ -156,8 +133,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
         counts = {
-            "inner_products": sum(federation.observe(products_so_far)),
-            "penalty": sum(federation.observe(own_penalty)),
+            "inner_products": int(sum(federation.observe(products_so_far))),
+            "penalty": float(sum(federation.observe(own_penalty))),
         }
         record(k, basis=Z, counts=counts, clients=held)
     found: dict[str, Any] = {"basis": Z}
@@ -167,62 +144,93 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return found
 
 
-def own_iterate(data: Any, state: SimpleNamespace, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
+    """Client step: improve Xᵢ, which is ``state.basis``, with the product AᵢAᵢᵀXᵢ; return Yᵢ."""
+    Z, first = transposed(Z), not hasattr(state, "basis")
+    most = (1 + params.inner_steps) * Z.shape[-2]
+    multiply = local_multiplication(data, state, Z.dtype, most)
+    if first:
+        several = np.broadcast_shapes(data.shape[:-2], Z.shape[:-2])
+        state.k, state.products = 0, np.ones(several, int)
+        state.beta = params.beta_factor * _square(data, state, params.beta_norm) * np.ones(several)
+        state.basis = np.broadcast_to(Z, several + Z.shape[-2:])
+        state.image = multiply(state.basis)
+    X, image, Z = state.basis, state.image, np.broadcast_to(Z, state.basis.shape)
+    distance = np.sqrt(2.0) * norm(outside(X, Z))  # ‖XᵢXᵢᵀ − ZZᵀ‖_F
+    beta = np.asarray(state.beta)[..., None, None].astype(Z.dtype)
+    W = outside(X, -image)
+    left, right = np.concatenate([W, X, Z], axis=-2), np.concatenate([X, W, beta * Z], axis=-2)
+
+    def coupled(B: np.ndarray) -> np.ndarray:
+        """``B (Λᵢ + βᵢ ZZᵀ) = B (Hᵢ − AᵢAᵢᵀ)``."""
+        return (B @ transposed(left)) @ right
+
+    def product(B: np.ndarray) -> np.ndarray:
+        return multiply(B) + coupled(B)
+
+    XH = image + coupled(X)
+    scale = state.beta
+    if params.inner == "decrease":
+        scale = scale + _square(data, state, "spectral")
+    enough = RULES[params.inner](Limits(params.tolerance, params.delta, scale), X, XH)
+    made = np.zeros_like(state.products)
+    if params.inner_start == "server" and not first:  # Xᵢ and Z are one in the first round
+        X, XH, made = Z, product(Z), made + 1
+    going = np.ones(X.shape[:-2], bool)
+    solver = SOLVERS[params.solver](product, X, XH, params.signs)
+    for new, new_H in itertools.islice(solver, params.inner_steps):
+        stops = enough(X, new, new_H)
+        X, XH = (np.where(going[..., None, None], *pair) for pair in ((new, X), (new_H, XH)))
+        made, going = made + going, going & ~stops
+        if not going.any():
+            break
+    state.products, state.image = state.products + made, XH - coupled(X)
+    state.basis = X
+    W = outside(X, -state.image)
+    XZ = Z @ transposed(X)
+    Y = beta * (XZ @ X) - (Z @ transposed(W)) @ X - XZ @ W
+    if params.adapt and np.max(state.k) % PERIOD == 0:
+        if not first:
+            raised = state.distance <= (1 + MU) * distance
+            state.beta = np.where(raised, (1 + THETA) * state.beta, state.beta)
+        state.distance = distance
+    state.k = state.k + 1
+    return transposed(Y)
+
+
+@stacked
+def finish(data: np.ndarray, state: Any, Z: np.ndarray) -> None:
+    """Client step: leave Xᵢ and Wᵢ as blocks of features, of shape (n, p)."""
+    state.X = transposed(state.basis)
+    state.W = transposed(outside(state.basis, -state.image))
+
+
+def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Client step: its Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before the first round."""
-    X = as_features(getattr(state, "X", Z), state)
-    return X, outside(X, -(data.T @ (data @ X)))
+    X = getattr(state, "basis", Z.T)
+    return X.T, outside(X, -((X @ data.T) @ data)).T
 
 
-def products_so_far(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> int:
+@stacked
+def products_so_far(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
     """Client step: the products that it has made."""
     return state.products
 
 
-def own_penalty(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> float:
+@stacked
+def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
     """Client step: its βᵢ."""
     return state.beta
 
 
-def _improved(
-    here: Coordinates, AAX: np.ndarray, data: np.ndarray, state: SimpleNamespace, params: Params
-) -> tuple[np.ndarray, np.ndarray]:
-    """Iterate towards the dominant space of Hᵢ, Λᵢ that of the Xᵢ before; return Xᵢ, AᵢAᵢᵀXᵢ."""
-    X_k, Z, beta = here.X, here.Z, state.beta
-    W_k = outside(X_k, -AAX)
-
-    def coupled(X: np.ndarray) -> np.ndarray:
-        """``(Λᵢ + βᵢ ZZᵀ) X = (Hᵢ − AᵢAᵢᵀ) X``."""
-        return _multiplier(X_k, W_k, X) + beta * Z @ (Z.T @ X)
-
-    def product(X: np.ndarray) -> np.ndarray:
-        state.products += 1
-        return here.multiply(X) + coupled(X)
-
-    old, HX = X_k, AAX + coupled(X_k)
-    limits = Limits(params.tolerance, params.delta, _square_of(data, state, params) + beta)
-    enough = RULES[params.inner](limits, old, HX)
-    if params.inner_start == "server" and Z is not X_k:  # they are one in the first round
-        old, HX = Z, product(Z)
-    solver = SOLVERS[params.solver](product, old, HX, params.signs)
-    for X, HX in itertools.islice(solver, params.inner_steps):
-        if enough(old, X, HX):
-            break
-        old = X
-    return X, HX - coupled(X)
-
-
-def _square_of(data: np.ndarray, state: SimpleNamespace, params: Params) -> float:
-    """‖Aᵢ‖₂² of (13) for the rule ``decrease``, in any `beta_norm`; other rules do not use it."""
-    if params.inner == "decrease" and params.beta_norm != "spectral":
-        if not hasattr(state, "spectral_square"):
-            state.spectral_square = spectral_norm(data) ** 2
-        return state.spectral_square
-    return state.square
-
-
-def _multiplier(X: np.ndarray, W: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """Return Λ B = X (Wᵀ B) + W (Xᵀ B)."""
-    return X @ (W.T @ B) + W @ (X.T @ B)
+def _square(data: np.ndarray, state: Any, kind: str) -> Any:
+    """‖Aᵢ‖² in a norm, which is found once and kept with the data."""
+    name, several = f"{kind}_norm", data.shape[:-2]
+    if not hasattr(state.kept, name):
+        each = data if several else [data]
+        found = np.array([float(NORMS[kind](one)) for one in each])
+        setattr(state.kept, name, found.reshape(several))
+    return getattr(state.kept, name) ** 2
 
 
 ALGORITHM = Algorithm(

@@ -24,7 +24,8 @@ import numpy as np
 
 from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import starting_basis
-from fedcore.federation.federation import Federation, Step
+from fedcore.federation.execution import of_runs
+from fedcore.federation.federation import Federation, Step, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth, procrustes
 from fedcore.parts.gram_products import gram_product, local_gram_product
@@ -36,9 +37,11 @@ SCHEDULES = {
     "linear": lambda q, k: max(q - k, 1),
     "halving": lambda q, k: max(q >> k, 1),
 }
-ALIGNMENTS = {
-    "none": lambda Z, target: np.eye(Z.shape[1], dtype=Z.dtype),
-    "sign": lambda Z, target: np.diag(np.where(np.sum(Z * target, axis=0) < 0, -1, 1)),
+ALIGNMENTS = {  # of bases of shape (…, n, p)
+    "none": lambda Z, target: np.eye(Z.shape[-1], dtype=Z.dtype),
+    "sign": lambda Z, target: (
+        np.where(np.sum(Z * target, axis=-2) < 0, -1, 1)[..., None] * np.eye(Z.shape[-1], dtype=int)
+    ),
     "procrustes": procrustes,
 }
 
@@ -137,16 +140,22 @@ def aggregate(
     def product_alone(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         return local_power(data, state, Z)[0]
 
-    of = None if weights is None else list(weights)
+    def both(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
+        return np.stack(local_power(data, state, Z), axis=-3)
+
+    of, two = None if weights is None else list(weights), both
+    if getattr(product, "stacked", False):
+        product_alone, two = of_runs(stacked(product_alone)), of_runs(stacked(both))
+    else:
+        two = local_power  # with noise, a client sends what its mechanisms returned
     if q == 1 or alignment == "none":
         step = single if q == 1 else product_alone
         if weights is None:
             return federation.sum(step)
         turned = federation.gather(step, of=of)
     else:
-        replies = federation.gather(local_power, of=of)
-        _, reference = replies[0]
-        turned = [Y @ ALIGNMENTS[alignment](Z, reference) for Y, Z in replies]
+        Y, Z = (np.array(parts) for parts in zip(*federation.gather(two, of=of), strict=True))
+        turned = Y @ ALIGNMENTS[alignment](Z, Z[0])
     return sum(w * Y for w, Y in zip(weights_of(federation, weights), turned, strict=True))
 
 

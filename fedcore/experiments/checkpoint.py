@@ -1,5 +1,8 @@
 """Checkpoints: a run that is killed goes on, and ends with the bytes of one that was not.
 
+A repeat that has ended is kept as a history of its own, so that a cell with more repeats computes
+only the new ones. It is kept if it took longer than `LONG`; what is shorter is computed again.
+
 A checkpoint holds what a run depends on after a round: what the server holds, the clients' states,
 all random streams, the ledger and the records. `fedcore.deep.rounds` offers it after every round,
 through the recorder, and it is written when the last one is old enough. It belongs to one cell with
@@ -12,18 +15,22 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from fedcore.errors import HistoryError
 from fedcore.federation.federation import Federation
 from fedcore.files import hdf5
+from fedcore.history import History, read_seconds, save_seconds
 from fedcore.recorder import Recorder
 
 TOTALS = ("rounds", "scalars_up", "scalars_down", "bytes_up", "bytes_down")
 DERIVED = ("kept", "rng", "_root", "_id")  # of a client's state: from its data, or saved apart
 EVERY = 60.0  # seconds; a write takes a tenth of a second per 100 MB
+LONG = 1.0  # CPU seconds; to keep a repeat takes some hundredths
 
 
 class Checkpoint:
@@ -72,9 +79,31 @@ class Checkpoint:
         print(f"Goes on after round {about['round']}, from {self.path}.", file=sys.stderr)
         return about["round"], held
 
+    def finished(self) -> History | None:
+        """Return the history of this repeat, if it has ended before."""
+        try:
+            found = History.load(self._finished)
+            if found.about.pop("key") != self._key:
+                return None
+            found.seconds = read_seconds(self._finished.with_suffix(".tsv"))
+        except (HistoryError, KeyError):
+            return None
+        return found
+
+    def finish(self, history: History, seconds: float) -> None:
+        """Keep the history of this repeat, if it took long."""
+        if seconds > LONG:
+            save_seconds(history, self._finished.with_suffix(".tsv"))
+            kept = replace(history, about={**history.about, "key": self._key})
+            kept.save(self._finished, force=True)
+
     def remove(self) -> None:
-        """Remove the checkpoint, as the run has ended."""
+        """Remove the checkpoint, as all repeats have ended; what `finish` has kept stays."""
         self.path.unlink(missing_ok=True)
+
+    @property
+    def _finished(self) -> Path:
+        return self.path.with_suffix(".finished.h5")
 
     def _write(self, record: Recorder, federation: Federation, held: np.ndarray) -> None:
         states = federation.client_states()

@@ -1,4 +1,4 @@
-"""Parts of a history's provenance that every way to make one writes: versions, and privacy."""
+"""Parts of a history's provenance that every way to make one writes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,9 @@ import importlib
 import os
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-from fedcore.recorder import Recorder
 
 PACKAGES = ("numpy", "scipy", "h5py")
 
@@ -58,10 +55,3 @@ def device(packages: Iterable[str]) -> dict[str, str]:
     """
     name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}
-
-
-def privacy(recorders: Sequence[Recorder]) -> dict[str, Any]:
-    """Return what private repeats claim, with the mechanisms of all: these may differ."""
-    claims = [r.ledger.privacy.about() for r in recorders if r.ledger.privacy is not None]
-    kinds = {kind for claim in claims for kind in claim["mechanisms"]}
-    return {**claims[0], "mechanisms": sorted(kinds)}

@@ -13,6 +13,7 @@ import hashlib
 import importlib
 import json
 import os
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -33,7 +34,7 @@ from fedcore.history import History, save_seconds
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Recording, Stop
+from fedcore.recorder import COLUMNS, Recorder, Recording, Stop
 from fedcore.runs import execute, subtract_mean
 
 
@@ -51,14 +52,17 @@ def run_cell(
 
     `newcomers_file` is that of the problem of its newcomers, if it has some.
     CPU seconds go to a file of their own, so that the same run gives the same history.
-    `checkpoints` is the path, without an ending, of files from which a killed run goes on; they are
-    removed at its end.
+    `checkpoints` is the path, without an ending, of files from which a killed run goes on, and of
+    repeats that have ended, which stay: a cell with more repeats computes only the others.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
     if checkpoints is not None:
-        where = provenance.device(algorithms.get(cell.algorithm).task.packages)
-        text = json.dumps([cell.spec(), checksum(draws), *where.values()], sort_keys=True)
+        packages = algorithms.get(cell.algorithm).task.packages
+        where, spec = provenance.device(packages), cell.spec()
+        del spec["repeats"]
+        versions = provenance.versions(packages)
+        text = json.dumps([spec, checksum(draws), versions, *where.values()], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell.repeats)]
     newcomers = None
@@ -104,10 +108,9 @@ def run_repeats(
         Whether the history of a private run with real noise has what was not released, too.
     """
     repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
-    runs, others = repeats.run(progress)
+    history = repeats.run(progress)
 
     def kept() -> History:
-        history = repeats.history(runs, others)
         if history.released is None or cell.simulate:
             return history
         if keep_exact:
@@ -115,7 +118,7 @@ def run_repeats(
             return history
         return history.released_alone()
 
-    return runs[0][0].once(kept, last=True)
+    return repeats.once(kept, last=True)
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned
@@ -146,55 +149,90 @@ class _Repeats:
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
         self._about = self._provenance()
         self._room = snapshots.LIMIT
+        self.once: Callable[..., Any] = _alone  # as `Federation.once` of the last run
         self._counts = dict(self._algorithm.columns)
         if cell.audit and self._audit:
             self._counts[cell.audit] = self._audit.COLUMN
-
-    def run(self, progress: Callable[[Any], Any]) -> tuple[list[Run], list[Run]]:
-        """Run the repeats one after the other or side by side; return them, and their twins."""
-        repeats = range(self._cell.repeats)
-        if self._cell.share_products:
-            ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
-            runs = lockstep.run_all([partial(way, repeat) for way in ways for repeat in repeats])
-            pairs = zip(runs, runs[len(repeats) :], strict=False)
-            return runs[: len(repeats)], [self._furthest(i, *pair) for i, pair in enumerate(pairs)]
-        runs, others = [], []
-        for repeat in progress(repeats):  # a loop: it closes a bar before an error goes on
-            runs.append(self._repeat(repeat))
-            if self._pairs:
-                others.append(self._furthest(repeat, runs[-1], self._twin(repeat)))
-        return runs, others
-
-    def history(self, runs: Sequence[Run], others: Sequence[Run]) -> History:
-        """Return the history of complete repeats and their twins."""
-        recorders, outputs = zip(*runs, strict=True)
         if self._pairs:
             self._counts[twins.DISTANCE] = twins.COLUMN
-            for recorder, pair in zip(recorders, self._pairs, strict=True):
-                recorder.add(twins.DISTANCE, pair.column(len(recorder.rows)))
-        if recorders[0].ledger.privacy is not None:
-            self._about["privacy"] = provenance.privacy(recorders)
+
+    def run(self, progress: Callable[[Any], Any]) -> History:
+        """Run the repeats that have not ended before, one or a block of them at a time."""
+        found: list[History] = []
+        width = lockstep.WIDTH if self._cell.share_products else 1
+        for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
+            block = range(first, min(first + width, self._cell.repeats))
+            ended = {repeat: self._ended(repeat) for repeat in block}
+            ended |= self._run_block([repeat for repeat in block if ended[repeat] is None])
+            found += [history for history in ended.values() if history is not None]
+            self._room -= sum(
+                one.iterates["shared"].nbytes for one in found[first:] if one.iterates
+            )
+        units = self._counts | {m.name: (m.units, m.description) for m in self._measure}
+        if self._guests:
+            units[self._guests.NAME] = self._guests.TEXT
+        return History.joined(found, self._about, COLUMNS | units)
+
+    def _ended(self, repeat: int) -> History | None:
+        """Return the history of a repeat that has ended in an earlier run."""
+        if not self._checkpoints:
+            return None
+        found = self._checkpoints[repeat].finished()
+        if found is not None and found.about["params"] != json.loads(json.dumps(self._params)):
+            return None
+        return found
+
+    def _run_block(self, block: Sequence[int]) -> dict[int, History]:
+        """Run repeats and their twins, side by side if they share products."""
+        if not block:
+            return {}
+        began = time.process_time()
+        ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
+        calls = [partial(way, repeat) for way in ways for repeat in block]
+        if self._cell.share_products:
+            places = [repeat % lockstep.WIDTH for repeat in block]
+            slots = [lane * lockstep.WIDTH + i for lane in range(len(ways)) for i in places]
+            runs = lockstep.run_all(calls, slots)
+        else:
+            runs = [call() for call in calls]
+        pairs = zip(block, runs[: len(block)], runs[len(block) :], strict=False)
+        others = [self._furthest(*pair) for pair in pairs]
+        each = (time.process_time() - began) / len(block)
+        found = {}
+        for i, (repeat, run) in enumerate(zip(block, runs, strict=False)):
+            self.once = run[0].once
+            found[repeat] = self.once(partial(self._history, repeat, run, others[i : i + 1]))
+            secret = run[0].ledger.privacy is not None and not self._cell.simulate
+            if self._checkpoints and not secret:  # the key would tell of the data
+                self._checkpoints[repeat].finish(found[repeat], each)
+        return found
+
+    def _history(self, repeat: int, run: Run, twin: Sequence[Run]) -> History:
+        """Return the history of a single repeat and its twin, if it has one."""
+        recorder, output = run
+        if self._pairs:
+            recorder.add(twins.DISTANCE, self._pairs[repeat].column(len(recorder.rows)))
+        if recorder.ledger.privacy is not None:
+            self._about["privacy"] = recorder.ledger.privacy.about()
             if self._tuned:
                 self._tuned["note"] = tuning.UNPAID
-        history = History.from_runs(
-            recorders,
-            outputs,
+        return History.from_runs(
+            [recorder],
+            [output],
             metrics=self._measure,
-            reference=self._answers(recorders),
+            reference=self._answers(recorder),
             about=self._about,
             counts=self._counts,
-            twins=[recorder for recorder, _ in others],
+            twins=[other for other, _ in twin],
         )
-        history.units |= {self._guests.NAME: self._guests.TEXT} if self._guests else {}
-        return history
 
-    def _answers(self, recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
+    def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
         """Return what the history keeps of the answer; several draws are stacked."""
-        draws = [recorders[0].problem] if self._cell.center else self._draws
+        draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
-        kept = recorders[0].snapshots.kept
+        kept = recorder.snapshots.kept
         if kept and kept[-1].shared.ndim == 2:
-            columns = max(one.shared.shape[1] for run in recorders for one in run.snapshots.kept)
+            columns = max(one.shared.shape[1] for one in kept)
             for draw, answer in zip(draws, answers, strict=True):
                 answer |= draw.directions(columns)
         if len(answers) == 1:
@@ -217,7 +255,6 @@ class _Repeats:
         if cell.audit and self._audit:
             own = self._draws[repeat % len(self._draws)]
             recorder.add(cell.audit, self._audit.column(own, transcript, recorder))
-        self._room -= recorder.snapshots.nbytes
         final = {key: value for key, value in output.items() if key != "U"}
         if self._guests:
             final[self._guests.NAME] = self._guests.accuracies(output, cell.repeat_seed(repeat))
@@ -270,6 +307,10 @@ class _Repeats:
             "versions": provenance.versions(packages),
             **provenance.device(packages),
         }
+
+
+def _alone(job: Callable[[], Any], *, last: bool = False) -> Any:
+    return job()
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:

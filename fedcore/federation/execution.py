@@ -28,6 +28,17 @@ def stacked(step: AnyStep) -> AnyStep:
     return step
 
 
+def of_runs(step: AnyStep) -> AnyStep:
+    """Declare that a `stacked` or `summed` step also works on several runs at once.
+
+    Its message, the arrays in its state and its reply then have a leading axis of runs, and its
+    data are those of one client, or of all; see `fedcore.federation.lockstep`. What it replies for
+    a run must not depend on the others, not even by rounding.
+    """
+    step.of_runs = True  # type: ignore[attr-defined]
+    return step
+
+
 def side_by_side(step: AnyStep) -> AnyStep:
     """Declare that the steps of several clients run in `fedcore.federation.lockstep`.
 

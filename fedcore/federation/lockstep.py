@@ -1,17 +1,20 @@
 """Several runs side by side, so that what all of them ask for is computed once for all.
 
-A product of a large matrix with a block of few columns takes as long as reading the matrix. Runs on
-the same clients ask for products with the same matrices. Side by side, they wait for each other at
-each product, and their blocks are multiplied as one. CPU time relative to one run after the other
-(1000 to 2000 features, 512 MB): 0.41 to 0.66 for five runs of local_power, 0.70 to 0.80 for four of
-faps, 0.77 to 1.0 for five of ssi, whose sums need a single Gram matrix.
+A product of a large matrix with a block of few columns takes as long as reading the matrix, and the
+algebra of small blocks takes as long as its calls. Runs on the same clients, such as the starts of
+a cell, ask for the same steps of the same clients. Side by side, they wait for each other at each,
+and their blocks are one array (`fedcore.federation.engines.in_process`).
 
-One run works at a time, until it asks for a product. When all runs wait, the scheduler serves the
-matrix whose first request is oldest, so that runs ahead wait for the others. The schedule depends
-on the runs alone, not on time, and results agree to rounding with those of single runs.
+One run works at a time, until it asks for something. When all runs wait, the scheduler serves the
+request that came first, so that runs ahead wait for the others. The schedule depends on the runs
+alone, not on time.
 
-Products are what runs of one cell `meet` for; on an accelerator, the clients of a round meet for
-their local training (`fedcore.deep.training`).
+BLAS rounds a product of 10 columns and one of 50 differently; what the other 40 hold makes no
+difference. So each run has a `slot`, and `WIDTH` slots are a block, whose runs meet. Products are
+as wide as a block, with zeros in the free slots, until its last run has ended; everything else is
+computed run by run. A run has therefore the same bits alone and beside others.
+
+On an accelerator, the clients of a round meet for their local training (`fedcore.deep.training`).
 """
 
 from __future__ import annotations
@@ -20,13 +23,10 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar, copy_context
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
-
+WIDTH = 5  # slots of a block; a product of 50 columns takes as long as three of 10
 Result = TypeVar("Result")
-Multiply = Callable[[np.ndarray], np.ndarray]
 Serve = Callable[[list[Any]], list[Any]]
 
 
@@ -36,31 +36,10 @@ class _Request(NamedTuple):
     key: Hashable
     serve: Serve
     argument: Any
-    weight: int
 
 
 class _Abandoned(Exception):
     """Raised in a waiting run when another run has failed."""
-
-
-def product(key: Hashable, multiply: Multiply, block: np.ndarray) -> np.ndarray:
-    """Return ``multiply(block)``; inside `run_all`, in one product with other runs' blocks.
-
-    Parameters
-    ----------
-    key : hashable
-        Identifies the matrix, equally in all runs.
-    multiply : callable
-        Multiplies the matrix by a block of any number of columns.
-    block : ndarray of shape (n, p)
-    """
-    run = _RUN.get()
-    if run is None:
-        return multiply(block)
-    scheduler, me = run
-    request = _Request(key, partial(_multiply_at_once, multiply), block, block.shape[1])
-    found: np.ndarray = scheduler.meet(me, request)
-    return found
 
 
 def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
@@ -78,37 +57,47 @@ def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
     if run is None:
         return serve([argument])[0]
     scheduler, me = run
-    return scheduler.meet(me, _Request(key, serve, argument, 1))
+    return scheduler.meet(me, _Request(key, serve, argument))
 
 
-def run_all(calls: Sequence[Callable[[], Result]]) -> list[Result]:
+def run_all(
+    calls: Sequence[Callable[[], Result]], slots: Sequence[int] | None = None
+) -> list[Result]:
     """Run all `calls` side by side and return their results, in order.
 
     When a call raises an error, the others are abandoned and `run_all` raises that error.
+
+    Parameters
+    ----------
+    calls : sequence of callable
+    slots : sequence of int, optional
+        The `slot` of each run, all different. Without it nothing but what the calls themselves ask
+        for by `meet` is computed at once.
     """
-    return _Lockstep(len(calls)).run(calls)
+    return _Lockstep(len(calls), slots).run(calls)
+
+
+def slot() -> int | None:
+    """Return the slot of this run; None outside `run_all` and for runs without one."""
+    run = _RUN.get()
+    return None if run is None or run[0].slots is None else run[0].slots[run[1]]
 
 
 def cpu_seconds() -> float:
     """Return the CPU seconds of this process; inside `run_all`, those of the run alone.
 
-    A product for several runs counts for each by its share of the columns. Inside `run_all`,
-    threads of BLAS beyond the first are not counted.
+    What is computed for several runs counts for each in equal parts. Inside `run_all`, threads of
+    BLAS beyond the first are not counted.
     """
     run = _RUN.get()
     return time.process_time() if run is None else run[0].cpu_seconds(run[1])
 
 
-def _multiply_at_once(multiply: Multiply, blocks: list[np.ndarray]) -> list[np.ndarray]:
-    wide = multiply(np.hstack(blocks))
-    ends = np.cumsum([block.shape[1] for block in blocks])[:-1]
-    return [np.ascontiguousarray(part) for part in np.split(wide, ends, axis=1)]
-
-
 class _Lockstep:
     """Scheduler of the runs, and of what they wait for."""
 
-    def __init__(self, runs: int) -> None:
+    def __init__(self, runs: int, slots: Sequence[int] | None) -> None:
+        self.slots = slots
         self._change = threading.Lock()
         self._turns = [threading.Condition(self._change) for _ in range(runs)]
         self._turn: int | None = 0
@@ -196,9 +185,8 @@ class _Lockstep:
         self._ready.update(served)
         spent = time.thread_time() - began
         self._moved[me] -= spent
-        total = sum(request.weight for request in requests)
-        for run, request in zip(served, requests, strict=True):
-            self._moved[run] += spent * request.weight / total
+        for run in served:
+            self._moved[run] += spent / len(served)
 
 
 _RUN: ContextVar[tuple[_Lockstep, int] | None] = ContextVar("run", default=None)

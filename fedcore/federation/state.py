@@ -28,16 +28,32 @@ class State(SimpleNamespace):
 
 
 class StackedState:
-    """State of the clients at `rows` (None: all); an attribute is an array, one row a client.
+    """States of several clients, or of one client in several runs, as one.
 
-    The arrays stay between calls. Each client's own state holds views of its rows, so that plain
-    steps see what stacked steps have written. A plain step drops the arrays and keeps the views.
+    An attribute is an array, one row a state; a number that is written is that of all. The arrays
+    stay between calls. Each state holds views of its rows, so that plain steps see what stacked
+    steps have written. A plain step drops the arrays and keeps the views.
+
+    Attributes
+    ----------
+    kept : SimpleNamespace or None
+        What is kept with the data of all clients, or with those of the one; None if these are not
+        all clients.
+    slots : list of int or None
+        Of the runs, see `fedcore.federation.lockstep`; None for clients.
     """
 
+    kept: SimpleNamespace | None
+    slots: list[int] | None
+
     def __init__(
-        self, states: Sequence[SimpleNamespace], arrays: dict[str, np.ndarray], rows: Any
+        self,
+        states: Sequence[SimpleNamespace],
+        arrays: dict[str, np.ndarray],
+        kept: SimpleNamespace | None,
+        slots: list[int] | None = None,
     ) -> None:
-        self.__dict__.update(_states=states, _arrays=arrays, _rows=rows)
+        self.__dict__.update(_states=states, _arrays=arrays, kept=kept, slots=slots)
 
     def __getattr__(self, name: str) -> np.ndarray:
         if name not in self._arrays:
@@ -48,15 +64,12 @@ class StackedState:
                     "from a step that draws, adds noise or keeps anything but arrays"
                 )
             self._share(name, stack)
-        whole = self._arrays[name]
-        return whole if self._rows is None else whole[self._rows]
+        return self._arrays[name]
 
-    def __setattr__(self, name: str, value: np.ndarray) -> None:
-        if self._rows is not None:
-            if name not in self._arrays:
-                getattr(self, name)  # fails unless all clients have it
-            self._arrays[name][self._rows] = value
-        elif name in self._arrays and self._arrays[name].shape == value.shape:
+    def __setattr__(self, name: str, value: Any) -> None:
+        if np.ndim(value) == 0:
+            value = np.full(len(self._states), value)
+        if name in self._arrays and self._arrays[name].shape == value.shape:
             self._arrays[name][...] = value
         else:
             self._share(name, np.array(value))

@@ -28,7 +28,7 @@ def kkt_residual(iterate: Iterate, problem: Problem) -> float:
 
 def captured(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change ends a run in the paper's rule (27)."""
-    square = np.sum(_projected(iterate, problem)[1] ** 2)
+    square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
 
@@ -37,7 +37,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
 
     A basis of rank below its number of columns gives zeros for the missing singular values.
     """
-    _, weighted = _projected(iterate, problem)
+    weighted = _projected(iterate, problem)[-1]
     found = scipy.linalg.svdvals(weighted, check_finite=False)
     exact = _spectrum(problem)[0][: iterate.shared.shape[1]]
     found = np.pad(found, (0, len(exact) - len(found)))
@@ -52,17 +52,25 @@ def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
 
 @intermediate
 def _residual(iterate: Iterate, problem: Problem) -> float:
-    """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C)."""
-    Z, weighted = _projected(iterate, problem)
-    product = problem.right_vectors @ (_spectrum(problem)[0][:, None] * weighted)
+    """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C).
+
+    For a square W this is the norm in its coordinates, where Z is C.
+    """
+    Z, C, weighted = _projected(iterate, problem)
+    W, product = problem.right_vectors, _spectrum(problem)[0][:, None] * weighted
+    if len(W) == len(C):
+        Z = C
+    else:
+        product = W @ product
     return float(np.linalg.norm(product - Z @ (weighted.T @ weighted)))
 
 
 @intermediate
-def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray]:
-    """Z, and Σ Wᵀ Z / 2^e, which has the norms of AᵀZ / 2^e."""
+def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Z, C, and Σ C / 2^e, which has the norms of AᵀZ / 2^e."""
     Z = column_space(iterate.shared)
-    return Z, _spectrum(problem)[0][:, None] * (problem.right_vectors.T @ Z)
+    C = (Z.T @ problem.right_vectors).T
+    return Z, C, _spectrum(problem)[0][:, None] * C
 
 
 METRICS = (

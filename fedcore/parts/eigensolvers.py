@@ -1,11 +1,13 @@
-"""Iterations for the dominant eigenspace of a symmetric matrix H, from products H X alone.
+"""Iterations for the dominant eigenspace of symmetric matrices H, from products with H alone.
 
-A solver is a generator ``solver(product, X, HX, signs)``. It starts from an orthonormal X of shape
-(n, p) and H X, and yields one pair (X, H X) per product. No n × n matrix is formed.
+Blocks are stacks of shape (…, p, n), the basis of each matrix as p orthonormal rows X, beside X H.
+A solver is a generator ``solver(product, X, XH, signs)``. It starts from X and X H, and yields one
+pair (X, X H) per product. No n × n matrix is formed. What it yields for a matrix of the stack does
+not depend on the others.
 
-A rule ``rule(limits, X, HX)`` takes the first pair and returns ``enough(old, X, HX)``, which says
-whether to stop at a new pair; ``old`` is the basis before it. Equation numbers are those of Wang,
-Liu & Zhang (see `fedcore.algorithms.faps`).
+A rule ``rule(limits, X, XH)`` takes the first pair and returns ``enough(old, X, XH)``, which says
+for each matrix whether to stop at a new pair; ``old`` is the basis before it. Equation numbers are
+those of Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
 """
 
 from __future__ import annotations
@@ -16,55 +18,83 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from fedcore.linalg import orth, orth_householder, outside
+from fedcore.linalg import orth, orth_householder
 
 Product = Callable[[np.ndarray], np.ndarray]
 Pairs = Iterator[tuple[np.ndarray, np.ndarray]]
-Enough = Callable[[np.ndarray, np.ndarray, np.ndarray], bool]
+Enough = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 MEMORY = 3  # blocks that `krylov` keeps besides the latest; the first choice of Liu, Wen & Zhang
 RANK_TOLERANCE = 1e-8  # relative to the largest singular value; directions below it are dropped
 
 
-SIGNS = {"positive": orth, "arbitrary": orth_householder}
+def transposed(stack: np.ndarray) -> np.ndarray:
+    """Return the transpose of every matrix of a stack."""
+    return np.swapaxes(stack, -1, -2)
 
 
-def power(product: Product, X: np.ndarray, HX: np.ndarray, signs: str) -> Pairs:
-    """Subspace iteration, ``X ← orth(H X)``."""
+def outside(X: np.ndarray, M: np.ndarray) -> np.ndarray:
+    """Return ``M − (M Xᵀ) X``, the part of M's rows outside of those of X, X orthonormal."""
+    return M - (M @ transposed(X)) @ X
+
+
+def norm(stack: np.ndarray) -> np.ndarray:
+    """Return the Frobenius norm of every matrix of a stack."""
+    entries = stack.reshape(*stack.shape[:-2], 1, -1)
+    return np.sqrt(entries @ transposed(entries))[..., 0, 0]
+
+
+def positive(M: np.ndarray) -> np.ndarray:
+    """Orthonormalise rows, signs as `fedcore.linalg.orth` fixes them."""
+    return transposed(orth(transposed(M)))
+
+
+def arbitrary(M: np.ndarray) -> np.ndarray:
+    """Orthonormalise rows, signs as LAPACK gives them."""
+    each = [orth_householder(one.T).T for one in M.reshape(-1, *M.shape[-2:])]
+    return np.reshape(each, M.shape)
+
+
+SIGNS = {"positive": positive, "arbitrary": arbitrary}
+
+
+def power(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
+    """Subspace iteration, ``X ← orth(X H)``."""
     while True:
-        X = SIGNS[signs](HX)
-        HX = product(X)
-        yield X, HX
+        X = SIGNS[signs](XH)
+        XH = product(X)
+        yield X, XH
 
 
-def ritz(product: Product, X: np.ndarray, HX: np.ndarray, signs: str) -> Pairs:
+def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
     """Subspace iteration with a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
 
     Signs ``arbitrary`` are those of LAPACK's eigenvectors. Signs ``positive`` give every Ritz
-    vector a non-negative inner product with the column of X of the same number.
+    vector a non-negative inner product with the row of X of the same number.
     """
     while True:
-        X = SIGNS[signs](HX)
-        HX = product(X)
-        S = scipy.linalg.eigh(X.T @ HX, check_finite=False)[1][:, ::-1]
+        X = SIGNS[signs](XH)
+        XH = product(X)
+        S = transposed(np.linalg.eigh(X @ transposed(XH))[1])[..., ::-1, :]
         if signs == "positive":
-            S = S * np.where(np.diagonal(S) < 0, -1.0, 1.0).astype(S.dtype)
-        X, HX = X @ S, HX @ S
-        yield X, HX
+            diagonal = np.diagonal(S, axis1=-2, axis2=-1)[..., None]
+            S = S * np.where(diagonal < 0, -1.0, 1.0).astype(S.dtype)
+        X, XH = S @ X, S @ XH
+        yield X, XH
 
 
-def krylov(product: Product, X: np.ndarray, HX: np.ndarray, signs: str) -> Pairs:
+def krylov(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
     """Subspace iteration from the best basis in the span of the latest iterates (LMSVD).
 
     Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for computing dominant
     singular value decompositions* (SIAM J. Sci. Comput. 2013).
     """
-    blocks = [(X, HX)]
+    blocks = [(X, XH)]
     while True:
         X = SIGNS[signs](_best_image(blocks))
-        HX = product(X)
-        blocks = [*blocks[-MEMORY:], (X, HX)]
-        yield X, HX
+        XH = product(X)
+        blocks = [*blocks[-MEMORY:], (X, XH)]
+        yield X, XH
 
 
 SOLVERS = {"power": power, "ritz": ritz, "krylov": krylov}
@@ -79,47 +109,45 @@ class Limits(NamedTuple):
         ε_x of (26).
     delta : float
         δ of (14).
-    scale : float
+    scale : float or ndarray of shape (…)
         ``c₁'‖A‖₂² + β`` of (13), with c₁' = 1.
     """
 
     tolerance: float
     delta: float
-    scale: float
+    scale: float | np.ndarray
 
 
-def relative_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``: a column that changes sign counts as a change."""
-    return lambda old, X, HX: bool(np.linalg.norm(X - old) <= limits.tolerance * np.linalg.norm(X))
+def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
+    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``: a row that changes sign counts as a change."""
+    return lambda old, X, XH: norm(X - old) <= limits.tolerance * norm(X)
 
 
-def subspace_change(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(26) for projections instead of bases, ``‖XXᵀ − X'X'ᵀ‖_F ≤ ε_x ‖XXᵀ‖_F``."""
-    return lambda old, X, HX: bool(
-        np.sqrt(2.0) * np.linalg.norm(outside(old, X)) <= limits.tolerance * np.linalg.norm(X)
-    )
+def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
+    """(26) for projections instead of bases, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``."""
+    return lambda old, X, XH: np.sqrt(2.0) * norm(outside(old, X)) <= limits.tolerance * norm(X)
 
 
-def residual(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(14): ``‖P⊥ H X‖_F`` is at most δ times its first value, or of the order of rounding."""
-    goal = limits.delta * np.linalg.norm(outside(X, HX))
+def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
+    """(14): ``‖X H P⊥‖_F`` is at most δ times its first value, or of the order of rounding."""
+    goal = limits.delta * norm(outside(X, XH))
 
-    def enough(old: np.ndarray, X: np.ndarray, HX: np.ndarray) -> bool:
-        rounding = 500 * np.finfo(HX.dtype).eps * np.linalg.norm(HX)
-        return bool(np.linalg.norm(outside(X, HX)) <= max(goal, rounding))
+    def enough(old: np.ndarray, X: np.ndarray, XH: np.ndarray) -> np.ndarray:
+        rounding = 500 * np.finfo(XH.dtype).eps * norm(XH)
+        return norm(outside(X, XH)) <= np.maximum(goal, rounding)
 
     return enough
 
 
-def decrease(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
-    """(13): ``½ tr XᵀHX`` has grown by ``c₁ ‖P⊥ H X‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
-    goal = np.sum(X * HX) + np.linalg.norm(outside(X, HX)) ** 2 / limits.scale
-    return lambda old, X, HX: bool(np.sum(X * HX) >= goal)
+def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
+    """(13): ``½ tr X H Xᵀ`` has grown by ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
+    goal = _traces(X, XH) + norm(outside(X, XH)) ** 2 / limits.scale
+    return lambda old, X, XH: _traces(X, XH) >= goal
 
 
-def never(limits: Limits, X: np.ndarray, HX: np.ndarray) -> Enough:
+def never(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Never stop: the caller's number of steps decides."""
-    return lambda old, X, HX: False
+    return lambda old, X, XH: np.zeros(X.shape[:-2], bool)
 
 
 RULES = {
@@ -131,15 +159,24 @@ RULES = {
 }
 
 
+def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
+    return np.sum(X * XH, axis=(-2, -1))
+
+
 def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """H times the p leading Ritz vectors of H in the span of all blocks (Rayleigh–Ritz)."""
-    X, HX = blocks[-1]
+    """H times the p leading Ritz vectors of each H in the span of all blocks (Rayleigh–Ritz)."""
+    X, XH = blocks[-1]
     if len(blocks) == 1:
-        return HX
-    left, sizes, right = scipy.linalg.svd(
-        np.hstack([block for block, _ in blocks]), full_matrices=False, check_finite=False
-    )
+        return XH
+    rows, images = (np.concatenate(stacks, axis=-2) for stacks in zip(*blocks, strict=True))
+    pairs = (stack.reshape(-1, *stack.shape[-2:]) for stack in (rows, images))
+    best = [_best(own, image, X.shape[-2]) for own, image in zip(*pairs, strict=True)]
+    return np.reshape(best, X.shape)
+
+
+def _best(rows: np.ndarray, images: np.ndarray, p: int) -> np.ndarray:
+    right, sizes, left = scipy.linalg.svd(rows, full_matrices=False, check_finite=False)
     kept = sizes > RANK_TOLERANCE * sizes[0]
-    image = np.hstack([image for _, image in blocks]) @ (right[kept].T / sizes[kept])
-    S = scipy.linalg.eigh(left[:, kept].T @ image, check_finite=False)[1]
-    return image @ S[:, ::-1][:, : X.shape[1]]
+    image = (right[:, kept] / sizes[kept]).T @ images
+    S = scipy.linalg.eigh(left[kept] @ image.T, check_finite=False)[1]
+    return S[:, ::-1][:, :p].T @ image

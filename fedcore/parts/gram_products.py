@@ -3,21 +3,28 @@
 A Gram matrix squares the condition number. Its products are accurate to ``eps ‖S‖²``, which
 suffices for the dominant eigenspace, and not to ``eps ‖S‖ ‖S Z‖``. A method that needs directions
 of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
+
+BLAS multiplies faster in the row form ``(Zᵀ M)ᵀ``, 1.3 to 1.7 times for 10 to 50 columns. Products
+are therefore arrays whose columns lie one after the other in memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fedcore.federation import lockstep
-from fedcore.federation.execution import summed
+from fedcore.federation.execution import of_runs, stacked, summed
+from fedcore.federation.lockstep import WIDTH
+from fedcore.federation.state import StackedState
 from fedcore.linalg import gram_matrix
 from fedcore.privacy.bounded_rows import row_blocks
 from fedcore.rowspace import Block, Rows
 from fedcore.sparse import SparseRows
+
+Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
@@ -31,22 +38,23 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """
     if isinstance(Z, Block):
         return Z.gram_product()
-    columns = getattr(state, "columns_seen", 0)
-    state.columns_seen = columns + Z.shape[1]
+    columns, _ = _counted(state, Z.shape[-1])
     gram = getattr(clients, "gram", None)
     if gram is None:
-        if not gram_pays_off(*_work(clients, len(Z)), len(Z), columns):
+        n_features = Z.shape[-2]
+        if not gram_pays_off(*_work(clients, n_features), n_features, columns):
             if len(clients) == 1 or not isinstance(clients[0], SparseRows):
                 return None
             if not hasattr(state.kept, "rows"):
                 state.kept.rows = Rows(clients)
-            return lockstep.product((id(state.kept), "rows"), state.kept.rows.gram_times, Z)
+            return _columns(partial(_by_rows, state.kept.rows), _slots(state), Z)
         if not hasattr(state.kept, "gram"):
             state.kept.gram = gram_matrix(clients, np.result_type(*clients, Z))
         gram = state.kept.gram
-    return lockstep.product((id(state.kept), "Gram"), gram.__matmul__, Z)
+    return _columns(partial(_by_matrix, gram), _slots(state), Z)
 
 
+@of_runs
 @summed(_by_gram)
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
@@ -56,19 +64,88 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     For 16 000 × 1000 samples a product by the matrix took 0.02 of the time of two passes over the
     data.
     """
-    return data.T @ (data @ Z)
+    return _columns(partial(_by_data, data), _slots(state), Z)
 
 
+@of_runs
+@stacked
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server reads one by one.
 
     The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
     most twice the memory of the data.
     """
-    found = _by_gram([data], state, Z)
-    if found is None:
-        return lockstep.product((id(state.kept), "data"), lambda block: data.T @ (data @ block), Z)
-    return found
+    multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
+    return multiply(Z.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
+    """Return ``rows -> rows SᵢᵀSᵢ`` for all products of a round, on blocks of shape (…, p, d).
+
+    Parameters
+    ----------
+    data : ndarray or SparseRows of shape (n_i, d), or ndarray of shape (clients, n_i, d)
+    state : object
+        Of the client, of all stacked clients, or of the client in several runs.
+    dtype : numpy.dtype
+        Precision of the blocks.
+    columns : int
+        Vectors that a run may multiply in this round, equally many in all runs. They count as
+        multiplied where the cost of a Gram matrix is compared with that of products.
+    """
+    (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
+    n_features, each = data.shape[-1], [data]
+    if len(data.shape) > 2:
+        each = list(data)
+    if kept is None or not gram_pays_off(*_work(each[:1], n_features), n_features, multiplied):
+        return partial(_multiplied, partial(_by_data, data), slots)
+    if not hasattr(kept, "own_gram"):
+        dtype = np.result_type(data.dtype, dtype)
+        made = np.array([gram_matrix([one], dtype) for one in each])
+        kept.own_gram = made.reshape(*data.shape[:-2], n_features, n_features)
+    return partial(_multiplied, partial(_by_matrix, kept.own_gram), slots)
+
+
+def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray:
+    return _multiplied(by, slots, Z.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
+    """Return the product of rows; of several runs by one product, as wide as a block of runs."""
+    if slots is None:
+        return by(rows)
+    p, n_features = rows.shape[1:]
+    block = np.zeros((WIDTH, p, n_features), rows.dtype)
+    block[slots] = rows
+    return by(block.reshape(-1, n_features)).reshape(block.shape)[slots]
+
+
+def _by_matrix(gram: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    return rows @ gram
+
+
+def _by_rows(all_rows: Rows, rows: np.ndarray) -> np.ndarray:
+    return all_rows.gram_times(rows.T).T
+
+
+def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if isinstance(data, SparseRows):
+        return (data.T @ (data @ rows.T)).T
+    return (rows @ np.swapaxes(data, -1, -2)) @ data
+
+
+def _slots(state: Any) -> list[int] | None:
+    """Return the slots of the runs that `state` is of; None if it is of clients."""
+    return state.slots if isinstance(state, StackedState) else None
+
+
+def _counted(state: Any, columns: int) -> tuple[int, int]:
+    """Count vectors of a run or a block of runs; return how many there were before, and now."""
+    before = int(np.max(getattr(state, "columns_seen", 0)))  # equally many in all runs
+    width = 1 if _slots(state) is None else WIDTH
+    now = before + width * columns
+    state.columns_seen = now
+    return before, now
 
 
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
@@ -87,9 +164,7 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
     """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise."""
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)
-    return lockstep.product(
-        (id(state.kept), "double Gram"), local_gram(data, state).__matmul__, Z.astype(np.float64)
-    )
+    return (Z.T.astype(np.float64) @ local_gram(data, state)).T
 
 
 def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:

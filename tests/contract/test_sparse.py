@@ -22,8 +22,8 @@ NAMES = [n for n in algorithms.names() if "n_components" in algorithms.get(n).ta
 SPARSE = [name for name in NAMES if algorithms.get(name).sparse]
 
 
-def test_faps_makes_no_axes_of_sparse_clients():
-    """With so many inner products dense clients turn to their own axes."""
+def test_faps_of_sparse_clients_is_that_of_dense_ones():
+    """With so many inner products dense clients of this size make their Gram matrices."""
     dense = samples.cut(samples.spectrum_matrix(24, 30, samples.SPECTRUM, seed=1), (12, 12))
     ways = {"rounds": 8, "inner": "fixed", "inner_steps": 5, "measure": []}
     found = fedcore.run("faps", [scipy.sparse.csr_array(own) for own in dense], 3, **ways)

@@ -7,8 +7,8 @@ import itertools
 import numpy as np
 import pytest
 
-from fedcore.linalg import orth, orth_householder, outside
-from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits
+from fedcore.linalg import orth, orth_householder
+from fedcore.parts.eigensolvers import RULES, SIGNS, SOLVERS, Limits, outside
 
 N, P = 30, 3
 LIMITS = Limits(tolerance=1e-2, delta=0.5, scale=10.0)
@@ -24,7 +24,7 @@ def matrix():
 
 @pytest.fixture
 def start():
-    return np.linalg.qr(np.random.default_rng(2).standard_normal((N, P)))[0]
+    return np.linalg.qr(np.random.default_rng(2).standard_normal((N, P)))[0].T
 
 
 def pairs(solver, matrix, X, count, signs="positive"):
@@ -32,25 +32,28 @@ def pairs(solver, matrix, X, count, signs="positive"):
 
     def product(block):
         made.append(block)
-        return matrix @ block
+        return block @ matrix
 
-    found = list(itertools.islice(SOLVERS[solver](product, X, matrix @ X, signs), count))
+    found = list(itertools.islice(SOLVERS[solver](product, X, X @ matrix, signs), count))
     assert len(made) == count  # one product each
     return found
 
 
 def angle(matrix, X):
     """Sine of the largest angle to NumPy's dominant space."""
-    top = np.linalg.eigh(matrix)[1][:, -P:]
-    return np.linalg.norm(outside(X, top), 2)
+    return np.linalg.norm(outside(X, top_of(matrix)), 2)
+
+
+def top_of(matrix):
+    return np.linalg.eigh(matrix)[1][:, -P:].T
 
 
 @pytest.mark.parametrize("signs", SIGNS)
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_solvers_come_to_the_dominant_space(solver, signs, matrix, start):
-    for X, HX in pairs(solver, matrix, start, 300, signs):
-        np.testing.assert_allclose(X.T @ X, np.eye(P), atol=1e-14)
-        np.testing.assert_allclose(HX, matrix @ X, atol=1e-13)
+    for X, XH in pairs(solver, matrix, start, 300, signs):
+        np.testing.assert_allclose(X @ X.T, np.eye(P), atol=1e-14)
+        np.testing.assert_allclose(XH, X @ matrix, atol=1e-13)
     assert angle(matrix, X) < 1e-12
 
 
@@ -58,8 +61,8 @@ def test_rayleigh_ritz_is_power_iteration_of_the_same_space(matrix, start):
     for (X, _), (Y, HY) in zip(
         pairs("power", matrix, start, 9), pairs("ritz", matrix, start, 9), strict=True
     ):
-        np.testing.assert_allclose(X @ X.T, Y @ Y.T, atol=1e-13)
-        inside = Y.T @ HY
+        np.testing.assert_allclose(X.T @ X, Y.T @ Y, atol=1e-13)
+        inside = Y @ HY.T
         np.testing.assert_allclose(inside, np.diag(np.diagonal(inside)), atol=1e-13)
         assert np.all(np.diff(np.diagonal(inside)) < 0)
 
@@ -73,38 +76,38 @@ def test_kept_blocks_spare_products(matrix, start):
 def test_the_best_basis_of_two_blocks_is_that_of_the_projected_matrix(matrix, start):
     """Second step: orth(H V S), S the leading eigenvectors of VᵀHV, V a basis of both blocks."""
     (first, _), (second, _) = pairs("krylov", matrix, start, 2)
-    V = np.linalg.qr(np.hstack([start, first]))[0]
+    V = np.linalg.qr(np.vstack([start, first]).T)[0]
     S = np.linalg.eigh(V.T @ matrix @ V)[1][:, -P:]
     wanted = orth(matrix @ V @ S)
-    np.testing.assert_allclose(second @ second.T, wanted @ wanted.T, atol=1e-12)
+    np.testing.assert_allclose(second.T @ second, wanted @ wanted.T, atol=1e-12)
 
 
 def test_householder_keeps_the_signs_of_its_own_result(matrix, start):
-    Q = orth_householder(start)
-    np.testing.assert_allclose(Q @ Q.T, start @ start.T, atol=1e-14)
+    Q = orth_householder(start.T)
+    np.testing.assert_allclose(Q @ Q.T, start.T @ start, atol=1e-14)
     np.testing.assert_allclose(orth_householder(Q * [3.0, 2.0, 1.0]), Q, atol=1e-14)
-    assert np.all(np.diagonal(np.linalg.qr(start)[1]) * np.diagonal(Q.T @ start) > 0)
+    assert np.all(np.diagonal(np.linalg.qr(start.T)[1]) * np.diagonal(Q.T @ start.T) > 0)
 
 
-def test_a_column_that_turns_round_is_a_change_of_basis_and_not_of_space(matrix, start):
-    turned = start * [1.0, -1.0, 1.0]
-    arguments = (start, turned, matrix @ turned)
-    assert not RULES["relative_change"](LIMITS, start, matrix @ start)(*arguments)
-    assert RULES["subspace_change"](LIMITS, start, matrix @ start)(*arguments)
+def test_a_row_that_turns_round_is_a_change_of_basis_and_not_of_space(matrix, start):
+    turned = start * [[1.0], [-1.0], [1.0]]
+    arguments = (start, turned, turned @ matrix)
+    assert not RULES["relative_change"](LIMITS, start, start @ matrix)(*arguments)
+    assert RULES["subspace_change"](LIMITS, start, start @ matrix)(*arguments)
 
 
 @pytest.mark.parametrize("distance", [0.009, 0.011])
 def test_changes_are_relative_to_the_basis(distance, matrix, start):
     """A turn by the angle t in one direction changes X by t ‖x‖, XXᵀ by √2 sin t."""
-    away = orth(np.hstack([start, np.ones((N, 1))]))[:, -1]
+    away = orth(np.vstack([start, np.ones(N)]).T)[:, -1]
     for rule, t in (
         ("relative_change", 2 * np.arcsin(distance * np.sqrt(P) / 2)),
         ("subspace_change", np.arcsin(distance * np.sqrt(P) / np.sqrt(2))),
     ):
         moved = start.copy()
-        moved[:, 0] = np.cos(t) * start[:, 0] + np.sin(t) * away
-        enough = RULES[rule](LIMITS, start, matrix @ start)
-        assert enough(start, moved, matrix @ moved) == (distance < LIMITS.tolerance)
+        moved[0] = np.cos(t) * start[0] + np.sin(t) * away
+        enough = RULES[rule](LIMITS, start, start @ matrix)
+        assert enough(start, moved, moved @ matrix) == (distance < LIMITS.tolerance)
 
 
 def test_the_rules_of_the_theory(matrix, start):
@@ -112,24 +115,24 @@ def test_the_rules_of_the_theory(matrix, start):
     seen = {"residual": set(), "decrease": set()}
 
     def residual(X):
-        return np.linalg.norm(matrix @ X - X @ (X.T @ matrix @ X))
+        return np.linalg.norm(X @ matrix - (X @ matrix @ X.T) @ X)
 
-    for X, HX in pairs("power", matrix, start, 8):
+    for X, XH in pairs("power", matrix, start, 8):
         for scale in (0.1, 1.0, 10.0):
             limits = LIMITS._replace(scale=scale)
-            gain = np.trace(X.T @ HX) / 2 - np.trace(start.T @ matrix @ start) / 2
+            gain = np.trace(X @ XH.T) / 2 - np.trace(start @ matrix @ start.T) / 2
             for rule, wanted in (
                 ("residual", residual(X) <= 0.5 * residual(start)),
                 ("decrease", gain >= 0.5 * residual(start) ** 2 / scale),
             ):
-                enough = RULES[rule](limits, start, matrix @ start)
-                assert enough(start, X, HX) == wanted
+                enough = RULES[rule](limits, start, start @ matrix)
+                assert enough(start, X, XH) == wanted
                 seen[rule].add(wanted)
     assert seen == {"residual": {True, False}, "decrease": {True, False}}
 
 
 def test_a_residual_at_rounding_is_small_enough(matrix):
-    top = np.linalg.eigh(matrix)[1][:, -P:]
-    enough = RULES["residual"](LIMITS, top, matrix @ top)
-    assert enough(top, top, matrix @ top)
-    assert not RULES["fixed"](LIMITS, top, matrix @ top)(top, top, matrix @ top)
+    top = top_of(matrix)
+    enough = RULES["residual"](LIMITS, top, top @ matrix)
+    assert enough(top, top, top @ matrix)
+    assert not RULES["fixed"](LIMITS, top, top @ matrix)(top, top, top @ matrix)

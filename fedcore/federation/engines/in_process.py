@@ -2,7 +2,7 @@
 
 A client step runs client by client, or once for the stack of all clients (`stacked`), or in
 lockstep with the others' (`side_by_side`), or is replaced by a function that computes the sum of
-all replies (`summed`).
+all replies (`summed`). With several runs in lockstep it runs once for all of them (`of_runs`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from fedcore.errors import ReplyError
 from fedcore.federation import lockstep
 from fedcore.federation.centring import Centred
-from fedcore.federation.execution import Step
+from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
 from fedcore.federation.site import changed, sites_of
@@ -117,7 +117,10 @@ class InProcess:
         if at_once is None or self.plain or not everyone:
             return None
         message = self._common(of)
-        total = None if message is None else at_once(self._data, self._as_one, message)
+        if message is not None and _meets(order, message):
+            total = _in_all_runs(order.step, at_once, self._data, self._as_one, message)
+        else:
+            total = None if message is None else at_once(self._data, self._as_one, message)
         if total is None:
             return None
         total = copied(narrow(total) if order.narrow else total)
@@ -173,11 +176,19 @@ class InProcess:
 
     def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Return the replies of the clients at `positions`; a position may occur twice."""
+        sites = self.sites
+        if not self._data.sparse and _meets(order, sites[0].message):
+            self._arrays.clear()  # as for plain steps, below
+            asked = [sites[i] for i in positions]
+            replies = [
+                _in_all_runs(order.step, order.step, site.data, site.state, site.message)
+                for site in asked
+            ]
+            return narrow(replies) if order.narrow else replies
         stacks = self._stack and getattr(order.step, "stacked", False) and not order.message
         if stacks and self._alike(positions):
             return self._run_stacked(order, positions)
         self._arrays.clear()  # a plain step writes to the states, which hold the same values
-        sites = self.sites
         beside = getattr(order.step, "side_by_side", False) and not self.plain
         if beside and 1 < len(positions) == len(set(positions)):
             return lockstep.run_all([partial(sites[i].do, order) for i in positions])
@@ -189,12 +200,15 @@ class InProcess:
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""
-        rows = None if positions == self._everyone else np.asarray(positions, dtype=np.intp)
         data: Any = self._data.labelled_stack if self._labelled else self._data.stack
-        if rows is not None:
-            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
-        state = StackedState(self._states, self._arrays, rows)
+        if positions == self._everyone:
+            state = StackedState(self._states, self._arrays, self._data.kept)
+        else:
+            self._arrays.clear()
+            rows = list(positions)
+            data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
+            state = StackedState([self._states[i] for i in positions], {}, None)
         replies = order.step(data, state, opened(self.sites[positions[0]].message))
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
         if order.purpose != "none" and shape[:1] != (len(positions),):
@@ -223,3 +237,27 @@ class InProcess:
                 found[i] = Charges({}, tuple(site.unprotected))
                 site.unprotected.clear()
         return found
+
+
+def _meets(order: Do, message: Any) -> bool:
+    """Return whether a step runs once for all runs in lockstep; looking from outside needs none."""
+    several = getattr(order.step, "of_runs", False) and order.purpose != "look"
+    return several and lockstep.slot() is not None and isinstance(message, np.ndarray)
+
+
+def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.ndarray) -> Any:
+    """Return the reply of `at_once` for this run, from one call for all that ask for `step`."""
+
+    def serve(asked: list[Any]) -> list[Any]:
+        slots, states, messages = zip(*asked, strict=True)
+        several = StackedState(states, {}, state.kept, list(slots))
+        replies = at_once(data, several, np.stack(messages))
+        if replies is None:
+            return [None] * len(asked)
+        return list(replies)
+
+    slot = lockstep.slot()
+    assert slot is not None
+    block, place = divmod(slot, lockstep.WIDTH)
+    key = id(state.kept), name_of(step), message.shape, message.dtype, block
+    return lockstep.meet(key, serve, (place, state, message))
