@@ -63,14 +63,17 @@ def leakage(results: Results) -> Rows:
     ``ratio`` is the quotient of the two numbers of rounds. If the KKT violation does not reach the
     limit, its divisor is the number of all rounds, so that ``ratio`` is an upper bound. ``early``
     says whether the matrix is known in at most half of these rounds. ``least`` is the smallest
-    error of the rebuilt matrix, and ``over_ssi`` this over that of SSI on the same data, None where
-    SSI was not run. In the experiment ``late`` the attack leaves out the first rounds.
+    error of the rebuilt matrix, and ``over_ssi`` this over that of SSI from as many rounds on the
+    same data, None where SSI was not run. In the experiment ``late`` the attack leaves out the
+    first rounds.
     """
     rows: Rows = []
+    ssi = {run.problem: run["leakage"] for run in results.runs("fig1a", algorithm="ssi")}
     for run in results.runs(*LEAKS):
         late = run.experiment == "late"
         rounds, error = run["round"], run["late_leakage" if late else "leakage"]
-        tables = []
+        least, tables = np.nanmin(error, axis=1), []
+        same = ssi[run.problem][: len(error), : error.shape[1]] if run.problem in ssi else None
         for limit in LEAKAGE_LIMITS:
             stop = run["kkt_residual"] <= limit
             kkt, known = reached(stop, rounds), reached(error <= limit, rounds)
@@ -85,17 +88,11 @@ def leakage(results: Results) -> Rows:
                     ratio=ratio,
                     early=ratio <= 0.5,
                     leakage_at_kkt=reached(stop, error),
-                    least=np.nanmin(error, axis=1),
+                    least=least,
+                    over_ssi=None if same is None else least / np.nanmin(same, axis=1),
                 )
             )
         rows += chain.from_iterable(zip(*tables, strict=True))
-    ssi = {
-        (row["problem"], row["repeat"]): row["least"]
-        for row in chosen(rows, experiment="fig1a", algorithm="ssi")
-    }
-    for row in rows:
-        least = ssi.get((row["problem"], row["repeat"]))
-        row["over_ssi"] = None if least is None else row["least"] / least
     return rows
 
 
