@@ -440,16 +440,18 @@ def test_a_late_attack_is_read_from_its_own_column(folder):
 
 
 def test_the_tables_of_a_run(folder, clients):
-    """SSI and FAPS as the workflow runs them: the stop is where the run ended."""
+    """As the workflow runs them: the stop is where the run ended, and rounds have equal bytes."""
     folder.add_problem("small", clients)
     stop = {"kkt_residual": {"at_most": report.KKT_LIMIT}}
-    for algorithm, params in (("ssi", {}), ("faps", {"inner": "residual"})):
+    for algorithm, params in (("ssi", {}), ("local_power", {}), ("faps", {"inner": "residual"})):
         params = {"rounds": 300} | params
         Folder.add(folder, "inner", algorithm, "small", params=params, seed=1, stop=stop)
     results = folder.results()
     counts = report.counts(results)
-    for algorithm in ("ssi", "faps"):
+    for algorithm in ("ssi", "local_power", "faps"):
         history = results[f"inner/{algorithm}/small-default"]
+        width = 8 * len(clients) * 2 * clients[0].shape[1]
+        assert (history.last("bytes_up") == width * history.last("round")).all()
         rows = [r for r in counts if r["algorithm"] == algorithm and r["rule"] == "kkt"]
         assert [r["rounds"] for r in rows] == history.last("round").tolist()
     squares = np.linalg.svd(np.vstack(clients), compute_uv=False) ** 2
