@@ -80,6 +80,13 @@ def test_rounds_are_counted_under_every_rule(folder):
     assert only(rows, rule="kkt")["bytes_up"] == 16
 
 
+def test_rule_27_also_ends_a_run_after_maxiter_rounds(folder):
+    captured = np.arange(1.0, report.MAX_ITER + 2)[None]
+    folder.add("fig4", "ssi", captured=captured)
+    row = only(report.counts(folder.results()), rule="rule27")
+    assert row["rounds"] == report.MAX_ITER
+
+
 def test_a_stop_that_is_never_reached_is_no_number(folder):
     folder.add("fig4", "faps", kkt_residual=[[1, 0.5]], inner_products=[[0, 8]])
     row = only(report.counts(folder.results()), rule="kkt")
