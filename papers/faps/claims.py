@@ -158,23 +158,18 @@ def advantage(rows: Rows) -> Rows:
 def largest(rows: Rows) -> Rows:
     """Lead over SSI at the best point, a row per method and stop of `leads`.
 
-    A point counts with the median over its starts; ``points`` is the number of those that were run.
-    A sentence on the largest of all points may come true on a part of them, but it is refuted by
-    all alone: ``best`` is None if it is below `ORDER` and a point is left out.
+    A point counts with the median over its starts. A sentence on the largest of all points may come
+    true on a part of them, but it is refuted by all alone: there is no row if ``best`` is below
+    `ORDER` and a point was not run.
     """
     found = []
     some = [row for row in chosen(rows, rival="ssi") if row["experiment"] in PRINTED]
     for key, group in groups(some, "method", "rule"):
-        at = [
-            statistic([r["lead"] for r in own]) for _, own in groups(group, "experiment", "point")
-        ]
+        points = groups(group, "experiment", "point")
+        at = [statistic([row["lead"] for row in own]) for _, own in points]
         best = float(np.fmax.reduce(at))
-        decided = best >= ORDER or len(at) == sum(PRINTED.values())
-        found.append(
-            key
-            | {"points": len(at), "best": best if decided else None}
-            | {"status": _status(group)}
-        )
+        if best >= ORDER or len(at) == sum(PRINTED.values()):
+            found.append(key | {"points": len(at), "best": best, "status": _status(group)})
     return found
 
 

@@ -291,7 +291,7 @@ def test_the_advantage_of_a_start(folder):
     assert only(rows, rule="kkt")["change"] == 2
 
 
-@pytest.mark.parametrize(("ssi", "best"), [(8, None), (30, 15)])
+@pytest.mark.parametrize(("ssi", "best"), [(8, []), (30, [(2, 15)])])
 def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder, ssi, best):
     """Medians 2 and ssi / 2 over three starts; Figure 3 with centred images is another reading."""
     for experiment, faps, others in (
@@ -303,8 +303,8 @@ def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder
             residual = [[1.0] * n + [1e-5] * (50 - n) for n in numbers]
             folder.add(experiment, algorithm, "kappa10", kkt_residual=residual, **made)
     table = report.leads(report.counts(folder.results()))
-    row = only(report.largest(table), rule="kkt")
-    assert (row["points"], row["best"]) == (2, best)
+    rows = chosen(report.largest(table), rule="kkt")
+    assert [(row["points"], row["best"]) for row in rows] == best
     lead = dict(chosen(table, rule="kkt", experiment="fig4")[0])
     every = [lead | {"point": str(i)} for i in range(24)]
     assert only(report.largest(every), rule="kkt")["best"] == 2
