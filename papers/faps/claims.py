@@ -1,6 +1,6 @@
 """What the paper `faps` states of its runs, from rows of `counts` and from histories.
 
-See `faps.tables`, which has the counts themselves.
+See `faps.tables`, which has the counts themselves. Methods have the names of `faps.tables.method`.
 """
 
 from __future__ import annotations
@@ -13,45 +13,41 @@ from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Row, Rows, chosen, groups, reached
 from fedcore.repro.tables.summaries import TWIN, statistic
 
-RULE_14, FROM_Z, ONE_STEP = "FAPS, inner rule (14)", "FAPS from Z", "FAPS from Z, one step"
 LINE_FROM = 1e-2  # KKT violation over ‖A‖₂² at which a straight line begins
 # The printed points at which methods are compared: Table 4, Figure 2 (1) to (4), Figures 3 and 4.
 PRINTED = {
     "table4": 1, "table1": 4, "fig2m": 4, "fig2p": 4, "fig2xi": 4, "fig3": 4, "fig4": 3,
 }  # fmt: skip
+AVERAGED = ("table1", "fig2m", "fig2p", "fig2xi", "fig3", "fig3centred")  # of four points each
 ORDER = 10.0  # one order of magnitude
 ERRORS = ("kkt", "singular_value_error")
-AT_END, OR_END = "_at_end", "_or_end"  # endings of columns with errors of the last round
 LEAKS = ("fig1a", "fig1b", "late")
-LEAKAGE_LIMIT = 1e-5  # of Figure 1b
-LEAKAGE_LIMITS = (1e-2, 1e-3, 10 * LEAKAGE_LIMIT, LEAKAGE_LIMIT)
+LEAKAGE_LIMITS = (1e-2, 1e-3, 1e-4, 1e-5)  # the last is that of Figure 1b
+TIE = ("local_power", "ssi")  # a method and the rival with which its ties count for it
+ORDERS = {  # problems that should become harder for SSI
+    "decay": ("fig2xi", ("xi1", "xi2", "xi3", "xi4")),
+    "condition": ("fig4", ("kappa1000", "kappa100", "kappa10")),
+}
 
 
 def averages(rows: Rows) -> Rows:
-    """Tables 2 and 3: means over the points of an experiment, a row per method, stop and start.
+    """Tables 2 and 3: means over the four points of an experiment, per method, stop and start.
 
-    There is no row for a method that was not run on all points. The mean is NaN if a run did not
-    reach the stop; that of ``kkt_or_end`` and ``singular_value_error_or_end`` then has the error
-    with which this run ended.
+    A mean is None if a point was not run, or a run ended before it came to the stop. Starts that
+    other points of the method have and one has not are left out.
     """
     found = []
-    some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
-    for key, group in groups(some, "experiment", "rule"):
-        points = {row["point"] for row in group}
-        for names, own in groups(group, "algorithm", "variant", "repeat"):
-            if {row["point"] for row in own} == points:
+    some = [row for row in rows if row["experiment"] in AVERAGED and row["method"]]
+    for key, group in groups(some, "experiment", "rule", "method"):
+        points = len({row["point"] for row in group})
+        for start, own in groups(group, "repeat"):
+            if len(own) == points:
+                whole = points == PRINTED["fig3"] and not any(np.isnan(r["rounds"]) for r in own)
                 means = {
-                    f"{name}{ending}": statistic([of(row, name) for row in own], "mean")
-                    for ending, of in (("", dict.__getitem__), (OR_END, _or_end))
-                    for name in ERRORS
+                    e: statistic([r[e] for r in own], "mean") if whole else None for e in ERRORS
                 }
-                found.append(key | names | means | {"points": len(points), "status": _status(own)})
+                found.append(key | start | means | {"status": _status(own)})
     return found
-
-
-def _or_end(row: Row, name: str) -> float:
-    """Return an error at the stop, or at the end of a run that did not reach it."""
-    return float(row[name if row["rounds"] == row["rounds"] else f"{name}{AT_END}"])
 
 
 def _status(rows: Rows) -> str:
@@ -61,30 +57,23 @@ def _status(rows: Rows) -> str:
     return next(status for status in order if status in found)
 
 
-def _without_p(rows: Rows) -> Rows:
-    """Replace the variants of Figure 2 (3), which are values of p, by those of other figures."""
-    names = {RULE_14: "residual", FROM_Z: "server-subspaces"}
-    return [
-        row | {"variant": names.get(row["method"], "default")}
-        if row["experiment"] == "fig2p"
-        else row
-        for row in rows
-    ]
-
-
 def leakage(results: Results) -> Rows:
     """Rounds until the error of the rebuilt Gram matrix, and the KKT violation, reach limits.
 
     ``ratio`` is the quotient of the two numbers of rounds. If the KKT violation does not reach the
     limit, its divisor is the number of all rounds, so that ``ratio`` is an upper bound. ``early``
     says whether the matrix is known in at most half of these rounds. ``least`` is the smallest
-    error of the rebuilt matrix. In the experiment ``late`` the attack leaves out the first rounds.
+    error of the rebuilt matrix, and ``over_ssi`` this over that of SSI from as many rounds on the
+    same data, None where SSI was not run. In the experiment ``late`` the attack leaves out the
+    first rounds.
     """
     rows: Rows = []
+    ssi = {run.problem: run["leakage"] for run in results.runs("fig1a", algorithm="ssi")}
     for run in results.runs(*LEAKS):
         late = run.experiment == "late"
         rounds, error = run["round"], run["late_leakage" if late else "leakage"]
-        tables = []
+        least, tables = np.nanmin(error, axis=1), []
+        same = ssi[run.problem][: len(error), : error.shape[1]] if run.problem in ssi else None
         for limit in LEAKAGE_LIMITS:
             stop = run["kkt_residual"] <= limit
             kkt, known = reached(stop, rounds), reached(error <= limit, rounds)
@@ -99,126 +88,88 @@ def leakage(results: Results) -> Rows:
                     ratio=ratio,
                     early=ratio <= 0.5,
                     leakage_at_kkt=reached(stop, error),
-                    least=np.nanmin(error, axis=1),
+                    least=least,
+                    over_ssi=None if same is None else least / np.nanmin(same, axis=1),
                 )
             )
         rows += chain.from_iterable(zip(*tables, strict=True))
     return rows
 
 
-def growth(rows: Rows) -> Rows:
-    """Figure 1b, from rows of `leakage`: rounds of SSI until an error is 1e−5, a row per start.
+def leads(rows: Rows) -> Rows:
+    """How many times fewer rounds a method needs from the same start: a row per rival and start.
 
-    The tag ``kind`` is ``white`` for independent entries and ``decaying`` for the spectrum (23)
-    with ξ = 1.0316. ``rounds_known`` is the number of rounds until the error of the rebuilt Gram
-    matrix is 1e−4.
-    """
-    some = chosen(rows, experiment="fig1b")
-    known = chosen(some, limit=10 * LEAKAGE_LIMIT)
-    return [
-        row | {"rounds_known": other["rounds_leakage"]}
-        for row, other in zip(chosen(some, limit=LEAKAGE_LIMIT), known, strict=True)
-    ]
-
-
-def orderings(rows: Rows) -> Rows:
-    """Which method needs fewer rounds from the same start: a row per stop, point, pair and start.
-
-    `rows` are those of `counts`; every variant of FAPS is compared. ``ratio`` is that of the
-    rounds, ours over theirs, NaN unless both reached the stop. ``holds`` is None if one did not
-    reach it and made too few rounds to tell. ``messages`` is the ratio of bytes per round. A tie
-    of LocalPower with SSI, which have no variant, counts for LocalPower: it becomes SSI in the end.
+    `rows` are those of `counts`. ``lead`` is the rival's rounds over ours, and ``fewer`` whether it
+    is above 1. A run that did not come to the stop needs one round more than it made at least; both
+    are None where that does not tell which needs fewer. A tie of LocalPower with SSI counts for
+    LocalPower: it becomes SSI in the end.
     """
     found = []
-    some = [row for row in _without_p(rows) if row["experiment"] != "inner"]
+    some = [row for row in rows if row["experiment"] != "inner" and row["method"]]
     for key, group in groups(some, "experiment", "problem", "point", "rule", "status"):
-        power, ssi = (chosen(group, algorithm=name) for name in ("local_power", "ssi"))
-        pairs = [("local-power-before-ssi", None, power, ssi)]
-        for name, ours in groups(chosen(group, algorithm="faps"), "variant"):
-            pairs.append(("faps-before-local-power", name["variant"], ours, power))
-            pairs.append(("faps-before-ssi", name["variant"], ours, ssi))
-        for claim, variant, ours, theirs in pairs:
-            starts = {row["repeat"]: row for row in theirs}
-            for row in ours:
-                if row["repeat"] in starts:
-                    names = {"claim": claim, "variant": variant, "repeat": row["repeat"]}
-                    found.append(key | names | _compared(row, starts[row["repeat"]], not variant))
+        for rival in ("ssi", "local_power"):
+            theirs = {row["repeat"]: row for row in chosen(group, algorithm=rival)}
+            for row in group:
+                ours = row["algorithm"] == "faps" or (row["algorithm"], rival) == TIE
+                if ours and row["repeat"] in theirs:
+                    names = {"method": row["method"], "rival": rival, "repeat": row["repeat"]}
+                    found.append(key | names | _lead(row, theirs[row["repeat"]]))
     return found
 
 
-def _compared(ours: Row, theirs: Row, tie: bool) -> Row:
-    """Columns of `orderings` for one start, and of its twin, None if neither has one."""
-    one, other = ours["rounds"], theirs["rounds"]
-    per_round = [row["bytes_up"] / row["rounds"] for row in (ours, theirs)]
-    found: Row = {
-        "ratio": one / other,
-        "holds": _less(one, other, ours["made"], theirs["made"], tie),
-        "messages": per_round[0] / per_round[1],
-        f"{TWIN}ratio": None,
-        f"{TWIN}holds": None,
-    }
+def _lead(ours: Row, theirs: Row) -> Row:
+    """Columns of `leads` for one start, and of its twin, None if neither has one."""
+    rounds = [row["rounds"] for row in (ours, theirs)]
     twins = [row[f"{TWIN}rounds"] for row in (ours, theirs)]
+    tie = ours["algorithm"] == TIE[0]
+    found = _ahead(rounds, (ours["made"], theirs["made"]), tie)
+    again: Row = dict.fromkeys(found)
     if any(twin is not None for twin in twins):
-        one, other = (x if t is None else t for x, t in zip((one, other), twins, strict=True))
-        found[f"{TWIN}ratio"] = one / other
-        found[f"{TWIN}holds"] = _less(one, other, ours["made"], theirs["made"], tie)
-    return found
+        rounds = [x if twin is None else twin for x, twin in zip(rounds, twins, strict=True)]
+        again = _ahead(rounds, (ours["made"], theirs["made"]), tie)
+    return found | {f"{TWIN}{name}": value for name, value in again.items()}
 
 
-def _less(one: float, other: float, made: float, made_by_other: float, tie: bool) -> bool | None:
-    """Whether the first needs fewer rounds; NaN is more than all rounds that were made."""
-    if np.isnan(one):
-        return False if made >= other else None
-    if np.isnan(other):
-        return True if made_by_other >= one else None
-    return bool(one < other or (tie and one == other))
+def _ahead(rounds: list[float], made: tuple[float, float], tie: bool) -> Row:
+    stopped = ~np.isnan(rounds)
+    ours, theirs = np.where(stopped, rounds, np.add(made, 1))
+    lead = float(theirs / ours)
+    fewer = lead > 1 or (tie and lead == 1)
+    sure = stopped.all() or (stopped.any() and bool(stopped[0]) == fewer)
+    return {"lead": lead, "fewer": fewer} if sure else {"lead": None, "fewer": None}
 
 
 def advantage(rows: Rows) -> Rows:
-    """Figure 4: SSI's rounds over those of FAPS, a row per variant, stop and start of `orderings`.
+    """Figure 4: how the lead over SSI changes with κ, a row per method, stop and start of `leads`.
 
-    ``change`` is the largest over the smallest, NaN unless each κ has one. ``spectra`` is the
-    number of κ that were run.
+    ``change`` is the largest lead over the smallest, None unless each κ has one.
     """
     found = []
-    some = chosen(rows, claim="faps-before-ssi", experiment="fig4")
-    spectra = {row["point"] for row in some}
-    for key, group in groups(some, "variant", "rule", "repeat"):
-        own = {row["point"]: 1 / row["ratio"] for row in group}
-        whole = own.keys() == spectra and len(own) > 1
+    some = chosen(rows, experiment="fig4", rival="ssi")
+    for key, group in groups(some, "method", "rule", "repeat"):
+        own = [row["lead"] for row in group]
+        whole = len(own) == PRINTED["fig4"] and None not in own
         found.append(
-            key
-            | {"change": max(own.values()) / min(own.values()) if whole else np.nan}
-            | {"spectra": len(own)}
-            | {"status": _status(group)}
+            key | {"change": max(own) / min(own) if whole else None} | {"status": _status(group)}
         )
     return found
 
 
 def largest(rows: Rows) -> Rows:
-    """SSI's rounds over those of FAPS at the best point, a row per variant and stop of `orderings`.
+    """Lead over SSI at the best point, a row per method and stop of `leads`.
 
-    A point counts with the median over its starts; ``points`` is the number of those that were run.
-    A sentence on the largest of all points may come true on a part of them, but it is refuted by
-    all alone: ``decided`` is whether ``best`` is `ORDER` or more, or no point is left out.
+    A point counts with the median over its starts. A sentence on the largest of all points may come
+    true on a part of them, but it is refuted by all alone: there is no row if ``best`` is below
+    `ORDER` and a point was not run.
     """
     found = []
-    some = [row for row in chosen(rows, claim="faps-before-ssi") if row["experiment"] in PRINTED]
-    for key, group in groups(some, "variant", "rule"):
-        at = [
-            statistic([1 / row["ratio"] for row in starts])
-            for _, starts in groups(group, "experiment", "point")
-        ]
+    some = [row for row in chosen(rows, rival="ssi") if row["experiment"] in PRINTED]
+    for key, group in groups(some, "method", "rule"):
+        points = groups(group, "experiment", "point")
+        at = [statistic([row["lead"] for row in own]) for _, own in points]
         best = float(np.fmax.reduce(at))
-        found.append(
-            key
-            | {
-                "points": len(at),
-                "best": best,
-                "decided": best >= ORDER or len(at) == sum(PRINTED.values()),
-            }
-            | {"status": _status(group)}
-        )
+        if best >= ORDER or len(at) == sum(PRINTED.values()):
+            found.append(key | {"points": len(at), "best": best, "status": _status(group)})
     return found
 
 
@@ -255,10 +206,7 @@ def harder(rows: Rows) -> Rows:
     ``holds`` is None if some problems are missing and the others rise.
     """
     found = []
-    for claim, experiment, order in (
-        ("decay", "fig2xi", ("xi1", "xi2", "xi3", "xi4")),
-        ("condition", "fig4", ("kappa1000", "kappa100", "kappa10")),
-    ):
+    for claim, (experiment, order) in ORDERS.items():
         some = chosen(rows, experiment=experiment, algorithm="ssi")
         for key, group in groups(some, "rule", "status", "repeat"):
             own = {row["point"]: row["rounds"] for row in group}

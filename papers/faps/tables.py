@@ -8,32 +8,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 
-from faps.claims import (
-    AT_END,
-    ERRORS,
-    FROM_Z,
-    ONE_STEP,
-    RULE_14,
-    advantage,
-    averages,
-    harder,
-    largest,
-    leakage,
-    linear,
-    orderings,
-)
+from faps.claims import ERRORS, advantage, averages, harder, largest, leads, leakage, linear
 from faps.theory import theorem_8
-from fedcore.algorithms import faps
 from fedcore.history import History
 from fedcore.repro.tables.budgets import products
 from fedcore.repro.tables.report import Table
-from fedcore.repro.tables.results import Results, Run, last
+from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, chosen, groups, reached
 from fedcore.repro.tables.summaries import (
     TWIN,
@@ -48,12 +33,14 @@ from fedcore.repro.tables.summaries import (
 
 # ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems.
 # ``scaled``, ‖P⊥ AAᵀZ‖_F ≤ 5e−6 ‖A‖_F², explains those of the images. ``rule27`` is the paper's
-# rule: a relative change of Σ‖AᵢᵀZ‖²_F of at most 1e−10.
-KKT_LIMIT, SCALED_LIMIT, RULE_27 = 1e-4, 5e-6, 1e-10
+# rule: a relative change of Σ‖AᵢᵀZ‖²_F of at most 1e−10, or MaxIter rounds.
+KKT_LIMIT, SCALED_LIMIT, RULE_27, MAX_ITER = 1e-4, 5e-6, 1e-10, 3000
 RULES = {
     "kkt": lambda history: history["kkt_residual"] <= KKT_LIMIT,
     "scaled": lambda history: history["kkt"] <= SCALED_LIMIT,
-    "rule27": lambda history: _change(history["captured"]) <= RULE_27,
+    "rule27": lambda history: (
+        (_change(history["captured"]) <= RULE_27) | (history["round"] >= MAX_ITER)
+    ),
 }
 FIGURES_2_TO_4 = ("table1", "fig2m", "fig2p", "fig2xi", "fig3", "fig3centred", "fig4")
 EXPERIMENTS = ("table4", "inner", *FIGURES_2_TO_4)
@@ -65,24 +52,16 @@ METHODS = {
     "block_krylov": "block Krylov",
     "momentum_power": "momentum",
 }
-FAPS = {
-    faps.Params(1, rounds=1): "FAPS as printed",
-    faps.Params(1, rounds=1, inner="residual"): RULE_14,
-    faps.Params(1, rounds=1, solver="ritz", signs="arbitrary"): "FAPS, Ritz vectors",
-    faps.Params(1, rounds=1, inner_start="server", inner="subspace_change"): FROM_Z,
-    faps.Params(1, rounds=1, inner_start="server", inner="fixed", inner_steps=1): ONE_STEP,
-}
 # One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
 
 
 def method(run: Run) -> str | None:
-    """Return the name of a run's method in figures; None if they leave it out."""
-    if run.algorithm == "faps":
-        return FAPS.get(replace(run.params, n_components=1, rounds=1))
-    if getattr(run.params, "sigma_next", None) is not None:
-        return None  # momentum with the true spectrum as a parameter
-    return METHODS.get(run.algorithm)
+    """Return the name of a run's method: its tag `method`, or else that of its algorithm.
+
+    It is None for what is neither compared nor drawn: variants of FAPS without the tag.
+    """
+    return run.tags.get("method") or METHODS.get(run.algorithm)
 
 
 @cache
@@ -90,18 +69,16 @@ def counts(results: Results) -> Rows:
     """Rounds, bytes, errors and products at every stop, a row per start; NaN if not reached.
 
     There is no row for a stop that a run did not reach because it ended at other stops before.
-    ``kkt_at_end`` and ``singular_value_error_at_end`` are those of the last round. ``made`` is the
-    number of rounds that the run made, ``products`` counts products of a client's AᵢAᵢᵀ with a
-    block. ``twin_…`` are the same columns of the repeat's twin, None if it has none; see
-    `fedcore.experiments.twins`. ``point`` names the problem, and p where it varies. ``method`` is
-    that of `method`.
+    ``made`` is the number of rounds that the run made, ``products`` counts products of a client's
+    AᵢAᵢᵀ with a block. ``twin_…`` are the same columns of the repeat's twin, None if it has none;
+    see `fedcore.experiments.twins`. ``point`` names the problem, and p where it varies. ``method``
+    is that of `method`.
     """
     found = []
     for run, rule in itertools.product(results.runs(*EXPERIMENTS), RULES):
         made = run.last("round").astype(float)
-        ends = {f"{name}{AT_END}": last(name) for name in ERRORS}
         rows = run.rows(
-            p=_p, point=_point, method=method, rule=rule, made=made, **ends, **_stops(run, rule)
+            p=_p, point=_point, method=method, rule=rule, made=made, **_stops(run, rule)
         )
         most = getattr(run.params, "rounds", 0)
         found += [row for row in rows if row["rounds"] == row["rounds"] or row["made"] >= most]
@@ -109,27 +86,28 @@ def counts(results: Results) -> Rows:
 
 
 def times(results: Results) -> Rows:
-    """Figures 2 and 3b, Section 5.7: CPU seconds until every stop, a row per start.
+    """Table 4, Figures 2 and 3b: CPU seconds until every stop, a row per start.
 
     They are NaN where it was not reached. The start, which all methods make alike, is left out.
-    ``over_local_power`` are the seconds over those of LocalPower from the same start; SSI's say
-    nothing where it reads the sum of the Gram matrices in the place of the clients' data.
+    ``over_local_power`` are the seconds over those of LocalPower from the same start, and
+    ``round_over_ssi`` are the seconds of a round over those of SSI; SSI's say nothing where it
+    reads the sum of the Gram matrices in the place of the clients' data.
     """
     found = []
     for run, rule in itertools.product(results.runs("times"), ("kkt", "rule27")):
         spent = run.seconds - run.seconds[:, :1]
-        found += run.rows(
-            method=method, rule=rule, seconds=reached(RULES[rule](run.history), spent)
-        )
-    alone = {
-        (r["problem"], r["rule"], r["repeat"]): r["seconds"]
-        for r in chosen(found, algorithm="local_power")
-    }
-    return [
-        row
-        | {"over_local_power": row["seconds"] / alone[row["problem"], row["rule"], row["repeat"]]}
-        for row in found
-    ]
+        stop = RULES[rule](run.history)
+        seconds, rounds = reached(stop, spent), reached(stop, run["round"])
+        found += run.rows(method=method, rule=rule, seconds=seconds, a_round=seconds / rounds)
+    same = ("problem", "rule", "repeat")
+    for name, theirs, column in (
+        ("over_local_power", "local_power", "seconds"),
+        ("round_over_ssi", "ssi", "a_round"),
+    ):
+        others = {tuple(r[key] for key in same): r[column] for r in chosen(found, algorithm=theirs)}
+        for row in found:
+            row[name] = row[column] / others[tuple(row[key] for key in same)]
+    return found
 
 
 def _point(run: Run) -> str:
@@ -309,24 +287,19 @@ TABLES = {
     "leakage": Table(leakage),
     "averages": Table(
         lambda results: averages(counts(results)),
-        by_group(
-            ("kkt", "singular_value_error"),
-            "experiment",
-            "algorithm",
-            "variant",
-            "rule",
-        ),
+        by_group(ERRORS, "experiment", "method", "rule"),
     ),
-    "times": Table(times, by_group(("seconds", "over_local_power"), "method", "rule")),
-    "orderings": Table(
-        lambda results: orderings(counts(results)),
-        by_group("ratio", "experiment", "point", "rule", "claim", "variant"),
+    "times": Table(
+        times, by_group(("seconds", "over_local_power", "round_over_ssi"), "method", "rule")
+    ),
+    "leads": Table(
+        lambda results: leads(counts(results)),
+        by_group("lead", "experiment", "point", "rule", "method", "rival"),
     ),
     "advantage": Table(
-        lambda results: advantage(orderings(counts(results))),
-        by_group("change", "variant", "rule"),
+        lambda results: advantage(leads(counts(results))), by_group("change", "method", "rule")
     ),
-    "largest": Table(lambda results: largest(orderings(counts(results)))),
+    "largest": Table(lambda results: largest(leads(counts(results)))),
     "linear": Table(linear, by_group(("straight", "rate"), "problem", "algorithm", "variant")),
     "harder": Table(lambda results: harder(counts(results))),
     "theorem_8": Table(theorem_8),

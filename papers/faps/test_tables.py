@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pytest
 
-from faps import claims as faps_claims
 from faps import tables as report
 from fedcore.history import History, save_seconds
 from fedcore.reports import tables
@@ -37,6 +37,8 @@ class MadeUp(Folder):
         history.about = {"problem": {"n_clients": 4, "n_features": 50}}
         self.problems[problem] = {"label": problem}
         params = {"rounds": shape[1] - 1} | dict(params)  # every run makes all its rounds
+        if algorithm == "faps":
+            tags = {"method": "FAPS"} | dict(tags)
         super().add(
             experiment, algorithm, problem, variant, params=params, tags=dict(tags),
             history=history,
@@ -76,6 +78,13 @@ def test_rounds_are_counted_under_every_rule(folder):
     assert [only(rows, rule=rule)["rounds"] for rule in report.RULES] == [2, 1, 4]
     assert only(rows, rule="kkt")["kkt"] == 3e-6
     assert only(rows, rule="kkt")["bytes_up"] == 16
+
+
+def test_rule_27_also_ends_a_run_after_maxiter_rounds(folder):
+    captured = np.arange(1.0, report.MAX_ITER + 2)[None]
+    folder.add("fig4", "ssi", captured=captured)
+    row = only(report.counts(folder.results()), rule="rule27")
+    assert row["rounds"] == report.MAX_ITER
 
 
 def test_a_stop_that_is_never_reached_is_no_number(folder):
@@ -146,15 +155,14 @@ def test_what_amplifies_is_measured(folder):
     assert found == {"chaotic": (2, "rounding"), "stable": (0, "start"), "default": (None, None)}
 
 
-def test_orderings_are_also_those_of_the_twins(folder):
+def test_leads_are_also_those_of_the_twins(folder):
     """FAPS needs 3 rounds, its twin 1; SSI, without a twin, 2."""
     folder.add("fig4", "faps", kkt_residual=[[1, 1, 1, 1e-5]], twin=[[1, 1e-5]],
                inner_products=np.zeros((1, 4)), twin_distance=[[0, 1, np.nan, np.nan]])  # fmt: skip
     folder.add("fig4", "ssi", kkt_residual=[[1, 1, 1e-5]])
-    rows = [r for r in report.orderings(report.counts(folder.results())) if r["rule"] == "kkt"]
-    row = only(rows, claim="faps-before-ssi")
-    assert (row["ratio"], row["twin_ratio"]) == (1.5, 0.5)
-    assert (row["holds"], row["twin_holds"]) == (False, True)
+    row = only(report.leads(report.counts(folder.results())), rule="kkt")
+    assert (row["lead"], row["twin_lead"]) == (2 / 3, 2)
+    assert (row["fewer"], row["twin_fewer"]) == (False, True)
 
 
 def test_starts_are_compared_one_by_one(folder):
@@ -163,30 +171,49 @@ def test_starts_are_compared_one_by_one(folder):
     zeros = np.zeros((3, 7))
     folder.add("fig4", "faps", kkt_residual=[stops[n] for n in (2, 3, 6)], inner_products=zeros)
     folder.add("fig4", "ssi", kkt_residual=[stops[n] for n in (3, 2, 5, 3, 6)])
-    rows = report.orderings(report.counts(folder.results()))
-    found = {r["repeat"]: (r["holds"], r["ratio"]) for r in rows if r["rule"] == "kkt"}
-    assert found == {0: (True, 2 / 3), 1: (False, 3 / 2), 2: (False, 6 / 5)}
+    rows = report.leads(report.counts(folder.results()))
+    found = {r["repeat"]: (r["fewer"], r["lead"]) for r in rows if r["rule"] == "kkt"}
+    assert found == {0: (True, 3 / 2), 1: (False, 2 / 3), 2: (False, 5 / 6)}
 
 
-@pytest.mark.parametrize(
-    ("faps", "made", "ssi", "holds"),
-    [
-        (None, 5, 4, False),  # more than five rounds, and SSI four
-        (None, 3, 4, None),  # more than three: nobody knows
-        (3, 5, None, True),  # SSI, which made six, needs more
-    ],
-)
-def test_too_few_rounds_are_no_defeat(folder, faps, made, ssi, holds):
-    def stopping(after, records):
-        return [[1.0] * (after or records) + [1e-5] * (records - (after or records))]
+@pytest.mark.parametrize(("power", "fewer"), [(3, True), (4, True), (5, False)])
+def test_a_tie_with_ssi_counts_for_local_power_alone(folder, power, fewer):
+    for algorithm, rounds in (("ssi", 4), ("local_power", power), ("faps", power)):
+        made = {"inner_products": np.zeros((1, 7))} if algorithm == "faps" else {}
+        residual = [[1.0] * rounds + [1e-5] * (7 - rounds)]
+        folder.add("fig4", algorithm, kkt_residual=residual, **made)
+    rows = chosen(report.leads(report.counts(folder.results())), rule="kkt")
+    found = {(row["method"], row["rival"]): row["fewer"] for row in rows}
+    assert found == {
+        ("LocalPower", "ssi"): fewer, ("FAPS", "ssi"): power < 4, ("FAPS", "local_power"): False
+    }  # fmt: skip
 
-    folder.add("fig4", "faps", kkt_residual=stopping(faps, made + 1),
-               inner_products=np.zeros((1, made + 1)))  # fmt: skip
-    folder.add("fig4", "ssi", kkt_residual=stopping(ssi, 7))
-    rows = report.orderings(report.counts(folder.results()))
-    row = only(rows, rule="kkt", claim="faps-before-ssi")
-    assert row["holds"] is holds
-    assert math.isnan(row["ratio"])
+
+def rounds_of_a_run(made):
+    """Return the rounds to the stop of a run that makes so many, and of one that comes to none."""
+    return [*range(1, made + 1), None]
+
+
+@pytest.mark.parametrize("made", [(3, 5), (5, 3), (4, 4)])
+def test_a_lead_is_told_where_every_end_of_the_runs_agrees(folder, made):
+    """Runs that go on may need any number of rounds above those that they made."""
+
+    def stopping(after, rounds):
+        return [1.0] * (after or rounds + 1) + [1e-5] * (rounds + 1 - (after or rounds + 1))
+
+    ours, theirs = zip(*itertools.product(*map(rounds_of_a_run, made)), strict=True)
+    blank = np.zeros((len(ours), made[0] + 1))
+    folder.add("fig4", "faps", kkt_residual=[stopping(n, made[0]) for n in ours],
+               inner_products=blank)  # fmt: skip
+    folder.add("fig4", "ssi", kkt_residual=[stopping(n, made[1]) for n in theirs])
+    rows = chosen(report.leads(report.counts(folder.results())), rule="kkt")
+    for row, one, other in zip(rows, ours, theirs, strict=True):
+        ends = [[n] if n else range(m + 1, 20) for n, m in zip((one, other), made, strict=True)]
+        possible = {b > a for a, b in itertools.product(*ends)}
+        assert row["fewer"] is (possible.pop() if len(possible) == 1 else None)
+        assert (row["lead"] is None) == (row["fewer"] is None)
+        if one and other:
+            assert row["lead"] == other / one
 
 
 @pytest.mark.parametrize(
@@ -200,9 +227,8 @@ def test_an_ordering_that_a_twin_turns_round_is_undecided(folder, twins, word):
     folder.add("fig4", "faps", kkt_residual=stopping((2,) * 7), twin=stopping(twins),
                inner_products=blank, twin_distance=blank)  # fmt: skip
     folder.add("fig4", "ssi", kkt_residual=stopping((5,) * 7))
-    rows = report.orderings(report.counts(folder.results()))
-    rows = [row for row in rows if row["rule"] == "kkt"]
-    assert word_on(rows, folder.root, "holds", {"most_runs": {}}) == word
+    rows = chosen(report.leads(report.counts(folder.results())), rule="kkt")
+    assert word_on(rows, folder.root, "fewer", {"most_runs": {}}) == word
 
 
 @pytest.mark.parametrize(("printed", "word"), [("2000", "fails"), ("250", "undecided")])
@@ -225,52 +251,48 @@ def word_on(rows, root, column, test):
     return found.word
 
 
-def test_messages_are_compared_per_round(folder):
-    folder.add("table4", "faps", kkt_residual=[[1, 1, 1e-5]], inner_products=np.zeros((1, 3)))
-    folder.add("table4", "ssi", kkt_residual=[[1, 1, 1, 1e-5]], bytes_up=[[0, 4, 8, 12]])
-    rows = report.orderings(report.counts(folder.results()))
-    assert only(rows, rule="kkt")["messages"] == 2  # 8 bytes a round over 4
+POINTS = ("one", "two", "three", "four")
 
 
-def test_averages_are_over_all_points_of_one_start(folder):
-    """SSI on two points, from two starts and from one; FAPS on one point alone has no average."""
-    for problem, kkt in (("one", [[1.0, 2.0], [1.0, 8.0]]), ("two", [[1.0, 4.0]])):
-        residual = np.where(np.array(kkt) == 1, 1, 1e-5)
-        folder.add("fig2m", "ssi", problem, kkt=kkt, kkt_residual=residual)
+def test_averages_are_over_the_four_points_of_one_start(folder):
+    """SSI has two starts on one point and one on the others; FAPS was run on one point alone."""
+    for i, problem in enumerate(POINTS):
+        kkt = [[1.0, 2.0 + i], [1.0, 8.0]][: 2 if i == 0 else 1]
+        folder.add(
+            "fig2m", "ssi", problem, kkt=kkt, kkt_residual=np.where(np.array(kkt) == 1, 1, 0)
+        )
     folder.add("fig2m", "faps", "one", kkt_residual=[[1, 1e-5]], inner_products=[[0, 1]])
-    row = only(report.averages(report.counts(folder.results())), rule="kkt")
-    assert (row["algorithm"], row["kkt"], row["repeat"], row["points"]) == ("ssi", 3.0, 0, 2)
+    rows = chosen(report.averages(report.counts(folder.results())), rule="kkt")
+    found = [(row["method"], row["repeat"], row["kkt"]) for row in rows]
+    assert found == [("SSI", 0, 3.5), ("FAPS", 0, None)]
 
 
-def test_a_start_that_never_stops_has_no_average_but_with_the_error_at_its_end(folder):
-    for problem, end in (("one", 1e-5), ("two", 1.0)):
-        kkt = [[1, 2, 4], [1, 3, 9]] if end < 1 else [[1, 5, 6], [1, 2, 7]]
-        residual = [[1, end, end], [1, 1e-5, 1e-5]]
-        folder.add("fig2m", "ssi", problem, kkt=kkt, kkt_residual=residual,
-                   singular_value_error=np.array(kkt) / 10)  # fmt: skip
-    first, second = chosen(report.averages(report.counts(folder.results())), rule="kkt")
-    assert math.isnan(first["kkt"]) and second["kkt"] == second["kkt_or_end"] == 2.5
-    assert first["kkt_or_end"] == 4.0  # of 2 at the stop, and 6 at the end
-    errors = [row["singular_value_error_or_end"] for row in (first, second)]
-    assert errors == pytest.approx([0.4, 0.25])
+def test_a_start_that_never_stops_has_no_average(folder):
+    for problem in POINTS:
+        last = 1.0 if problem == "three" else 1e-5
+        folder.add("fig2m", "ssi", problem, kkt=[[1, 2], [1, 4]],
+                   kkt_residual=[[1, last], [1, 1e-5]])  # fmt: skip
+    rows = chosen(report.averages(report.counts(folder.results())), rule="kkt")
+    assert [row["kkt"] for row in rows] == [None, 4]
 
 
 def test_the_advantage_of_a_start(folder):
-    """SSI's 6 rounds over 3, and 8 over 2; of another figure nothing counts."""
-    for problem, faps, ssi in (("kappa10", 3, 6), ("kappa1000", 2, 8)):
+    """SSI's rounds over ours are 2, 4 and 3; without one κ nothing is known."""
+    for problem, faps, ssi in (("kappa10", 3, 6), ("kappa1000", 2, 8), ("kappa100", 2, 6)):
+        rows = report.advantage(report.leads(report.counts(folder.results())))
+        assert all(row["change"] is None for row in rows)
         for algorithm, rounds in (("faps", faps), ("ssi", ssi)):
             made = {"inner_products": np.zeros((1, 10))} if algorithm == "faps" else {}
             folder.add("fig4", algorithm, problem,
                        kkt_residual=[[1.0] * rounds + [1e-5] * (10 - rounds)], **made)  # fmt: skip
     folder.add("fig3", "faps", kkt_residual=np.ones((1, 10)), inner_products=np.zeros((1, 10)))
     folder.add("fig3", "ssi", kkt_residual=[[1.0, 1e-5]])
-    rows = report.advantage(report.orderings(report.counts(folder.results())))
-    row = only(rows, rule="kkt")
-    assert (row["change"], row["spectra"]) == (2, 2)
+    rows = report.advantage(report.leads(report.counts(folder.results())))
+    assert only(rows, rule="kkt")["change"] == 2
 
 
-@pytest.mark.parametrize(("ssi", "decided"), [(8, False), (30, True)])
-def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder, ssi, decided):
+@pytest.mark.parametrize(("ssi", "best"), [(8, []), (30, [(2, 15)])])
+def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder, ssi, best):
     """Medians 2 and ssi / 2 over three starts; Figure 3 with centred images is another reading."""
     for experiment, faps, others in (
         ("fig4", 3, (6, 6, 30)), ("table4", 2, (ssi, ssi, 2)), ("fig3centred", 1, (40, 40, 40)),
@@ -280,12 +302,12 @@ def test_the_largest_advantage_is_decided_by_all_points_or_by_a_large_one(folder
             made = {"inner_products": np.zeros((3, 50))} if algorithm == "faps" else {}
             residual = [[1.0] * n + [1e-5] * (50 - n) for n in numbers]
             folder.add(experiment, algorithm, "kappa10", kkt_residual=residual, **made)
-    table = report.orderings(report.counts(folder.results()))
-    row = only(report.largest(table), rule="kkt")
-    assert (row["points"], row["best"], row["decided"]) == (2, ssi / 2, decided)
-    ratio = dict(chosen(table, claim="faps-before-ssi", rule="kkt", experiment="fig4")[0])
-    every = [ratio | {"point": str(i), "status": "synthetic"} for i in range(24)]
-    assert only(report.largest(every), rule="kkt")["decided"]
+    table = report.leads(report.counts(folder.results()))
+    rows = chosen(report.largest(table), rule="kkt")
+    assert [(row["points"], row["best"]) for row in rows] == best
+    lead = dict(chosen(table, rule="kkt", experiment="fig4")[0])
+    every = [lead | {"point": str(i)} for i in range(24)]
+    assert only(report.largest(every), rule="kkt")["best"] == 2
 
 
 def test_seconds_count_from_the_start_to_each_stop(folder):
@@ -296,8 +318,9 @@ def test_seconds_count_from_the_start_to_each_stop(folder):
         path = folder.root / "seconds/faps/times" / algorithm / "one-default.tsv"
         save_seconds(History({}, seconds=0.5 + each * np.arange(6.0)[None]), path)
     rows = report.times(folder.results())
-    found = [(r["method"], r["seconds"], r["over_local_power"]) for r in chosen(rows, rule="kkt")]
-    assert found == [("LocalPower", 6.0, 1.0), ("SSI", 4.0, pytest.approx(4 / 6))]
+    columns = ("method", "seconds", "over_local_power", "round_over_ssi")
+    found = [tuple(row[name] for name in columns) for row in chosen(rows, rule="kkt")]
+    assert found == [("LocalPower", 6.0, 1.0, 2.0), ("SSI", 4.0, pytest.approx(4 / 6), 1.0)]
     assert all(math.isnan(r["seconds"]) for r in chosen(rows, rule="rule27"))
 
 
@@ -332,20 +355,17 @@ def test_harder_problems_need_more_rounds(folder):
 def test_the_variants_of_figure_2c_are_values_of_p(folder):
     for p in (10, 20):
         folder.add(
-            "fig2p", "faps", "p", f"p{p}", {"n_components": p, "inner": "residual"},
-            kkt_residual=[[1, 1e-5]], inner_products=[[0, p]],
+            "fig2p", "faps", "p", f"p{p}", {"n_components": p}, kkt_residual=[[1, 1e-5]],
+            inner_products=[[0, p]],
         )  # fmt: skip
         folder.add("fig2p", "ssi", "p", f"p{p}", {"n_components": p}, kkt_residual=[[1, 1e-5]])
-    server = {"n_components": 10, "inner_start": "server", "inner": "subspace_change"}
-    folder.add("fig2p", "faps", "p", "server-p10", server, kkt_residual=[[1, 1e-5]],
-               inner_products=[[0, 1]])  # fmt: skip
+    folder.add("fig2p", "faps", "p", "server-p10", {"n_components": 10}, kkt_residual=[[1, 1e-5]],
+               inner_products=[[0, 1]], tags={"method": "another"})  # fmt: skip
     counts = report.counts(folder.results())
-    averaged = {(r["algorithm"], r["variant"]) for r in report.averages(counts)}
-    assert averaged == {("faps", "residual"), ("ssi", "default")}
-    found = {(r["variant"], r["point"]) for r in report.orderings(counts) if r["variant"]}
-    assert found == {("residual", "p10"), ("residual", "p20"), ("server-subspaces", "p10")}
+    found = {(r["method"], r["point"]) for r in report.leads(counts)}
+    assert found == {("FAPS", "p10"), ("FAPS", "p20"), ("another", "p10")}
     panel = {method: rest for method, *rest in report.panel(counts, "fig2p", "products")}
-    ticks, values = panel["FAPS, inner rule (14)"]
+    ticks, values = panel["FAPS"]
     assert ticks == [("p", 10), ("p", 20)]
     np.testing.assert_array_equal(values, [[2.5, 5.0]])
 
@@ -403,12 +423,21 @@ def test_leakage_against_convergence(folder):
     at_2 = only(rows, limit=1e-2)
     assert (at_2["rounds_leakage"], at_2["rounds_kkt"], at_2["ratio"]) == (2, 2, 1)
     assert at_2["leakage_at_kkt"] == 1e-6
-    (row,) = faps_claims.growth(rows)
+    row = only(rows, limit=1e-5)
     assert (row["kind"], row["n"], row["least"]) == ("white", 50, 1e-6)
-    assert (row["rounds_leakage"], row["rounds_known"]) == (2, 2)
+    assert row["rounds_leakage"] == 2 and row["over_ssi"] is None
     assert math.isnan(row["rounds_kkt"])
     assert row["ratio"] == 2 / 4  # at least four rounds for the KKT violation
     assert row["early"] and not at_2["early"]
+
+
+def test_what_faps_leaks_is_held_against_what_ssi_does(folder):
+    """Start by start, by the smallest errors that the attack reaches."""
+    for algorithm, least in (("faps", (0.5, 0.3)), ("ssi", (1e-3, 1e-2))):
+        errors = [[np.nan, 1, e, 2 * e] for e in least]
+        folder.add("fig1a", algorithm, leakage=errors)
+    rows = chosen(report.leakage(folder.results()), limit=1e-5, algorithm="faps")
+    assert [row["over_ssi"] for row in rows] == pytest.approx([500, 30])
 
 
 def test_a_late_attack_is_read_from_its_own_column(folder):
@@ -418,16 +447,18 @@ def test_a_late_attack_is_read_from_its_own_column(folder):
 
 
 def test_the_tables_of_a_run(folder, clients):
-    """SSI and FAPS as the workflow runs them: the stop is where the run ended."""
+    """As the workflow runs them: the stop is where the run ended, and rounds have equal bytes."""
     folder.add_problem("small", clients)
     stop = {"kkt_residual": {"at_most": report.KKT_LIMIT}}
-    for algorithm, params in (("ssi", {}), ("faps", {"inner": "residual"})):
+    for algorithm, params in (("ssi", {}), ("local_power", {}), ("faps", {"inner": "residual"})):
         params = {"rounds": 300} | params
         Folder.add(folder, "inner", algorithm, "small", params=params, seed=1, stop=stop)
     results = folder.results()
     counts = report.counts(results)
-    for algorithm in ("ssi", "faps"):
+    for algorithm in ("ssi", "local_power", "faps"):
         history = results[f"inner/{algorithm}/small-default"]
+        width = 8 * len(clients) * 2 * clients[0].shape[1]
+        assert (history.last("bytes_up") == width * history.last("round")).all()
         rows = [r for r in counts if r["algorithm"] == algorithm and r["rule"] == "kkt"]
         assert [r["rounds"] for r in rows] == history.last("round").tolist()
     squares = np.linalg.svd(np.vstack(clients), compute_uv=False) ** 2

@@ -12,18 +12,17 @@ import numpy as np
 
 from fedcore.linalg import outside
 from fedcore.repro.tables.results import Results, Run
-from fedcore.repro.tables.rows import Rows, known
+from fedcore.repro.tables.rows import Rows
 
 C1 = 0.4  # c₁ of (13); a test holds the runs to it, with c₁' = 1
 
 
 def theorem_8(results: Results) -> Rows:
-    """The two statements of Theorem 8, a row per start, all for equal penalties.
+    """The two statements of Theorem 8, a row per start, for equal penalties under Assumption 6.
 
     ``residual`` is ‖P⊥AAᵀZ‖_F / ‖A‖₂² after the last round. Let m(N) be the least sum of the
     theorem among the first N iterates. ``largest`` is the largest N m(N), the C that this run asks
-    for; ``fallen`` is N m(N) at the end over it, 1 for a run that stalls. ``share`` is ``largest``
-    over the C of Appendix B, None where Assumption 6 does not hold; see `constant`.
+    for, and ``share`` is this over the C of Appendix B; see `constant`.
     """
     return [row for run in results.runs("theorem8") for row in run.rows(**_columns(run))]
 
@@ -34,23 +33,17 @@ def _columns(run: Run) -> dict[str, np.ndarray]:
     top = draws[np.arange(len(residual)) % len(draws), 0] ** 2
     distances = bases_apart(run, top)
     least = np.minimum.accumulate((top[:, None] * residual) ** 2 + distances**2, axis=1)
-    asked = least * np.arange(1, residual.shape[1] + 1)
-    largest, beta = asked.max(axis=1), run.last("penalty") / run.data["n_clients"]
-    allowed = constant(run.data["n_clients"], beta, top)
-    return {
-        "residual": run.last("kkt_residual"),
-        "largest": largest,
-        "fallen": asked[:, -1] / largest,
-        "share": known(largest / allowed, failed=~np.isnan(allowed)),
-    }
+    largest = (least * np.arange(1, residual.shape[1] + 1)).max(axis=1)
+    d, beta = run.data["n_clients"], run.last("penalty") / run.data["n_clients"]
+    share = largest / constant(d, beta, top)
+    return {"residual": run.last("kkt_residual"), "largest": largest, "share": share}
 
 
 def bases_apart(run: Run, top: np.ndarray) -> np.ndarray:
     """Bound every ``dᵢ = ‖XᵢXᵢᵀ − ZZᵀ‖_F`` from the Z's alone, shape (repeats, records).
 
     No history has the Xᵢ. By (33) the distance of the new Xᵢ to the old Z is at most `shrinking`
-    times the old dᵢ, and to the new Z by no more than the distance of the two Z larger. Where (33)
-    says nothing, the result is 0, so that the theorem's sum is its first term.
+    times the old dᵢ, and to the new Z by no more than the distance of the two Z larger.
     """
     Z = run.history.iterates["shared"]
     moved = np.sqrt(2.0) * np.array(
@@ -61,19 +54,17 @@ def bases_apart(run: Run, top: np.ndarray) -> np.ndarray:
     found = np.zeros((len(Z), Z.shape[1]))
     for k in range(1, Z.shape[1]):
         found[:, k] = factor * found[:, k - 1] + moved[:, k - 1]
-    return np.where(np.isnan(factor)[:, None], 0.0, found)
+    return found
 
 
 def shrinking(d: int, beta: np.ndarray, square: np.ndarray, delta: float) -> np.ndarray:
-    """Return the factor of (33) for d equal penalties, at ‖Aᵢ‖₂² = `square`; NaN without any."""
+    """Return the factor of (33) for d equal penalties, at ‖Aᵢ‖₂² = `square`."""
     sigma = np.sqrt(1 - 1 / (2 * d))
-    below = np.sqrt(2.0) * sigma * beta - 8 * square
-    found = 2 * (delta * beta + 4 * square) / np.where(below > 0, below, np.nan)
-    return np.where(found <= np.sqrt(1 / (2 * d)), found, np.nan)
+    return 2 * (delta * beta + 4 * square) / (np.sqrt(2.0) * sigma * beta - 8 * square)
 
 
 def constant(d: int, beta: np.ndarray, square: np.ndarray) -> np.ndarray:
-    """Return C of (37) and (38) for p = 1, d equal penalties and ‖Aᵢ‖₂² ≤ `square`, else NaN.
+    """Return C of (37) and (38) for p = 1, d equal penalties and ‖Aᵢ‖₂² ≤ `square`.
 
     Lemma 12 quotes its c₂ from elsewhere. For p = 1, with r = zᵀQz, one step gives
     ``q(Z) − q(Z⁺) ≥ (r − ε) ‖P⊥Qz‖² / (2 ‖Qz‖²)`` if no eigenvalue of Q is below −ε, and
@@ -83,7 +74,5 @@ def constant(d: int, beta: np.ndarray, square: np.ndarray) -> np.ndarray:
     sigma_squared, b, a = 1 - 1 / (2 * d), d * beta, d * square
     c4 = C1 * sigma_squared * beta / 4 - (1 + np.sqrt(2 * d)) / d * square
     c2 = (sigma_squared * b - a) / (2 * (b + a / 2) ** 2)
-    valid = (c4 > 0) & (c2 > 0)
-    c2, c4 = np.where(valid, c2, np.nan), np.where(valid, c4, np.nan)
     inverse_c3 = ((b + 4 * a) / np.sqrt(2 * d * c4) + c2**-0.5) ** 2
     return (inverse_c3 + 1 / c4) * a * (0.5 + square / (8 * beta))
