@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from fedcore.privacy import accounting
-from fedcore.privacy.events import Bounded, Gaussian
+from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.repro.tables.rows import Rows
 
 STEPS, EPSILONS, DELTAS = (1, 10, 60), (0.1, 1.0, 10.0), (1e-6, 1e-3)
@@ -113,7 +113,7 @@ def privacy() -> Rows:
         whole = 2.0 * (T * epsilon**2 + math.sqrt(2.0 * math.log(1.0 / delta) * T) * epsilon)
         for noise, factor in (("line 9", math.sqrt(2.0)), ("proof", 2.0)):
             z = factor * math.sqrt(math.log(2.0 / delta)) / epsilon
-            events = {Gaussian(z): T, Bounded(epsilon): T}
+            events: dict[Event, int] = {Gaussian(z): T, Bounded(epsilon): T}
             found.append(
                 {"noise": noise, "steps": T, "epsilon": epsilon, "delta": delta, "whole": whole}
                 | {"share": accounting.epsilon(events, delta) / epsilon}

@@ -18,7 +18,7 @@ from dppower import bounds as dppower_bounds
 from dppower import factors as dppower_factors
 from dppower import laws as dppower_laws
 from dppower.factors import excess
-from dppower.laws import NOISY, fitted, to_population
+from dppower.laws import NOISY, fitted
 from dppower.theory import (
     WITHOUT_ERRORS,
     closed_form,
@@ -34,6 +34,7 @@ from dppower.theory import (
     step_epsilon,
     theorem_1_1,
     theorem_1_2,
+    to_population,
 )
 from fedcore.repro.tables import audits
 from fedcore.repro.tables.report import Table

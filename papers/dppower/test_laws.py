@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dppower import laws as report
+from dppower import theory
 from fedcore.history import History
 from folder import Folder
 
@@ -77,7 +78,7 @@ def test_rates_and_errors_are_those_of_the_model(folder):
     folder.add("here", "centralized_svd", "gap50")
     (run,) = folder.results().runs("here")
     model = {"gap": 0.5, "n_samples": 100, "n_features": 4}
-    assert report.to_population(run) == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert theory.to_population(run) == pytest.approx([0.0, 0.0], abs=1e-12)
     assert report.relative_gap(run, model) == pytest.approx(1 / (1 - math.sqrt(0.5)))
     assert report.moments_rate(run, model) == pytest.approx((10 - 10 * math.sqrt(0.5)) ** -2)
     assert report.top(run, model) == pytest.approx(1 / 2.5)
