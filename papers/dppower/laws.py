@@ -35,6 +35,8 @@ class Law(NamedTuple):
         Algorithm of the same experiment by whose errors the errors are divided.
     variants : tuple of str
         Variant of the algorithm, and of that by whose errors they are divided; by default any.
+    problems : tuple of str
+        Its problems; by default all of the experiment.
     """
 
     experiment: str
@@ -43,6 +45,7 @@ class Law(NamedTuple):
     rate: Callable[[Run, Model], float]
     over: str | None = None
     variants: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def to_sample(run: Run) -> np.ndarray:
@@ -87,9 +90,16 @@ def samples(run: Run, model: Model) -> float:
     return float(model["n_samples"])
 
 
-def adaptive(experiment: str, rate: Callable[[Run, Model], float], variant: str) -> Law:
+def adaptive(
+    experiment: str,
+    rate: Callable[[Run, Model], float],
+    variant: str,
+    problems: tuple[str, ...] = (),
+) -> Law:
     """Return the law of Algorithm 1's error to the rows' own singular vector."""
-    return Law(experiment, "adaptive_power", to_sample, rate, variants=(variant,))
+    return Law(
+        experiment, "adaptive_power", to_sample, rate, variants=(variant,), problems=problems
+    )
 
 
 LAWS = {
@@ -97,7 +107,7 @@ LAWS = {
     "kappa3-own": adaptive("iid_gap", gap, "own"),
     "noise-top": adaptive("iid_top", top, "tuned"),
     "noise-top-own": adaptive("iid_top", top, "own"),
-    "noise-n-own": adaptive("theorem_1_2", samples, "own"),
+    "noise-n-own": adaptive("theorem_1_2", samples, "own", ("iid20_n4", "iid20_n6")),
     "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),
     "sampling-top": Law("iid_sampling_top", "centralized_svd", to_population, sampling_term),
     "dn26-d": Law("dn26_dimension", "dn26", to_sample, dimension),
@@ -143,7 +153,11 @@ def laws(results: Results) -> Rows:
     found = []
     for name, law in LAWS.items():
         own, other = ([*({"variant": variant} for variant in law.variants), {}, {}])[:2]
-        runs = list(results.runs(law.experiment, algorithm=law.algorithm, **own))
+        runs = [
+            run
+            for run in results.runs(law.experiment, algorithm=law.algorithm, **own)
+            if run.problem in (law.problems or (run.problem,))
+        ]
         if not runs:
             continue  # the experiment was left out
         rates = np.array([law.rate(run, model_of(results, run)) for run in runs])
