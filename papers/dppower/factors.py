@@ -112,8 +112,7 @@ def factors(results: Results) -> Rows:
     """Return the slope of every factor of every row, repeat by repeat.
 
     ``excess`` is the power of the rate by which the error is worse than the bound: ``1 − slope``
-    where it has to fall, ``slope − 1`` where it may rise. ``excess_rival`` is that of errors which
-    fall a third as fast, or rise twice as fast.
+    where it has to fall, ``slope − 1`` where it may rise.
     """
     found = []
     for row, (algorithm, varied) in FACTORS.items():
@@ -130,8 +129,7 @@ def factors(results: Results) -> Rows:
             points, slopes = fitted(rates, np.array([to_sample(run) for run in runs]).T)
             found += [
                 {"row": row, "factor": name, "status": runs[0].status, "points": points}
-                | {"repeat": repeat, "slope": slope}
-                | {"excess": excess(slope, falls), "excess_rival": rival(slope, falls)}
+                | {"repeat": repeat, "slope": slope, "excess": excess(slope, falls)}
                 for repeat, slope in enumerate(slopes)
             ]
     return found
@@ -142,10 +140,3 @@ def excess(slope: float | None, falls: bool) -> float | None:
     if slope is None:
         return None
     return 1.0 - slope if falls else slope - 1.0
-
-
-def rival(slope: float | None, falls: bool) -> float | None:
-    """Return `excess` of errors that fall a third as fast, or rise twice as fast."""
-    if slope is None:
-        return None
-    return excess(slope / 3.0 if falls else 2.0 * slope, falls)

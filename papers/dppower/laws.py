@@ -6,12 +6,13 @@ by repeat.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from dppower.theory import Model, model_of
+from dppower.theory import Model, model_of, to_population
 from fedcore.problems.one_direction import top_share
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows
@@ -32,8 +33,10 @@ class Law(NamedTuple):
         Of a run and its model, one number.
     over : str, optional
         Algorithm of the same experiment by whose errors the errors are divided.
-    variants : tuple of str, optional
+    variants : tuple of str
         Variant of the algorithm, and of that by whose errors they are divided; by default any.
+    problems : tuple of str
+        Its problems; by default all of the experiment.
     """
 
     experiment: str
@@ -41,19 +44,13 @@ class Law(NamedTuple):
     error: Callable[[Run], np.ndarray]
     rate: Callable[[Run, Model], float]
     over: str | None = None
-    variants: tuple[str, str] | None = None
+    variants: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
 def to_sample(run: Run) -> np.ndarray:
     """Return the error to the singular vector of the rows, shape (repeats,)."""
     return run.last("sin_squared")
-
-
-def to_population(run: Run) -> np.ndarray:
-    """Return the error to (1, …, 1)/√d, the distribution's direction, shape (repeats,)."""
-    final = run.history.final
-    x = final["basis" if "basis" in final else "V"][:, :, 0]
-    return 1.0 - (x.sum(axis=1) ** 2 / x.shape[1]).astype(float)
 
 
 def sampling_term(run: Run, model: Model) -> float:
@@ -83,9 +80,34 @@ def moments_rate(run: Run, model: Model) -> float:
     return float((first - second) ** -2.0)
 
 
+def gap(run: Run, model: Model) -> float:
+    """Return κ̄."""
+    return float(model["gap"])
+
+
+def samples(run: Run, model: Model) -> float:
+    """Return n."""
+    return float(model["n_samples"])
+
+
+def adaptive(
+    experiment: str,
+    rate: Callable[[Run, Model], float],
+    variant: str,
+    problems: tuple[str, ...] = (),
+) -> Law:
+    """Return the law of Algorithm 1's error to the rows' own singular vector."""
+    return Law(
+        experiment, "adaptive_power", to_sample, rate, variants=(variant,), problems=problems
+    )
+
+
 LAWS = {
-    "kappa3": Law("iid_gap", "adaptive_power", to_sample, lambda run, model: model["gap"]),
-    "noise-top": Law("iid_top", "adaptive_power", to_sample, top),
+    "kappa3": adaptive("iid_gap", gap, "default"),
+    "kappa3-own": adaptive("iid_gap", gap, "own"),
+    "noise-top": adaptive("iid_top", top, "tuned"),
+    "noise-top-own": adaptive("iid_top", top, "own"),
+    "noise-n-own": adaptive("theorem_1_2", samples, "own", ("iid20_n4", "iid20_n6")),
     "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),
     "sampling-top": Law("iid_sampling_top", "centralized_svd", to_population, sampling_term),
     "dn26-d": Law("dn26_dimension", "dn26", to_sample, dimension),
@@ -130,8 +152,12 @@ def laws(results: Results) -> Rows:
     """Return the slope of every law, repeat by repeat."""
     found = []
     for name, law in LAWS.items():
-        own, other = ({"variant": name} for name in law.variants) if law.variants else ({}, {})
-        runs = list(results.runs(law.experiment, algorithm=law.algorithm, **own))
+        own, other = ([*({"variant": variant} for variant in law.variants), {}, {}])[:2]
+        runs = [
+            run
+            for run in results.runs(law.experiment, algorithm=law.algorithm, **own)
+            if run.problem in (law.problems or (run.problem,))
+        ]
         if not runs:
             continue  # the experiment was left out
         rates = np.array([law.rate(run, model_of(results, run)) for run in runs])
@@ -147,13 +173,24 @@ def laws(results: Results) -> Rows:
 
 
 def small_gap(results: Results) -> Rows:
-    """Return errors of Algorithm 1 over those of Analyze Gauss, a row per repeat."""
-    theirs = results.runs("small_gap", algorithm="analyze_gauss")
-    other = {run.problem: to_sample(run) for run in theirs}
+    """Return errors of Algorithm 1 over those of Analyze Gauss, a row per repeat.
+
+    ``ratio`` is for the ε of the whole run, ``own_ratio`` for that of a step of Algorithm 1.
+    """
+    theirs = {
+        (run.problem, run.variant): to_sample(run)
+        for run in results.runs("small_gap", algorithm="analyze_gauss")
+    }
     found = []
     for run in results.runs("small_gap", algorithm="adaptive_power"):
         error, gap = to_sample(run), model_of(results, run)["gap"]
-        found += run.rows(gap=gap, error=error, ratio=error / other[run.problem])
+        own = theirs.get((run.problem, "own")) if run.variant == "paper" else None
+        found += run.rows(
+            gap=gap,
+            error=error,
+            ratio=error / theirs[run.problem, "default"],
+            own_ratio=math.nan if own is None else error / own,
+        )
     return found
 
 
@@ -161,10 +198,12 @@ def correlation(results: Results) -> Rows:
     """Return the growth of x's products with rows over that of ``|⟨x, v₁⟩|``, a row per repeat.
 
     From the first step of Algorithm 1 to the last. Of the former few are above the threshold of a
-    step, in thresholds of 2^(1/4); the rows have norm 1.
+    step, in thresholds of 2^(1/4) for the variant ``tuned``; the rows have norm 1.
     """
     found = []
-    for run in results.runs("dimension", algorithm="adaptive_power", variant="tuned"):
+    for run in results.runs("dimension", algorithm="adaptive_power"):
+        if run.variant not in ("tuned", "own"):
+            continue
         threshold, along = run["threshold"], np.sqrt(1.0 - run["sin_squared"])
         of_rows = threshold[:, -1] / threshold[:, 1]  # the step that makes record t starts from t−1
         of_top = along[:, -2] / along[:, 0]

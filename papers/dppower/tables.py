@@ -14,22 +14,27 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dppower import bounds as dppower_bounds
 from dppower import factors as dppower_factors
 from dppower import laws as dppower_laws
-from dppower.laws import fitted, to_population
+from dppower.factors import excess
+from dppower.laws import NOISY, fitted
 from dppower.theory import (
     WITHOUT_ERRORS,
     closed_form,
     coherence,
     constants,
     lemmas,
-    method,
     model_of,
+    named,
     population,
     rate,
-    sampling,
+    sampling_bound,
     sigma_upsilon_squared,
+    step_epsilon,
     theorem_1_1,
+    theorem_1_2,
+    to_population,
 )
 from fedcore.repro.tables import audits
 from fedcore.repro.tables.report import Table
@@ -41,14 +46,21 @@ from fedcore.repro.tables.summaries import by_group, without
 THEORY = {
     "n": {
         "analyze_gauss": -2, "adaptive_power": -2, "adaptive_power-paper": -2,
-        "noisy_power-row": -2, "noisy_power-entry": -1, "dn26-entry": -1,
-        "private_oja": -2, "dp_pca": -2,
+        "adaptive_power-own": -2, "noisy_power-row": -2, "noisy_power-entry": -1,
+        "dn26-entry": -1, "private_oja": -2, "dp_pca": -2,
     },
-    "d": {"analyze_gauss": 3, "adaptive_power": 2, "adaptive_power-tuned": 2},
-    "ε": {"analyze_gauss": -2, "adaptive_power": -2, "adaptive_power-tuned": -2},
-    "κ": {"analyze_gauss": 1, "adaptive_power": 1},  # of the error against the rate itself
-    "Υ": {"adaptive_power": 1},  # of the error against (σ₁Υ)²
+    "d": {
+        "analyze_gauss": 3, "adaptive_power": 2, "adaptive_power-own": 2, "adaptive_power-tuned": 2,
+    },
+    "ε": {
+        "analyze_gauss": -2, "adaptive_power": -2, "adaptive_power-own": -2,
+        "adaptive_power-tuned": -2,
+    },
+    # Of the error against the rate itself.
+    "κ": {"analyze_gauss": 1, "adaptive_power": 1, "adaptive_power-own": 1},
+    "Υ": {"adaptive_power": 1, "adaptive_power-own": 1},  # of the error against (σ₁Υ)²
 }  # fmt: skip
+FALLING = ("n", "ε")  # axes along which an error falls
 # For each sweep: its experiments, the tag of its problems, and the column of x.
 SWEEPS = {
     "n": (("samples", "samples_large_epsilon"), None, "n"),
@@ -57,9 +69,14 @@ SWEEPS = {
     "κ": (("samples", "gap"), "over_kappa", None),
     "Υ": (("dimension", "coherence"), "over_upsilon", "sigma_upsilon_squared"),
 }
-TRENDS = {  # the method that the adaptive one is compared with, and problems
-    "better-with-d": ("analyze_gauss", ("gauss20_n5", "gauss1000")),
-    "better-than-naive": ("noisy_power-row", ("gauss1000",)),
+# Problems at both ends of the sweep over d, by kind of rows.
+ENDS = {"gaussian": ("gauss20_n5", "gauss1000"), "sign": ("sign20", "sign1000")}
+RIVALS = {  # method and variant of the adaptive method, and of that which it is compared with
+    "own": (("adaptive_power-own", "own"), ("analyze_gauss", "default")),
+    "lemma-31": (("adaptive_power-own", "own"), ("analyze_gauss", "whole")),
+    "tight": (("adaptive_power", "default"), ("analyze_gauss", "default")),
+    "naive-own": (("adaptive_power-own", "own"), ("noisy_power-row", "naive")),
+    "naive-tight": (("adaptive_power", "default"), ("noisy_power-row", "row")),
 }
 # Experiments that vary what is held in the comparisons.
 UNLIKE = ("variants", "samples_large_epsilon", "theorem_1_1")
@@ -96,6 +113,7 @@ def errors(results: Results) -> Rows:
     """Return a row per repeat: its last error, that to the population's direction, and ε spent.
 
     The population's direction is (1, …, 1)/√d for the spiked rows, and unknown for real data.
+    ``epsilon`` is the run's, but for ``adaptive_power-own`` that of a step, Algorithm 1's own.
     """
     rows = []
     others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS, "factors")
@@ -104,13 +122,13 @@ def errors(results: Results) -> Rows:
         drawn = "generator" in results.plan["problems"][run.problem]
         model = model_of(results, run) if drawn else None
         rows += run.rows(
-            method=method(run.history),
+            method=named(run.history, run.variant),
             n=run.data["n_samples"],
             d=run.data["n_features"],
             kind=model["kind"] if model else None,
             kappa=model["gap"] if model else math.nan,
             sigma_upsilon_squared=sigma_upsilon_squared(model) if model else math.nan,
-            epsilon=run.history.about["params"].get("epsilon") or math.inf,
+            epsilon=step_epsilon(run) or math.inf,
             error=run.last("sin_squared"),
             population_error=to_population(run) if model else math.nan,
             spent=run.last("epsilon") if "epsilon" in run.history.columns else math.inf,
@@ -138,6 +156,8 @@ def slopes(rows: Rows) -> Rows:
     """Return slopes of log error along every axis, repeat by repeat, and those of the theory.
 
     The fit uses points with a median error below `dppower_laws.NOISY`; None with fewer than two.
+    ``excess`` is the share of the theory's exponent by which the error is worse than it, see
+    `dppower.factors`.
     """
     found = []
     swept = [(axis, line) for axis in SWEEPS for line in lines(rows, axis)]
@@ -155,6 +175,7 @@ def slopes(rows: Rows) -> Rows:
                 "theory": line.exponent,
                 "repeat": repeat,
                 "slope": slope,
+                "excess": excess(None if slope is None else slope / line.exponent, axis in FALLING),
             }
             for repeat, slope in enumerate(exponents)
         ]
@@ -181,29 +202,39 @@ def ratios(rows: Rows) -> Rows:
 
 
 def trends(rows: Rows) -> Rows:
-    """Return comparisons of the adaptive method with another at ε = 1, repeat by repeat.
+    """Return comparisons of the adaptive method with another over d, repeat by repeat.
 
-    ``ratio`` is that of the errors, and for two problems the last one's over the first one's; the
-    claim holds if it is below 1.
+    ``ratio`` is that of the errors at the last problem of `ENDS` for the trend ``smaller``, and
+    that over the ratio at the first one for ``falls``; a claim holds if it is below 1. It is NaN
+    where a median error of the adaptive method is not below `dppower.laws.NOISY`.
     """
-    errors = {
-        (row["method"], row["problem"], row["repeat"]): row["error"]
-        for row in rows
-        if row["experiment"] not in UNLIKE and row["epsilon"] == 1.0
-    }
+    compared = [row for row in rows if row["experiment"] not in UNLIKE]
     found = []
-    for trend, (other, problems) in TRENDS.items():
-        for repeat in sorted({i for *key, i in errors if key == ["adaptive_power", problems[0]]}):
-            both = (
-                [errors.get((name, problem, repeat), math.nan) for problem in problems]
-                for name in ("adaptive_power", other)
+    for (noise, (ours, theirs)), (kind, problems) in product(RIVALS.items(), ENDS.items()):
+        errors = {
+            (name, problem): {
+                row["repeat"]: row["error"]
+                for row in chosen(compared, method=name[0], variant=name[1], problem=problem)
+            }
+            for name, problem in product((ours, theirs), problems)
+        }
+        at_ends = [errors[ours, problem] for problem in problems]
+        if not at_ends[-1]:
+            continue  # the experiment was left out
+        large = any(np.median(list(e.values())) >= NOISY for e in at_ends if e)
+        for repeat in sorted(at_ends[-1]):
+            first, last = (
+                math.nan
+                if large
+                else errors[ours, problem].get(repeat, math.nan)
+                / errors[theirs, problem].get(repeat, math.nan)
+                for problem in problems
             )
-            over = [ours / theirs for ours, theirs in zip(*both, strict=True)]
-            ratio = float(over[-1] / over[0] if len(over) > 1 else over[0])
-            found.append(
-                {"trend": trend, "status": rows[0]["status"], "repeat": repeat}
-                | {"ratio": ratio, "holds": flags(ratio < 1.0, ratio)}
-            )
+            for trend, ratio in (("falls", last / first), ("smaller", last)):
+                found.append(
+                    {"trend": trend, "noise": noise, "kind": kind, "status": rows[0]["status"]}
+                    | {"repeat": repeat, "ratio": ratio, "holds": flags(ratio < 1.0, ratio)}
+                )
     return found
 
 
@@ -281,13 +312,15 @@ TABLES = {
     "errors": Table(errors, by_group("error", "experiment", "problem", "method", "variant")),
     "slopes": Table(
         lambda results: slopes(errors(results)),
-        by_group("slope", "axis", "method", "kind", "theory"),
+        by_group(("slope", "excess"), "axis", "method", "kind", "theory"),
     ),
     "ratios": Table(
         lambda results: ratios(errors(results)),
         by_group("ratio", "problem", "epsilon", "method", "expected"),
     ),
-    "trends": Table(lambda results: trends(errors(results)), by_group("ratio", "trend")),
+    "trends": Table(
+        lambda results: trends(errors(results)), by_group("ratio", "trend", "noise", "kind")
+    ),
     "pairs": Table(
         lambda results: pairs(errors(results)), by_group(("ratio", "exponent"), "pair", "problem")
     ),
@@ -295,19 +328,23 @@ TABLES = {
     "constants": Table(lambda _: constants()),
     "population": Table(
         lambda results: population(errors(results)),
-        by_group(("error", "ratio", "share", "share_d"), "problem", "method"),
+        by_group(("error", "ratio"), "problem", "method"),
     ),
-    "sampling": Table(lambda results: sampling(errors(results)), by_group(("slope", "share"), "d")),
-    "theorem_1_1": Table(theorem_1_1, by_group("share", "problem", "room", "bound")),
-    "coherence": Table(
-        lambda _: coherence(), by_group(("slope", "share", "slope_heavy", "share_heavy"), "status")
-    ),
+    "theorem_1_1": Table(theorem_1_1, by_group("share", "problem", "variant", "room", "bound")),
+    "theorem_1_2": Table(theorem_1_2, by_group("share", "problem", "bound")),
+    "sampling_bound": Table(sampling_bound, by_group("share", "problem", "bound")),
+    "coherence": Table(lambda _: coherence(), by_group(("slope", "share"), "status")),
+    "bounds": Table(lambda _: dppower_bounds.bounds()),
+    "privacy": Table(lambda _: dppower_bounds.privacy()),
+    "mechanism": Table(lambda _: dppower_bounds.mechanism()),
     "closed_form": Table(closed_form, without("experiment", "algorithm", "variant")),
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "laws": Table(dppower_laws.laws, by_group("slope", "law", "points")),
     "factors": Table(dppower_factors.factors, by_group("slope", "row", "factor", "points")),
-    "small_gap": Table(dppower_laws.small_gap, by_group("ratio", "problem", "gap")),
-    "correlation": Table(dppower_laws.correlation, by_group("share", "problem")),
+    "small_gap": Table(
+        dppower_laws.small_gap, by_group(("ratio", "own_ratio"), "problem", "variant", "gap")
+    ),
+    "correlation": Table(dppower_laws.correlation, by_group("share", "problem", "variant")),
     "audits": Table(lambda results: audits.bounds(results, "audit", "audit_replaced")),
     "audits_gaussian": Table(lambda results: audits.bounds(results, "audit_gaussian")),
 }

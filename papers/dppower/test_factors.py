@@ -114,19 +114,17 @@ def test_an_error_worse_than_the_row_in_one_factor_is_told_by_that_factor(
     assert all(r["excess"] < 1e-6 for r in others)
 
 
-def test_the_rivals_of_a_bound_that_is_tight_are_beyond_it(folder):
-    for r in by_factor(report.factors(made(folder, PRINTED))).values():
-        assert r["excess_rival"] > 0.2
-    assert report.excess(None, True) is report.rival(None, False) is None
-    assert (report.rival(1.5, True), report.rival(0.5, False)) == (0.5, 0.0)
+def test_a_slope_that_could_not_be_fitted_has_no_excess():
+    assert report.excess(None, True) is report.excess(None, False) is None
 
 
-def test_the_columns_of_a_bound_are_those_of_its_items():
+def test_the_factors_of_a_bound_are_those_of_its_items():
     found = {c["id"]: c for c in claims.read(ROOT / "papers/dppower/claims.yaml")["items"]}
     for row, (algorithm, factors) in report.FACTORS.items():
-        (cell,) = found[f"table1-{row}-error"]["readings"][0]["cells"].values()
-        where = cell["select"]["where"]
-        assert (where["row"], where["factor"]) == (row, list(factors))
+        readings = [reading["cells"]["error"] for reading in found[f"table1-{row}"]["readings"]]
+        assert {cell["select"]["where"]["row"] for cell in readings} == {row}
+        named = [name for cell in readings for name in cell["select"]["where"]["factor"]]
+        assert set(named) == set(factors)
         assert algorithm == ALGORITHMS[row]
 
 

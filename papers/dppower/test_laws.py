@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dppower import laws as report
+from dppower import theory
 from fedcore.history import History
 from folder import Folder
 
@@ -77,7 +78,7 @@ def test_rates_and_errors_are_those_of_the_model(folder):
     folder.add("here", "centralized_svd", "gap50")
     (run,) = folder.results().runs("here")
     model = {"gap": 0.5, "n_samples": 100, "n_features": 4}
-    assert report.to_population(run) == pytest.approx([0.0, 0.0], abs=1e-12)
+    assert theory.to_population(run) == pytest.approx([0.0, 0.0], abs=1e-12)
     assert report.relative_gap(run, model) == pytest.approx(1 / (1 - math.sqrt(0.5)))
     assert report.moments_rate(run, model) == pytest.approx((10 - 10 * math.sqrt(0.5)) ** -2)
     assert report.top(run, model) == pytest.approx(1 / 2.5)
@@ -86,17 +87,24 @@ def test_rates_and_errors_are_those_of_the_model(folder):
 
 
 def test_a_small_gap_compares_repeats_on_the_same_problem(folder):
-    for algorithm in ("adaptive_power", "analyze_gauss"):
-        folder.add("small_gap", algorithm, "gap10", params={"epsilon": 10.0, "clip": True})
+    given = {"epsilon": 10.0, "clip": True}
+    folder.add("small_gap", "analyze_gauss", "gap10", params=given)
+    folder.add("small_gap", "analyze_gauss", "gap10", "own", params=given | {"epsilon": 1.0})
+    folder.add("small_gap", "adaptive_power", "gap10", params=given)
+    folder.add("small_gap", "adaptive_power", "gap10", "paper", params=given)
     results = folder.results()
-    ours, theirs = (
-        next(results.runs("small_gap", algorithm=name)).last("sin_squared")
-        for name in ("adaptive_power", "analyze_gauss")
+    theirs, own = (
+        next(results.runs("small_gap", algorithm="analyze_gauss", variant=name)).last("sin_squared")
+        for name in ("default", "own")
     )
     found = report.small_gap(results)
-    assert [r["ratio"] for r in found] == pytest.approx(ours / theirs)
     assert {r["gap"] for r in found} == {0.1}
-    assert {r["variant"] for r in found} == {"default"}  # claims choose the noise by it
+    for name in ("default", "paper"):  # claims choose the noise by it
+        rows = [r for r in found if r["variant"] == name]
+        error = np.array([r["error"] for r in rows])
+        assert [r["ratio"] for r in rows] == pytest.approx(error / theirs)
+        expected = error / own if name == "paper" else [math.nan] * 2
+        assert [r["own_ratio"] for r in rows] == pytest.approx(expected, nan_ok=True)
 
 
 def test_growth_is_counted_from_the_first_step_to_the_last(tmp_path):

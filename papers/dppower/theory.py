@@ -10,10 +10,10 @@ import numpy as np
 from fedcore.algorithms import adaptive_power, analyze_gauss
 from fedcore.history import History
 from fedcore.privacy import accounting
-from fedcore.privacy.events import Bounded, Gaussian
+from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.problems.one_direction import top_share
 from fedcore.repro.tables.results import Results, Run
-from fedcore.repro.tables.rows import Rows, columns
+from fedcore.repro.tables.rows import Rows
 
 # No errors to compare with others.
 WITHOUT_ERRORS = ("closed_form", "audit", "audit_replaced", "audit_gaussian")
@@ -25,6 +25,13 @@ Model = dict[str, Any]  # parameters of a problem's generator
 def model_of(results: Results, run: Run) -> Model:
     """Return the parameters of a run's problem, with the generator's defaults."""
     return {"gap": 0.75, "kind": "gaussian"} | results.plan["problems"][run.problem]["params"]
+
+
+def to_population(run: Run) -> np.ndarray:
+    """Return the error to (1, …, 1)/√d, the distribution's direction, shape (repeats,)."""
+    final = run.history.final
+    x = final["basis" if "basis" in final else "V"][:, :, 0]
+    return 1.0 - (x.sum(axis=1) ** 2 / x.shape[1]).astype(float)
 
 
 def method(history: History) -> str:
@@ -39,11 +46,34 @@ def method(history: History) -> str:
     return "-".join(parts)
 
 
+def named(history: History, variant: str) -> str:
+    """Return the key of a method, ``adaptive_power-own`` where a step's own ε is laid down."""
+    return "adaptive_power-own" if variant.startswith("own") else method(history)
+
+
+def own(params: adaptive_power.Params) -> tuple[float, float]:
+    """Return ε and δ that Algorithm 1 is given: by Lemma 3.1 those of a step, or the whole run's.
+
+    The run's are ``ε′ = 2(Tε² + √(2 log(1/δ) T) ε)`` and ``δ′ = (T + 1) δ``.
+    """
+    assert params.epsilon is not None
+    if params.calibration != "paper":
+        return params.epsilon, params.delta
+    return adaptive_power.calibrate(params).search, params.delta / (params.rounds + 1)
+
+
+def step_epsilon(run: Run) -> float | None:
+    """Return ε of a run, or of a step where that is what the variant lays down."""
+    if run.variant.startswith("own"):
+        return round(own(run.params)[0], 6)
+    return run.history.about["params"].get("epsilon")
+
+
 def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Rows:
     """Return the noise of one step under every calibration of Algorithm 1, and its cost.
 
-    ``variance_factor`` is the noise variance of a step over that of Analyze Gauss, ``spent`` the
-    accountant's ε of the whole run, and ``spent_tenth`` that with a tenth of all noise.
+    ``variance_factor`` is the noise variance of a step over that of Analyze Gauss, and ``spent``
+    the accountant's ε of the whole run.
     """
     one: dict[str, Any] = {"n_components": 1, "epsilon": epsilon, "delta": delta}
     sigma = analyze_gauss.noise_multiplier(analyze_gauss.Params(**one))
@@ -56,13 +86,7 @@ def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Row
     for name, settings in calibrations.items():
         params = adaptive_power.Params(**one, rounds=steps, **settings)
         noise = adaptive_power.calibrate(params)
-        whole, tenth = (
-            accounting.epsilon(
-                {Gaussian(part * noise.multiplier): steps, Bounded(noise.search / part): steps},
-                delta,
-            )
-            for part in (1.0, 0.1)
-        )
+        events: dict[Event, int] = {Gaussian(noise.multiplier): steps, Bounded(noise.search): steps}
         found.append(
             {
                 "calibration": name,
@@ -71,8 +95,7 @@ def constants(steps: int = 10, epsilon: float = 1.0, delta: float = 1e-6) -> Row
                 "noise": noise.multiplier,
                 "search_epsilon": noise.search,
                 "margin": (2.0 + noise.query_scale) * math.log(1.0 / 0.05) / noise.search,
-                "spent": whole,
-                "spent_tenth": tenth,
+                "spent": accounting.epsilon(events, delta),
                 "variance_factor": (noise.multiplier / sigma) ** 2,
             }
         )
@@ -100,8 +123,8 @@ def closed_form(results: Results) -> Rows:
 def lemmas(results: Results) -> Rows:
     """Return filtered rows against Lemma B.1, and ε spent against ε stated, per private run.
 
-    The verdict on the lemma is on the paper's calibration; other runs have NaN. Of ``share_half``
-    half of the rows is filtered. A run without ``errors``, such as an audit, has one row only.
+    The lemma is about the paper's calibration; other runs have NaN. A run without ``errors``, such
+    as an audit, has one row only.
     """
     found = []
     for run in results.runs():
@@ -123,7 +146,6 @@ def lemmas(results: Results) -> Rows:
             filtered=most,
             bound=bound,
             share=most / bound,
-            share_half=0.5 * run.data["n_samples"] / bound,
         )
         found += rows if errors else rows[:1]
     return found
@@ -142,7 +164,7 @@ def rate(name: str, n: int, d: int, kappa: float, epsilon: float) -> float:
     """Return the error of Table 1 for Gaussian rows, without constants and logarithms."""
     top = n * top_share(d - 1, kappa)
     first = d / (epsilon * top * kappa) ** 2
-    if name != "adaptive_power":
+    if not name.startswith("adaptive_power"):
         return first
     # Corollary 1.1 with Υ² = 1/n.
     factor = min(4.0 * n / top, d) / (top * kappa**2) + 1.0 / (top * kappa**3) + d / (top * kappa)
@@ -160,45 +182,94 @@ def sigma_upsilon_squared(model: Model) -> float:
 def theorem_1_1(results: Results) -> Rows:
     """Return errors of Algorithm 1 over B of Theorem 1.1, a row per repeat.
 
-    All constants are 1, and ``K = log(Tn/βδ)``. ``room`` is κ over the right side of the theorem's
-    condition. The columns with ``random`` are those of a random direction, of error 1 − 1/d.
+    All constants are 1. ``room`` is κ over the right side of the theorem's condition. ε and δ are
+    those that Algorithm 1 is given; the columns with ``whole`` take the run's, by Lemma 3.1.
     """
     rows = []
     for run in results.runs("theorem_1_1"):
         p, (first, second) = run.params, run.history.reference["singular_values"][:2] ** 2
         n, d = run.data["n_samples"], run.data["n_features"]
-        kappa, T = (first - second) / first, p.rounds
-        K = math.log(T * n / (FAILURE * p.delta))
+        kappa, T = float((first - second) / first), p.rounds
         top = math.sqrt(sigma_upsilon_squared(model_of(results, run)))  # σ₁Υ
-        noise = math.sqrt(min(4.0 * n / first, d)) / math.sqrt(kappa) + 1.0 / kappa + math.sqrt(d)
-        bound = noise / (p.epsilon * first) * math.sqrt(T) * K * top
-        bound = (bound + K * T * d * (1.0 + kappa / 2.0) ** -T) ** 2
-        error, drawn = run.last("sin_squared"), 1.0 - 1.0 / d
+        epsilon, delta = own(p)
+        K = log_term(n, T, delta)
+        bound = bound_1_1(n, d, first, kappa, top, epsilon, delta, T)
+        whole = bound_1_1(n, d, first, kappa, top, p.epsilon, p.delta, T)
+        error = run.last("sin_squared")
+        least = np.sqrt(1.0 - error)  # ‖AᵀAx‖/σ₁² is at least this
         rows += run.rows(
-            room=kappa * p.epsilon * first / (4.0 * (K * top + K**2)),
+            room=kappa * epsilon * first / (4.0 * (K * top + K**2)),
             bound=bound,
             error=error,
-            error_random=drawn,
             share=error / bound,
-            share_random=drawn / bound,
-            norm_share=1.0 / ((1.0 + bound) * np.sqrt(1.0 - error)),
-            norm_share_random=1.0 / ((1.0 + bound) * math.sqrt(1.0 - drawn)),
+            whole_share=error / whole,
+            norm_share=1.0 / ((1.0 + bound) * least),
+            whole_norm_share=1.0 / ((1.0 + whole) * least),
         )
     return rows
 
 
-def theorem_1_2(n: int, d: int, kappa: float, epsilon: float) -> tuple[float, float]:
-    """Return the sum of Theorem 1.2, and that with ``σ̄₁² = 1/d``, which Section 1.1 compares."""
-    s, private = top_share(d - 1, kappa), (epsilon * n * kappa) ** -2.0
-    terms = (d + 1.0 / kappa) * private / s + 1.0 / (n * s * kappa**2) + (n * s * kappa) ** -2.0
-    return terms, d / (n * kappa**2) + (d**2 + d / kappa) * private
+def log_term(n: int, T: int, delta: float) -> float:
+    """Return ``K = log(Tn/βδ)`` of Theorem 1.1."""
+    return math.log(T * n / (FAILURE * delta))
+
+
+def bound_1_1(
+    n: int, d: int, first: float, kappa: float, top: float, epsilon: float, delta: float, T: int
+) -> float:
+    """Return B of Theorem 1.1 with constants 1; `first` is σ₁² and `top` is σ₁Υ."""
+    K = log_term(n, T, delta)
+    noise = math.sqrt(min(4.0 * n / first, d)) / math.sqrt(kappa) + 1.0 / kappa + math.sqrt(d)
+    bound = noise / (epsilon * first) * math.sqrt(T) * K * top
+    return (bound + K * T * d * (1.0 + kappa / 2.0) ** -T) ** 2
+
+
+def sampling_bound_of(n: int, d: int, top: float, kappa: float) -> float:
+    """Return ``(G/(nσ̄₁²κ̄))²`` of Theorem C.3 with constants 1, G of Lemma C.2; `top` is σ̄₁²."""
+    log = math.log(d / FAILURE)
+    G = max(math.sqrt(n * top * log), math.log(n / FAILURE) * log)
+    return (G / (n * top * kappa)) ** 2
+
+
+def theorem_1_2(results: Results) -> Rows:
+    """Return errors of Algorithm 1 to the distribution's direction over the bound of Theorem 1.2.
+
+    The bound is ``2(sampling + B)`` by Lemma C.6, with the logarithms of the proof and constants 1:
+    that of Theorem C.3, and B of Theorem 1.1 for ``σ₁² = nσ̄₁²/L²``, ``κ = κ̄``, ``Υ² = log(n/β)/n``
+    (Lemma C.4) and ``L² = log(n/β)``.
+    """
+    rows = []
+    for run in results.runs("theorem_1_2", algorithm="adaptive_power"):
+        model = model_of(results, run)
+        n, d, kappa = (model[name] for name in ("n_samples", "n_features", "gap"))
+        top, log = top_share(model.get("minor", d - 1), kappa), math.log(n / FAILURE)
+        first = n * top / log
+        epsilon, delta = own(run.params)
+        private = bound_1_1(
+            n, d, first, kappa, math.sqrt(first * log / n), epsilon, delta, run.params.rounds
+        )
+        bound = 2.0 * (sampling_bound_of(n, d, top, kappa) + private)
+        error = to_population(run)
+        rows += run.rows(bound=bound, error=error, share=error / bound)
+    return rows
+
+
+def sampling_bound(results: Results) -> Rows:
+    """Return errors of the rows' own singular vector over the bound of Theorem C.3, by draws."""
+    rows = []
+    for run in results.runs("iid_sampling_gap", "iid_sampling_top"):
+        model = model_of(results, run)
+        n, d, kappa = (model[name] for name in ("n_samples", "n_features", "gap"))
+        bound = sampling_bound_of(n, d, top_share(model.get("minor", d - 1), kappa), kappa)
+        error = to_population(run)
+        rows += run.rows(bound=bound, error=error, share=error / bound)
+    return rows
 
 
 def population(rows: Rows) -> Rows:
     """Return errors to the population's direction, a row per repeat.
 
-    ``ratio`` is that over the exact SVD's error on the same rows; ``share`` and ``share_d`` are
-    those over the two sums of `theorem_1_2`.
+    ``ratio`` is that over the exact SVD's error on the same rows.
     """
     sampled = [row for row in rows if row["experiment"] in ("samples", "population")]
     found = []
@@ -210,55 +281,32 @@ def population(rows: Rows) -> Rows:
         ]
         if exact:
             error = row["population_error"]
-            sums = theorem_1_2(row["n"], row["d"], row["kappa"], row["epsilon"])
             found.append(
                 {name: row[name] for name in ("problem", "status", "method", "repeat")}
                 | {"error": error, "ratio": error / exact[0]}
-                | {"share": error / sums[0], "share_d": error / sums[1]}
             )
     return found
 
 
-def sampling(rows: Rows) -> Rows:
-    """Return the slope in n of the exact SVD's error to the population, by draws of the rows.
-
-    ``share`` is the error with more rows over ``1/(n σ̄₁² κ̄²)``.
-    """
-    drawn = [row for row in rows if row["experiment"] == "sampling"]
-    sizes = sorted({row["n"] for row in drawn})
-    if len(sizes) < 2:
-        return []
-    few, many = (columns(drawn, "population_error", n=n)[0] for n in (sizes[0], sizes[-1]))
-    d, kappa = drawn[0]["d"], drawn[0]["kappa"]
-    slopes = np.log(many / few) / math.log(sizes[-1] / sizes[0])
-    shares = many * sizes[-1] * top_share(d - 1, kappa) * kappa**2
-    return [
-        {"status": drawn[0]["status"], "d": d, "repeat": i, "slope": float(a), "share": float(b)}
-        for i, (a, b) in enumerate(zip(slopes, shares, strict=True))
-    ]
-
-
-def coherence(repeats: int = 20, d: int = 20, kappa: float = 0.75) -> Rows:
+def coherence(repeats: int = 100, d: int = 20, kappa: float = 0.75) -> Rows:
     """Return ‖U‖_∞ of Gaussian rows against Lemma C.4, a row per draw.
 
     ``slope`` is that against ``√(log n / n)``, ``share`` the largest matrix's ‖U‖_∞ over the bound
-    of the lemma's proof. The columns with ``heavy`` are those with a first row 50 times as long.
+    of the lemma's proof.
     """
     rng, found = np.random.default_rng(0), []
     scale = np.sqrt(np.r_[1.0, np.full(d - 1, 1.0 - kappa)])
     n = np.array(SIZES, float)
     log = math.log(n[-1] ** 2 / FAILURE)
     bound = math.sqrt(5.0 * log / (n[-1] - 2.0 * math.sqrt(n[-1] * log)))
+    x = 0.5 * np.log(np.log(n) / n)
     for repeat in range(repeats):
-        row: dict[str, Any] = {"status": "synthetic", "repeat": repeat}
-        drawn = [rng.standard_normal((size, d)) * scale for size in SIZES]
-        for suffix, factor in (("", 1.0), ("_heavy", 50.0)):
-            largest = []
-            for rows in drawn:
-                rows[0] *= factor
-                largest.append(float(np.abs(np.linalg.svd(rows, full_matrices=False)[0]).max()))
-            x = 0.5 * np.log(np.log(n) / n)
-            row[f"slope{suffix}"] = float(np.polyfit(x, np.log(largest), 1)[0])
-            row[f"share{suffix}"] = largest[-1] / bound
-        found.append(row)
+        drawn = (rng.standard_normal((size, d)) * scale for size in SIZES)
+        largest = [
+            float(np.abs(np.linalg.svd(rows, full_matrices=False)[0]).max()) for rows in drawn
+        ]
+        found.append(
+            {"status": "synthetic", "repeat": repeat}
+            | {"slope": float(np.polyfit(x, np.log(largest), 1)[0]), "share": largest[-1] / bound}
+        )
     return found
