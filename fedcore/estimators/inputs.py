@@ -155,6 +155,14 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 def several(x: Any) -> bool:
     """Whether `x` holds matrices of several clients, and is not one matrix."""
-    if len(getattr(x, "shape", ())) == 3 or isinstance(x, Mapping):
-        return True
-    return isinstance(x, list | tuple) and any(map(_is_matrix, x))
+    depth = len(getattr(x, "shape", "x"))
+    if depth != 1 or isinstance(x, Mapping):
+        return depth == 3 or isinstance(x, Mapping)
+    parts = x.tolist() if hasattr(x, "tolist") else x
+    return isinstance(parts, list | tuple) and any(map(_holds_rows, parts))
+
+
+def _holds_rows(value: Any) -> bool:
+    """Whether a value is a matrix, or a list of rows."""
+    rows = isinstance(value, list | tuple) and value and hasattr(value[0], "__len__")
+    return bool(rows and not isinstance(value[0], str)) or _is_matrix(value)

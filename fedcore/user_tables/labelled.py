@@ -38,6 +38,8 @@ class Features(NamedTuple):
 
 def column_names(matrix: Any) -> list[Any] | None:
     """Return the column names of a data frame or an Arrow table; None for what has none."""
+    if not hasattr(matrix, "__len__"):  # a query, as polars' LazyFrame
+        return None
     names = getattr(matrix, "column_names", None)  # of Arrow, whose ``columns`` are values
     names = names if isinstance(names, list) else getattr(matrix, "columns", None)
     return None if names is None else list(names)

@@ -391,3 +391,30 @@ def test_an_array_of_objects_is_taken_as_a_frame_of_them_is(made):
         for form in (objects, pandas.DataFrame(objects, columns=NAMES)):
             with pytest.raises(FedcoreError):
                 check_matrix(form, "x")
+
+
+CELLS = {
+    "list": [1.0], "set": {1}, "mapping": {"x": 1}, "array": np.ones(2), "nothing": None,
+    "text": "a", "day": np.datetime64("2020-01-01"), "frame": pandas.DataFrame({"a": [1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("many", [1, 3, 5])
+@pytest.mark.parametrize("form", ["frame", "array"])
+def test_a_cell_that_holds_no_number_is_refused_with_its_column(cell, many, form):
+    column = np.fromiter([*[CELLS[cell]] * many, *map(float, range(5 - many))], object, 5)
+    frame = pandas.DataFrame({"a": np.arange(5.0), "b": column})
+    with pytest.raises(FedcoreError, match=r"'b'|client 0"):
+        check_clients([frame if form == "frame" else frame.to_numpy(object)])
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["Struct", "Array", "List", "lazy"])
+def test_columns_of_several_values_a_cell_are_refused(width, kind):
+    polars = pytest.importorskip("polars")
+    cells = [{f"x{i}": 1.0 for i in range(width)} if kind == "Struct" else [1.0] * width] * 5
+    dtype = polars.Array(polars.Float64, width) if kind == "Array" else None
+    frame = polars.DataFrame({"a": range(5), "b": polars.Series(cells, dtype=dtype)})
+    with pytest.raises(FedcoreError):
+        check_clients([frame.select("a").lazy() if kind == "lazy" else frame])
