@@ -88,8 +88,8 @@ class Text:
         return [*itertools.islice(self.rows(sign), SAMPLE)]
 
     def blank_lines(self) -> int:
-        """Return how many lines below the first one are empty."""
-        return len(re.findall(rb"\n[ \t]*\r?(?=\n)", self.data))
+        """Return how many lines are empty."""
+        return len(re.findall(rb"(?:\A|\n|\r(?!\n))(?=[\r\n])", self.data))
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:

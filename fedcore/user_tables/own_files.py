@@ -15,6 +15,7 @@ from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableErr
 from fedcore.user_tables import doubts, names
 from fedcore.user_tables.columns import (
     Unfit,
+    as_values,
     bad_cells,
     examined,
     listed,
@@ -195,8 +196,13 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
     if isinstance(table.x, list) and not table.bare:
         kept = {*labels}.difference(how.apart)
         for name, values in zip(own, table.x, strict=True):
-            for row, cell in () if name in kept else doubts.summarised(values):
-                table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
+            if name not in kept and (rows := doubts.summarised(values)):
+                cell, more = (
+                    as_values(values)[rows[0]],
+                    f" one of {len(rows)} such," * (len(rows) > 1),
+                )
+                where = f"{table.named(rows[0])}, '{cell}' in '{name}',{more}"
+                table.tell(f"{where} is taken as a sample")
     x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
         left = own and not labels
