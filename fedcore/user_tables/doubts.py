@@ -29,8 +29,9 @@ CALENDAR = (
     (100, 1, 31, 1, 12), (100, 0, 23, 0, 59), (100, 1900, 2100, 1, 12), (10_000, 1, 12, 1900, 2100),
 )  # fmt: skip
 SUMMARIES = re.compile(
-    r"\W*((.*\W)?totals?|subtotal|totale|total general|sum|summe|gesamt|somme|suma|mean|average|avg|"
-    r"median|mittelwert|moyenne|media|sd|std|std\.? ?dev\.?|count|min|max|\d\d%)\s*(\(.*\))?\W*",
+    r"\W*((.*\W)?totals?|subtotal|totale|total general|sum|summe|gesamt|somme|suma|mean|average|"
+    r"avg|median|mittelwert|moyenne|media|sd|std|std\.? ?dev\.?|count|min|max|\d\d%)"
+    r"\s*(\(.*\))?\W*",
     re.I,
 )
 
