@@ -101,7 +101,9 @@ def _read(path: str, how: Reading) -> Table:
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
-    if not Path(path).is_file():
+    if Path(path).exists() and not Path(path).is_file():
+        raise DataError(f"{path} is a pipe or device: write what it gives to a file", file=path)
+    if not Path(path).exists():
         raise DataError(f"there is no file {path}: check its name", file=path)
     try:
         return READERS[Path(path).suffix.lower()](path, how)

@@ -436,3 +436,20 @@ def test_columns_of_several_values_a_cell_are_refused(width, kind):
     frame = polars.DataFrame({"a": range(5), "b": polars.Series(cells, dtype=dtype)})
     with pytest.raises(FedcoreError):
         check_clients([frame.select("a").lazy() if kind == "lazy" else frame])
+
+
+# What is there and no file.
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "nothing", "dead link", "folder"])
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet", "svm"])
+def test_of_what_is_there_and_no_file_it_is_not_said_that_it_is_not(tmp_path, kind, ending):
+    import os
+    import socket
+
+    path = tmp_path / f"a.{ending}"
+    made = {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero"),
+            "socket": lambda: socket.socket(socket.AF_UNIX).bind(str(path)),
+            "dead link": lambda: path.symlink_to("gone"), "folder": path.mkdir}  # fmt: skip
+    made.get(kind, lambda: None)()
+    assert ("there is no file" in said(path)) == (kind in ("nothing", "dead link"))
