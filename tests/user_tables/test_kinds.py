@@ -16,7 +16,7 @@ import fedcore
 from commands import call
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
-from fedcore.problems.clients import check_clients, check_matrix
+from fedcore.problems.clients import check_clients, check_labels, check_matrix
 from fedcore.user_tables import own_files
 
 pandas = pytest.importorskip("pandas")
@@ -371,6 +371,23 @@ def test_names_that_look_the_same_are_one_and_told(tmp_path, how, kind):
         assert own_files.together(paths, **options)[1].x.shape == (12, 1)
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
     assert call("pca", *paths, "--bounds", ranges).exit_code == 0
+
+
+@pytest.mark.parametrize("how", SAME)
+def test_names_of_frames_that_look_the_same_are_one_and_told(how):
+    rng, other = np.random.default_rng(0), SAME[how](NAME)
+    first, second = (pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
+                     for name in (NAME, other))  # fmt: skip
+    with pytest.warns(ColumnWarning, match="look the same"):
+        model = fedcore.FederatedPCA(1).fit([first, second[["age", other]]])
+    with pytest.warns(ColumnWarning, match="look the same"):
+        scores = model.transform(second[["age", other]])
+    np.testing.assert_array_equal(scores, model.transform(second.set_axis([NAME, "age"], axis=1)))
+    assert model.get_feature_names_out([other, "age"]).shape == (1,)
+    private = {"epsilon": 9.0, "delta": 1e-6, "algorithm": "analyze_gauss"}
+    fedcore.FederatedPCA(1, **private, bounds={"age": (-9, 9), other: (-9, 9)}).fit([first])
+    (vector,) = check_labels({NAME: np.arange(12)}, [first.to_numpy()], {other: first})
+    np.testing.assert_array_equal(vector, np.arange(12))
 
 
 @pytest.mark.parametrize("how", NEAR)
