@@ -71,7 +71,10 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
     """Return the first row, and whether it has names."""
     rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
     if len(rows) <= (how.header is not False):
-        raise fault(path, EMPTY_TABLE)
+        if not rows and not how.skip_lines:
+            raise fault(path, EMPTY_TABLE)
+        below = f"'{' '.join(rows[0]):.40}'" if rows else counted(how.skip_lines, "skipped line")
+        raise fault(path, f" has no numbers below {below}", ("give it some, or leave it out",))
     named, at = how.header, 0
     if named is None and (found := names.head(rows, width)) is not None:
         named, at = True, found
@@ -173,9 +176,11 @@ def _npz(path: str, how: Reading) -> Table:
     for name in [*chosen, *["columns"] * headed, *beside.intersection(how.apart)]:
         kinds, kind = ("biuf" if name in chosen else "biufSU"), heads[name][1]
         if kind.kind not in kinds:
-            what = "float" if name in chosen else "str"
-            says = f": '{name}' holds {kind.name}"
-            raise fault(path, says, (f"save it anew with .astype({what})",), column=name)
+            way = "save it anew with .astype(str)"
+            if name in chosen:
+                plain = kind.kind in "OSU"
+                way = "save it anew with .astype(float)" if plain else "save numbers in its place"
+            raise fault(path, f": '{name}' holds {kind.name}", (way,), column=name)
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
     x: Any = arrays[chosen[0]]

@@ -470,3 +470,38 @@ def test_of_what_is_there_and_no_file_it_is_not_said_that_it_is_not(tmp_path, ki
             "dead link": lambda: path.symlink_to("gone"), "folder": path.mkdir}  # fmt: skip
     made.get(kind, lambda: None)()
     assert ("there is no file" in said(path)) == (kind in ("nothing", "dead link"))
+
+
+# A failed read has the cause that is known, and no advice for another.
+
+
+@pytest.mark.parametrize(
+    "sign", ["", ",", ";", " ", ".", "-", ",,", "é", '"', "\n", "a", "1", "\\t"]
+)
+def test_a_delimiter_that_separates_nothing_is_refused_as_such(tmp_path, sign):
+    (path := tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    words = said(path, delimiter=sign)
+    assert "write it anew" not in words and "leave it out" not in words
+
+
+@pytest.mark.parametrize("name", ["none such", "rot13", "hex", "undefined", "", "utf-8", "cp1252"])
+def test_an_encoding_that_is_none_is_refused_as_such(tmp_path, name):
+    (path := tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    words = said(path, encoding=name)
+    assert "write it anew" not in words
+    assert ("no encoding" in words) == (name in ("none such", "rot13", "hex", "undefined"))
+
+
+@pytest.mark.parametrize(
+    "text", ["<html><p>1</p></html>", '[{"a": 1}]', "a,b", "a;b\n", "\n\n", ""]
+)
+@pytest.mark.parametrize("skip", [0, 1, 50])
+def test_a_file_is_called_empty_only_if_it_is(tmp_path, text, skip):
+    (path := tmp_path / "a.csv").write_text(text)
+    assert ("it is empty" in said(path, skip_lines=skip)) == (not text.strip() and not skip)
+
+
+@pytest.mark.parametrize("dtype", ["complex", "M8[D]", "m8[s]", "U5", "S5"])
+def test_no_advice_on_arrays_loses_a_part_of_their_values(tmp_path, dtype):
+    np.savez(path := tmp_path / "a.npz", x=np.ones((5, 2), int).astype(dtype))
+    assert ("astype(float)" in said(path)) == (dtype in ("U5", "S5"))
