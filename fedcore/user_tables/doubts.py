@@ -98,8 +98,8 @@ def far_codes(values: np.ndarray) -> list[float]:
     if len(rest) >= SPREAD and 0 < len(below) <= ENDS and np.isin(below, -np.arange(1, 10)).all():
         if np.isin(below, NEGATIVE).all() or rest[-1] >= -5 * below[0]:
             found += below.tolist()
-    replies = np.isin(rest, REPLIES)
-    if replies.any() and np.isin(rest[~replies], np.arange(SPREAD + 1)).all() and not len(below):
+    replies, answers = np.isin(rest, REPLIES), np.isin(rest, np.arange(SPREAD + 1))
+    if answers.any() and (replies | answers).all() and not len(below):
         found += [value for value in rest[replies].tolist() if times[values == value] > 1]
     return found
 
@@ -113,22 +113,20 @@ def summaries(x: np.ndarray) -> Iterator[str]:
     with np.errstate(all="ignore"):  # of codes such as the largest number
         total, error = x.sum(axis=0, dtype=np.float64), x[:SAMPLE].std(axis=0) / 1000
         varied = error > 0
-        for where, rows in ((" from the end", x[::-1]), ("", x)) if varied.any() else ():
+        for where, side, rows in (" from the end", "above", x[::-1]), ("", "below", x):
             rest, found = total, set[int]()
-            for k in range(1, most + 1):
+            for k in range(1, (most + 1) * varied.any()):
                 rest = rest - rows[k - 1]
                 for what, value in (("sum", rest), ("mean", rest / (len(x) - k))):
                     close = abs(rows[:k] - value) <= np.maximum(error, abs(value) / 1e6)
                     for i in {*np.flatnonzero(close[:, varied].all(axis=1)).tolist()} - found:
                         found.add(i)
-                        side = "above" if where else "below"
                         yield f"row {i + 1}{where} is the {what} of all {side} it"
 
 
-def summarised(column: Any) -> list[int]:
-    """Return the rows whose texts in a column say that they sum up others, if texts differ."""
+def summarised(column: Any) -> list[tuple[int, str]]:
+    """Return where texts say that their rows sum up others, the first of each, if texts differ."""
     cells = as_values(column).tolist()
     texts = {cell for cell in cells if isinstance(cell, str)}
-    found = {cell for cell in texts if SUMMARIES.fullmatch(cell)}
-    rows = [i for i, cell in enumerate(cells) if isinstance(cell, str) and cell in found]
-    return rows if len(texts) > 1 else []
+    found = [(cells.index(cell), cell) for cell in texts if SUMMARIES.fullmatch(cell)]
+    return sorted(found) * (len(texts) > 1)

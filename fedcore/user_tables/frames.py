@@ -92,9 +92,8 @@ def require_names(frame: Any, who: str, names: Sequence[Any], whose: str) -> Non
 
 def _tell_names(frame: Any, who: str) -> None:
     """Warn of names that are matched with others because they look the same."""
-    seen = column_names(frame)
-    given = () if seen is None else names_as_given(frame)
-    pairs = zip(given, seen or (), strict=True)
+    seen = column_names(frame) or []
+    pairs = zip(names_as_given(frame), seen, strict=True) if seen else ()
     other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
     if other:
         takes = ", ".join(f"{old!a} as {new!a}" for old, new in other.items())

@@ -15,7 +15,6 @@ from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableErr
 from fedcore.user_tables import doubts, names
 from fedcore.user_tables.columns import (
     Unfit,
-    as_values,
     bad_cells,
     examined,
     listed,
@@ -101,10 +100,10 @@ def _read(path: str, how: Reading) -> Table:
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
-    if Path(path).exists() and not Path(path).is_file():
-        raise DataError(f"{path} is a pipe or device: write what it gives to a file", file=path)
     if not Path(path).exists():
         raise DataError(f"there is no file {path}: check its name", file=path)
+    if not Path(path).is_file():
+        raise DataError(f"{path} is a pipe or device: write what it gives to a file", file=path)
     try:
         return READERS[Path(path).suffix.lower()](path, how)
     except FedcoreError as error:  # of what reads names and numbers
@@ -196,15 +195,10 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
     apart = {name: table.column(name) for name in how.apart}
     na = [*filter(np.isfinite, map(number, how.na))]
     if isinstance(table.x, list) and not table.bare:
-        kept = {*labels}.difference(how.apart)
+        unused = {*own} - {*labels}.difference(how.apart)
         for name, values in zip(own, table.x, strict=True):
-            if name not in kept and (rows := doubts.summarised(values)):
-                cell, more = (
-                    as_values(values)[rows[0]],
-                    f" one of {len(rows)} such," * (len(rows) > 1),
-                )
-                where = f"{table.named(rows[0])}, '{cell}' in '{name}',{more}"
-                table.tell(f"{where} is taken as a sample")
+            for row, cell in doubts.summarised(values) if name in unused else ():
+                table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
     x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
         left = own and not labels

@@ -71,10 +71,12 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
     """Return the first row, and whether it has names."""
     rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
     if len(rows) <= (how.header is not False):
-        if not rows and not how.skip_lines:
+        above = [counted(how.skip_lines, "skipped line")] * (how.skip_lines > 0)
+        above += [f"'{' '.join(row):.40}'" for row in rows]
+        if not above:
             raise fault(path, EMPTY_TABLE)
-        below = f"'{' '.join(rows[0]):.40}'" if rows else counted(how.skip_lines, "skipped line")
-        raise fault(path, f" has no numbers below {below}", ("give it some, or leave it out",))
+        says = f" has no numbers below {' and '.join(above)}"
+        raise fault(path, says, ("give it some, or leave it out",))
     named, at = how.header, 0
     if named is None and (found := names.head(rows, width)) is not None:
         named, at = True, found
