@@ -372,5 +372,6 @@ def checked(matrix: Any, who: str) -> SparseRows:
         at = int(np.argmin(np.isfinite(rows.data)))
         place = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         column = feature(int(rows.indices[at]))
-        raise InputError(f"{who} has {rows.data[at]} at row {row(who, place)}, {column}")
+        wrong = str(rows.data[at]).replace("nan", "NaN")
+        raise InputError(f"{who} has {wrong} at row {row(who, place)}, {column}")
     return SparseRows(rows)

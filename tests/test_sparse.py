@@ -172,7 +172,7 @@ def bad(place, index, value):
 
 
 SECOND = [  # clients, the first of which is right
-    (bad("data", 7, np.nan), "has nan", "row 2, feature 1"),
+    (bad("data", 7, np.nan), "has NaN", "row 2, feature 1"),
     (bad("data", 0, -np.inf), "has -inf", "row 0, feature 0"),
     (bad("indices", 4, 99), "not a whole sparse matrix"),
     (bad("indptr", 4, 99), "not a whole sparse matrix"),

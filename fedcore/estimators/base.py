@@ -17,7 +17,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
-from fedcore.user_tables.labelled import Features
+from fedcore.user_tables.labelled import Features, as_they_look
 
 
 class NotFittedError(InputError, AttributeError):
@@ -211,7 +211,7 @@ class Transformer(ABC):
         """
         self._require_fitted()
         if input_features is not None and self._names_in is not None:
-            if list(input_features) != self._names_in:
+            if as_they_look(input_features) != self._names_in:
                 raise InputError("input_features is not equal to feature_names_in_")
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)

@@ -56,7 +56,7 @@ def given(clients: Any, groups: Any = None) -> Given:
     """
     if groups is not None:
         return _grouped(clients, groups)
-    if isinstance(clients, Mapping):
+    if _by_name(clients):
         return Given(client_list(clients), client_names(clients))
     if hasattr(clients, "__array__") and not hasattr(clients, "shape"):
         clients = np.asarray(clients)
@@ -93,6 +93,11 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
         return matrix.take(rows)
     return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
+
+
+def _by_name(value: Any) -> bool:
+    """Whether a value maps names to clients; a sparse matrix may map places to entries."""
+    return isinstance(value, Mapping) and not hasattr(value, "toarray")
 
 
 def _is_matrix(value: Any) -> bool:
@@ -155,6 +160,14 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 def several(x: Any) -> bool:
     """Whether `x` holds matrices of several clients, and is not one matrix."""
-    if len(getattr(x, "shape", ())) == 3 or isinstance(x, Mapping):
-        return True
-    return isinstance(x, list | tuple) and any(map(_is_matrix, x))
+    depth = len(getattr(x, "shape", "x"))
+    if depth != 1 or _by_name(x):
+        return depth == 3 or _by_name(x)
+    parts = x.tolist() if hasattr(x, "tolist") else x
+    return isinstance(parts, list | tuple) and any(map(_holds_rows, parts))
+
+
+def _holds_rows(value: Any) -> bool:
+    """Whether a value is a matrix, or a list of rows."""
+    rows = isinstance(value, list | tuple) and value and hasattr(value[0], "__len__")
+    return bool(rows and not isinstance(value[0], str)) or _is_matrix(value)

@@ -185,10 +185,9 @@ class Opened(h5py.File):
 def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
     """Check the seal and open the file for reading."""
     with contextlib.ExitStack() as stack:
-        try:
-            raw = stack.enter_context(open(path, "rb"))
-        except IsADirectoryError as error:
-            raise Foreign("it is a folder") from error
+        if os.path.exists(path) and not os.path.isfile(path):  # a pipe may wait for ever
+            raise Foreign("it is a folder, a pipe or a device")
+        raw = stack.enter_context(open(path, "rb"))
         end = max(os.fstat(raw.fileno()).st_size - TAIL, 0)
         head = raw.read(_HEAD)
         if head.startswith(OLDER):

@@ -87,7 +87,8 @@ def parse_yaml(text: str | bytes, what: str) -> Any:
         place = f", line {mark.line + 1}" if mark else ""
         reason = " ".join(f"{error.context or ''} {error.problem or ''}".split())
         raise ConfigError(f"{what}{place}: {reason}") from error
-    except (yaml.YAMLError, ValueError) as error:  # not UTF-8, a thirteenth month, …
+    # Not UTF-8, a thirteenth month, what its tag does not fit, …
+    except (yaml.YAMLError, ValueError, LookupError, AttributeError) as error:
         raise ConfigError(f"{what} is not valid YAML: {' '.join(str(error).split())}") from error
 
 

@@ -342,7 +342,7 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     if not np.isfinite(data).all():
         row, column = np.argwhere(~np.isfinite(data))[0]
         at = f"row {words.row(who, row)}, {words.feature(column)}"
-        wrong = "NaN" if np.isnan(data[row, column]) else data[row, column]
+        wrong = str(data[row, column]).replace("nan", "NaN")
         raise InputError(f"{who} has {wrong} at {at}")
     return np.ascontiguousarray(data)
 

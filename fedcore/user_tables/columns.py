@@ -104,8 +104,10 @@ def bad_cells(
     if kind != "missing":
         values = as_values(column)
         cell = f"no finite number, '{values[at]!s:.20}'"
-        marks = [*dict.fromkeys(values[bad].tolist())] if 2 * bad.sum() < len(bad) else []
-        if len(marks) > MOST or not all(isinstance(m, str) and m.isprintable() for m in marks):
+        odd = values[bad].tolist() if 2 * bad.sum() < len(bad) else []
+        if all(isinstance(one, str) and one.isprintable() for one in odd):
+            marks = [*dict.fromkeys(odd)]
+        if len(marks) > MOST:
             marks = []
     what = f"{bad.sum()} of {len(bad)} {cell}, the first in {where(at)}"
     return [Unfit(file, name, kind, what, int(bad.sum()), at, marks)]
@@ -114,7 +116,10 @@ def bad_cells(
 def as_values(column: Any) -> np.ndarray:
     """Return what a column holds, whatever it is, as a vector of NumPy."""
     made = next((name for name in ("to_numpy", "toarray") if hasattr(column, name)), None)
-    return np.ravel(getattr(column, made)() if made else column)
+    values = np.asarray(getattr(column, made)() if made else column)
+    if made == "to_numpy" and values.ndim > 1:  # polars' structures and arrays
+        return np.fromiter(column, object, len(column))
+    return np.ravel(values)
 
 
 def parsed(column: Any) -> np.ndarray:

@@ -88,8 +88,8 @@ class Text:
         return [*itertools.islice(self.rows(sign), SAMPLE)]
 
     def blank_lines(self) -> int:
-        """Return how many lines below the first one are empty."""
-        return len(re.findall(rb"\n[ \t]*\r?(?=\n)", self.data))
+        """Return how many lines are empty."""
+        return len(re.findall(rb"(?:\A|\n|\r(?!\n))(?=[\r\n])", self.data))
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
@@ -125,7 +125,9 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
     if sign == "," != asked and width == 2 and b'"' not in head and _may_be_one(first, below):
         ways: list[Any] = [("two", {"delimiter": ","}), ("one", {"delimiter": ";", "decimal": ","})]
         shown = ",".join(below[0] if below else first)
-        raise fault(path, f", line {lines[bool(below)][0]}: '{shown}' is two numbers or one", *ways)
+        raise fault(
+            path, f", line {lines[bool(below)][0]}: '{shown:.40}' is two numbers or one", *ways
+        )
     if width == 1 and not asked and len({*map(len, map(str.split, itertools.chain(*below)))}) == 1:
         if below and len(below[0][0].split()) > 1 and len(first[0].split()) > 1:
             says = f", line {lines[1][0]}: blanks in '{below[0][0]:.40}' separate no columns"

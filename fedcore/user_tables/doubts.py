@@ -14,15 +14,26 @@ SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from mea
 SPREAD = 5  # values that show how far a column goes
 ENDS = 5  # rows at the end of a table that may sum up the others; different codes at one end
 NAMED = re.compile(
-    r"(.*[\W_])?(id|code|zip|zip_?code|post_?code|postal|plz|phone|telephone|tel|fax|ssn|mrn|icd\d*)",
+    r"(.*[\W_])?((patient|case|u?subj|subject|record|sample|p|u)?id\d*|id[\W_].*|(patient|case|subj|"
+    r"subject|record|account|sample|ward|site)[\W_]?(no|nr|num|number|key)|\w+nummer|code|zip|"
+    r"zip_?code|post_?code|postal|plz|fips|phone|telephone|telefon|tel|mobile|fax|ssn|mrn|icd\d*|"
+    r"drg|cpt|loinc)|(?-i:.*[a-z]ID)",
     re.I,
 )
 CODE = re.compile(r"(7|8|9)\1+(\.\1*)?")  # such as 999 for a missing value
+REPLIES = 8.0, 9.0  # to a question with up to `SPREAD` answers: not known, not given
 NEGATIVE = -1.0, -7.0, -8.0, -9.0
-SUMMARIES = {
-    "total", "totals", "grand total", "subtotal", "sum", "mean", "average", "avg", "median",
-    "gesamt", "summe", "mittelwert", "moyenne", "total general",
-}  # fmt: skip
+# Decimals that are days, hours or months: the unit of what stands behind the point, the least and
+# largest value before it, and behind it.
+CALENDAR = (
+    (100, 1, 31, 1, 12), (100, 0, 23, 0, 59), (100, 1900, 2100, 1, 12), (10_000, 1, 12, 1900, 2100),
+)  # fmt: skip
+SUMMARIES = re.compile(
+    r"\W*((.*\W)?totals?|subtotal|totale|total general|sum|summe|gesamt|somme|suma|mean|average|"
+    r"avg|median|mittelwert|moyenne|media|sd|std|std\.? ?dev\.?|count|min|max|\d\d%)"
+    r"\s*(\(.*\))?\W*",
+    re.I,
+)
 
 
 def identifies(name: Any, values: np.ndarray) -> bool:
@@ -54,19 +65,21 @@ def _differ(values: np.ndarray) -> bool:
 
 
 def _calendar(values: np.ndarray) -> bool:
-    whole, part = np.divmod(np.round(values * 100), 100)
-    if (abs(values * 100 - np.round(values * 100)) > 1e-6).any() or not (part % 10 > 0).any():
-        return False
-    days = (abs(whole - 16) <= 15) & (abs(part - 6.5) < 6)
-    hours = (abs(whole - 11.5) < 12) & (part < 60)
-    return bool(days.all() or hours.all())
+    for unit, first, last, least, most in CALENDAR:
+        whole, part = np.divmod(np.round(values * unit), unit)
+        fits = (first <= whole) & (whole <= last) & (least <= part) & (part <= most)
+        fits &= abs(values * unit - np.round(values * unit)) < 1e-6
+        if fits.all() and (part % 10 > 0).any():
+            return True
+    return False
 
 
 def far_codes(values: np.ndarray) -> list[float]:
     """Return values at the ends of a column that may stand for missing ones.
 
     They lie far from all others, and occur again or are written 77, 999 or the like; or they are
-    -1, -7, -8 or -9, and no other value is negative.
+    few whole numbers from -1 to -9, and no other value is negative; or 8 and 9, again and again,
+    where others are whole numbers up to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
     again = (
@@ -81,28 +94,39 @@ def far_codes(values: np.ndarray) -> list[float]:
                 if abs(ends[-1] - inner[0]) > np.ptp(spread):
                     found, rest = [*found, *ends.tolist()], inner[::step]
                     break
-    if len(rest) > SPREAD and rest[0] in NEGATIVE and rest[1] >= 0:
-        found.append(float(rest[0]))
+    below, rest = rest[rest < 0], rest[rest >= 0]
+    if len(rest) >= SPREAD and 0 < len(below) <= ENDS and np.isin(below, -np.arange(1, 10)).all():
+        if np.isin(below, NEGATIVE).all() or rest[-1] >= -5 * below[0]:
+            found += below.tolist()
+    replies, answers = np.isin(rest, REPLIES), np.isin(rest, np.arange(SPREAD + 1))
+    if answers.any() and (replies | answers).all() and not len(below):
+        found += [value for value in rest[replies].tolist() if times[values == value] > 1]
     return found
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield which rows at the end of a matrix are the sum or the mean of all above them."""
-    total, error = x.sum(axis=0, dtype=np.float64), x[:SAMPLE].std(axis=0) / 1000
-    varied = error > 0
-    for k in range(1, ENDS + 1):
-        n, row = len(x) - k, x[-k]
-        if n < SEVERAL or not varied.any():
-            return
-        total = total - row
-        for what, value in (("sum", total), ("mean", total / n)):
-            if (abs(row - value) <= np.maximum(error, abs(value) / 1e6))[varied].all():
-                yield f"row {k} from the end is the {what} of all above it"
+    """Yield which rows at an end of a matrix are the sum or the mean of all others.
+
+    Other such rows at this end may stand between.
+    """
+    most = min(ENDS, len(x) - SEVERAL)
+    with np.errstate(all="ignore"):  # of codes such as the largest number
+        total, error = x.sum(axis=0, dtype=np.float64), x[:SAMPLE].std(axis=0) / 1000
+        varied = error > 0
+        for where, side, rows in (" from the end", "above", x[::-1]), ("", "below", x):
+            rest, found = total, set[int]()
+            for k in range(1, (most + 1) * varied.any()):
+                rest = rest - rows[k - 1]
+                for what, value in (("sum", rest), ("mean", rest / (len(x) - k))):
+                    close = abs(rows[:k] - value) <= np.maximum(error, abs(value) / 1e6)
+                    for i in {*np.flatnonzero(close[:, varied].all(axis=1)).tolist()} - found:
+                        found.add(i)
+                        yield f"row {i + 1}{where} is the {what} of all {side} it"
 
 
-def summarised(column: Any) -> Iterator[tuple[int, str]]:
-    """Yield the cells at the end of a column that say so of their rows, with their places."""
-    first = max(len(column) - ENDS, 0)
-    for i, cell in enumerate(as_values(column[first:]).tolist(), first):
-        if isinstance(cell, str) and cell.strip(" :").casefold() in SUMMARIES:
-            yield i, cell
+def summarised(column: Any) -> list[tuple[int, str]]:
+    """Return where texts say that their rows sum up others, the first of each, if texts differ."""
+    cells = as_values(column).tolist()
+    texts = {cell for cell in cells if isinstance(cell, str)}
+    found = [(cells.index(cell), cell) for cell in texts if SUMMARIES.fullmatch(cell)]
+    return sorted(found) * (len(texts) > 1)

@@ -11,7 +11,7 @@ import numpy as np
 from fedcore.errors import Advice, ColumnWarning, warn
 from fedcore.user_tables.columns import Unfit, examined, is_missing, listed, refusal
 from fedcore.user_tables.doubts import far_codes, identifies, summaries
-from fedcore.user_tables.labelled import column_names, require_distinct
+from fedcore.user_tables.labelled import column_names, names_as_given, require_distinct
 from fedcore.user_tables.names import COUNTING, UNNAMED, absent, counts_rows
 from fedcore.words import row
 
@@ -68,6 +68,7 @@ def require_same(frames: Mapping[str, Any]) -> None:
     """
     for who, frame in frames.items():
         require_distinct(frame, who)
+        _tell_names(frame, who)
     lists = {who: column_names(frame) for who, frame in frames.items()}
     known = {who: names for who, names in lists.items() if names is not None}
     if len(known) == len(lists) and not any(map(is_missing, itertools.chain(*known.values()))):
@@ -84,8 +85,19 @@ def require_names(frame: Any, who: str, names: Sequence[Any], whose: str) -> Non
     TableError
         It names all columns that are too many or not there.
     """
+    _tell_names(frame, who)
     if unfit := absent({who: column_names(frame) or (), whose: names}):
         raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give the columns of the fit")])
+
+
+def _tell_names(frame: Any, who: str) -> None:
+    """Warn of names that are matched with others because they look the same."""
+    seen = column_names(frame) or []
+    pairs = zip(names_as_given(frame), seen, strict=True) if seen else ()
+    other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
+    if other:
+        takes = ", ".join(f"{old!a} as {new!a}" for old, new in other.items())
+        warn(ColumnWarning(f"{who}: takes {takes}, which look the same", [*other.values()]))
 
 
 def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:

@@ -18,6 +18,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.user_tables.columns import is_missing, missing
+from fedcore.user_tables.names import clean
 from fedcore.words import counted
 
 
@@ -37,16 +38,28 @@ class Features(NamedTuple):
 
 
 def column_names(matrix: Any) -> list[Any] | None:
+    """Return the column names of a data frame or an Arrow table as they look, None without any."""
+    names = names_as_given(matrix)
+    return None if names is None else as_they_look(names)
+
+
+def names_as_given(matrix: Any) -> Any:
     """Return the column names of a data frame or an Arrow table; None for what has none."""
+    if not hasattr(matrix, "__len__"):  # a query, as polars' LazyFrame
+        return None
     names = getattr(matrix, "column_names", None)  # of Arrow, whose ``columns`` are values
-    names = names if isinstance(names, list) else getattr(matrix, "columns", None)
-    return None if names is None else list(names)
+    return names if isinstance(names, list) else getattr(matrix, "columns", None)
 
 
 def row_labels(matrix: Any) -> list[Any] | None:
     """Return the index of a pandas object; None for what has none."""
     index: Any = getattr(matrix, "index", None)
-    return list(index.tolist()) if hasattr(index, "tolist") else None
+    return as_they_look(index.tolist()) if hasattr(index, "tolist") else None
+
+
+def as_they_look(labels: Iterable[Any]) -> list[Any]:
+    """Return labels with those that are texts as `clean` has them, so that those alike are one."""
+    return [clean(label) if isinstance(label, str) else label for label in labels]
 
 
 def require_distinct(matrix: Any, who: str) -> None:
@@ -168,7 +181,7 @@ def per_client(
     InputError
         When it is not one for each client, by their names or in their order.
     """
-    labels = list(given) if isinstance(given, Mapping) else row_labels(given)
+    labels = as_they_look(given) if isinstance(given, Mapping) else row_labels(given)
     if column_names(given) is not None or isinstance(given, str | bytes | Set):
         raise InputError(
             f"{who} must be a list with one {noun} per client, or a mapping from the clients' "
@@ -179,7 +192,7 @@ def per_client(
     else:
         values = list(one_per_client(given, who, noun))
     own = labels if labels is None or names is None else [str(label) for label in labels]
-    wanted = list(range(count)) if names is None else list(names)
+    wanted = list(range(count)) if names is None else as_they_look(names)
     if _say(own, given, wanted):
         if names is None and set(own) != set(wanted):
             raise InputError(
@@ -312,7 +325,7 @@ def _order(
 def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[Any] | None]:
     """Return values, and the labels of rows and of columns."""
     if isinstance(given, Mapping):
-        return as_array(list(given.values()), who), list(given), None
+        return as_array(list(given.values()), who), as_they_look(given), None
     return as_array(given, who), row_labels(given), column_names(given)
 
 

@@ -31,6 +31,8 @@ def clean(name: str) -> str:
     >>> clean("a\u0308ge\u200b\u00a0in") == "\u00e4ge in"
     True
     """
+    if name.isascii() and name.isprintable():
+        return name.strip()
     kinds = ((c, unicodedata.category(c)) for c in unicodedata.normalize("NFC", name))
     return "".join(" " if kind == "Zs" else c for c, kind in kinds if kind != "Cf").strip()
 

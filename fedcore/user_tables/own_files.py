@@ -100,8 +100,10 @@ def _read(path: str, how: Reading) -> Table:
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise DataError(f"there is no file {path}: check its name", file=path)
+    if not Path(path).is_file():
+        raise DataError(f"{path} is a pipe or device: write what it gives to a file", file=path)
     try:
         return READERS[Path(path).suffix.lower()](path, how)
     except FedcoreError as error:  # of what reads names and numbers
@@ -193,9 +195,9 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
     apart = {name: table.column(name) for name in how.apart}
     na = [*filter(np.isfinite, map(number, how.na))]
     if isinstance(table.x, list) and not table.bare:
-        kept = {*labels}.difference(how.apart)
+        unused = {*own} - {*labels}.difference(how.apart)
         for name, values in zip(own, table.x, strict=True):
-            for row, cell in () if name in kept else doubts.summarised(values):
+            for row, cell in doubts.summarised(values) if name in unused else ():
                 table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
     x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:

@@ -42,7 +42,7 @@ def _csv(path: str, how: Reading) -> Table:
     ends = [first[width:], *(row[len(first) :] for _, row in lines if len(row) == width)]
     if not any(map(any, ends)):  # lines end with a separator, or those below the names
         first = [*first, *[""] * width][:width]
-    columns, uneven = _parsed(arrow, text, sign, len(first), top)
+    columns, uneven, blank = _parsed(arrow, text, sign, len(first), top)
     few = 2 * sum(len(row) != len(first) for _, row in lines) < len(lines)
     if uneven and not (few and how.missing == "drop"):
         raise _uneven(path, text, sign, first, top, few)
@@ -62,7 +62,7 @@ def _csv(path: str, how: Reading) -> Table:
         table.tell(f"{sign!r} separates the columns", **other)
     if uneven:
         table.tell(f"{counted(uneven, 'line')} with another number of cells left out")
-    if blank := text.blank_lines():
+    if blank := blank + text.blank_lines():
         table.tell(f"{counted(blank, 'blank line')} left out")
     return _of_texts(table, how)
 
@@ -71,7 +71,12 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
     """Return the first row, and whether it has names."""
     rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
     if len(rows) <= (how.header is not False):
-        raise fault(path, EMPTY_TABLE)
+        above = [counted(how.skip_lines, "skipped line")] * (how.skip_lines > 0)
+        above += [f"'{' '.join(row):.40}'" for row in rows]
+        if not above:
+            raise fault(path, EMPTY_TABLE)
+        says = f" has no numbers below {' and '.join(above)}"
+        raise fault(path, says, ("give it some, or leave it out",))
     named, at = how.header, 0
     if named is None and (found := names.head(rows, width)) is not None:
         named, at = True, found
@@ -90,8 +95,8 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
     return first, named
 
 
-def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int]:
-    """Return columns of texts, and how many lines have another number of cells."""
+def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
+    """Return columns of texts, and how many lines have another number of cells, or blanks alone."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 
@@ -105,8 +110,8 @@ def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[li
         arrow.csv.ParseOptions(delimiter=sign, newlines_in_values=True, invalid_row_handler=skip),
         arrow.csv.ConvertOptions(column_types=texts),
     ).columns
-    uneven = [*filter(str.strip, skipped)]
-    return [*map(arrow.compute.utf8_trim_whitespace, columns)], len(uneven)
+    uneven = sum(map(bool, map(str.strip, skipped)))
+    return [*map(arrow.compute.utf8_trim_whitespace, columns)], uneven, len(skipped) - uneven
 
 
 def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: bool) -> Exception:
@@ -173,9 +178,11 @@ def _npz(path: str, how: Reading) -> Table:
     for name in [*chosen, *["columns"] * headed, *beside.intersection(how.apart)]:
         kinds, kind = ("biuf" if name in chosen else "biufSU"), heads[name][1]
         if kind.kind not in kinds:
-            what = "float" if name in chosen else "str"
-            says = f": '{name}' holds {kind.name}"
-            raise fault(path, says, (f"save it anew with .astype({what})",), column=name)
+            way = "save it anew with .astype(str)"
+            if name in chosen:
+                plain = kind.kind in "OSU"
+                way = "save it anew with .astype(float)" if plain else "save numbers in its place"
+            raise fault(path, f": '{name}' holds {kind.name}", (way,), column=name)
     loaded = np.load(path, allow_pickle=False)
     arrays = {"x": loaded} if isinstance(loaded, np.ndarray) else loaded
     x: Any = arrays[chosen[0]]

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.sparse import issparse
 
-from fedcore.errors import Advice, TableError
+from fedcore.errors import Advice, InputError, TableError
 from fedcore.user_tables.columns import as_values, missing
 from fedcore.user_tables.names import clean
 from fedcore.validation import check_annotated, one_of, whole
@@ -73,6 +73,18 @@ class Reading:
             if name != "na" and getattr(self, name):  # as the names of tables are read
                 object.__setattr__(self, name, [*map(clean, getattr(self, name))])
         check_annotated(Reading, vars(self))
+        sign = self.delimiter
+        if sign not in (None, "", "\\t") and (
+            len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0'
+        ):
+            raise InputError(
+                f"delimiter is one sign, no letter or digit, got {sign!r}: name another"
+            )
+        try:
+            "a".encode(self.encoding or "utf-8")
+        except (LookupError, ValueError) as error:
+            says = f"{self.encoding!r} is no encoding of texts that Python knows"
+            raise InputError(f"{says}: take one such as utf-8, latin1 or cp1252") from error
 
     def keeps(self, name: str) -> bool:
         """Whether a column is wanted as a feature."""

@@ -107,7 +107,11 @@ def test_clients_in_other_orders_have_the_scores_of_their_own_columns(names):
 def test_a_score_of_clients_is_that_of_all_their_samples_and_a_search_chooses_by_it():
     model = FederatedPCA(R).fit(PARTS)
     expected = model.score(X)
-    for several in (PARTS, tuple(PARTS), dict(zip("ab", PARTS, strict=True)), X.reshape(4, 10, D)):
+    objects = np.fromiter(PARTS, object, len(PARTS))
+    for several in (
+        PARTS, tuple(PARTS), dict(zip("ab", PARTS, strict=True)), X.reshape(4, 10, D), objects,
+        pandas.Series(objects), [part.tolist() for part in PARTS], X.reshape(4, 10, D).tolist(),
+    ):  # fmt: skip
         assert model.score(several) == pytest.approx(expected, rel=1e-12)
     rng, sizes = np.random.default_rng(0), [1, 2, 3, 4]
     clients = [rng.standard_normal((n, 6)) * [9, 5, 3, 0.5, 0.4, 0.3] for n in (40, 60, 80, 30, 50)]
@@ -118,7 +122,13 @@ def test_a_score_of_clients_is_that_of_all_their_samples_and_a_search_chooses_by
         ])
         for r in sizes
     ]  # fmt: skip
-    for given_ in (clients, [pandas.DataFrame(c).add_prefix("f") for c in clients]):
+    forms = {
+        "frames": [pandas.DataFrame(c).add_prefix("f") for c in clients],
+        "arrays": clients,
+        "objects": np.fromiter(clients, object, 5),
+        "lists": [c.tolist() for c in clients],
+    }
+    for given_ in forms.values():
         grid = GridSearchCV(FederatedPCA(), {"n_components": sizes}, error_score="raise")
         found = grid.fit(given_).cv_results_["mean_test_score"]
         np.testing.assert_allclose(found, pooled, rtol=1e-9)

@@ -355,3 +355,12 @@ def test_a_map_outlives_a_new_file_of_the_same_name(monkeypatch, clients, tmp_pa
     storage.save(Problem("other", [np.ones((30, 16))] * 3), path)
     for ours, theirs in zip(read.clients, clients, strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder", "device"])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind):
+    path = tmp_path / "a.h5"
+    {"pipe": lambda: os.mkfifo(path), "folder": path.mkdir,
+     "device": lambda: path.symlink_to("/dev/zero")}[kind]()  # fmt: skip
+    with pytest.raises(hdf5.Foreign), hdf5.read(path):
+        pass

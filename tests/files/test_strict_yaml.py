@@ -100,3 +100,16 @@ def test_an_alias_counts_as_what_it_stands_for(value, times, largest):
     short, long = yaml.safe_dump([value] * times), yaml.dump([value] * times, Dumper=Written)
     assert read(short, largest) == read(long, largest)
     assert read(long, 10**6) and not read(short, 5)
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.sampled_from("int float bool timestamp binary null set omap pairs str seq map".split()),
+    st.sampled_from(["x", "_", "", "-", "0x", "::", "1e", "0b", "%%%", "2020-13-41"]),
+    st.sampled_from(["{}", '"{}"', "['{}']", "{{a: '{}'}}", "[{{a: '{}'}}]", "{{? ['{}'] : 1}}"]),
+)
+def test_what_does_not_fit_its_tag_is_taken_or_refused_in_a_sentence(tag, value, form):
+    try:
+        parse_yaml(f"a: !!{tag} {form.format(value)}", "text")
+    except ConfigError as error:
+        assert str(error).startswith("text")

@@ -16,7 +16,7 @@ import fedcore
 from commands import call
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
-from fedcore.problems.clients import check_clients, check_matrix
+from fedcore.problems.clients import check_clients, check_labels, check_matrix
 from fedcore.user_tables import own_files
 
 pandas = pytest.importorskip("pandas")
@@ -107,7 +107,8 @@ def test_names_with_a_comma_over_decimal_commas_are_asked_about(tmp_path, names,
 LINES = {
     "comment": "# made by hand", "comment as wide": "# a{0}b{0}c", "units": "years{0}mg{0}g/l",
     "names again": "age{0}dose{0}iron", "blank": "", "blanks": "  ", "source": "Source: a report",
-    "cells": "{0}{0}", "longer": "1{0}2{0}3{0}", "sep": "sep={0}",
+    "no break": "\u00a0", "form feed": "\f", "cells": "{0}{0}",
+    "longer": "1{0}2{0}3{0}", "sep": "sep={0}",
 }  # fmt: skip
 
 
@@ -136,34 +137,46 @@ def test_lines_of_libsvm_files_without_a_sample_are_told(tmp_path, lines, at):
     assert "left out" in said(path) and own_files.read(path).x.shape == (3, 2)
 
 
-@pytest.mark.parametrize("what", [np.sum, np.mean])
+@pytest.mark.parametrize(
+    "what", [[np.sum], [np.mean], [np.sum, np.mean], [np.mean, np.min, np.sum]]
+)
+@pytest.mark.parametrize("top", [False, True])
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "frame"])
-def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, kind):
+def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, kind):
     x = np.random.default_rng(0).uniform(1, 9, (30, 3)).round(2)
-    frame = pandas.DataFrame(np.vstack([x, what(x, axis=0)]), columns=NAMES)
+    rows = [one(x, axis=0) for one in what]
+    frame = pandas.DataFrame(np.vstack([*rows, x] if top else [x, *rows]), columns=NAMES)
+    told = sum(one is not np.min for one in what)
     path = tmp_path / f"a.{kind}"
     if kind == "frame":
         check_clients([frame])
-        assert any(one.category is ColumnWarning for one in recwarn)
+        assert sum(one.category is ColumnWarning for one in recwarn) == told
         return
     {"csv": lambda: frame.to_csv(path, index=False), "parquet": lambda: frame.to_parquet(path),
      "npz": lambda: np.savez(path, x=frame.to_numpy(), columns=NAMES)}[kind]()  # fmt: skip
-    assert "above it" in said(path)
+    assert said(path).count("below it" if top else "above it") == told
 
 
-@pytest.mark.parametrize("word", ["Total", "mean", "Summe:"])
+@pytest.mark.parametrize("word", ["Total", "mean", "Summe:", "Total (n = 12)", "Std. Dev.", "50%",
+                                  "North Total", "count", "Totale"])  # fmt: skip
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("place", [0, 6, 12])
 @pytest.mark.parametrize("by", [False, True])
-def test_a_row_called_a_total_is_told_though_its_name_is_no_feature(tmp_path, word, kind, by):
+def test_a_row_called_a_total_is_told_though_its_name_is_no_feature(
+    tmp_path, word, kind, place, by
+):
     x = np.random.default_rng(0).uniform(1, 9, (13, 3))
-    frame = pandas.DataFrame(x, columns=NAMES).assign(ward=[*["a", "b"] * 6, word])
+    wards = ["a", "b"] * 6
+    wards.insert(place, word)
+    frame = pandas.DataFrame(x, columns=NAMES).assign(ward=wards)
     getattr(frame, f"to_{kind}")(path := tmp_path / f"a.{kind}", index=False)
     assert word in said(path, **({"by": "ward"} if by else {"without": "ward"}))
 
 
 # Codes.
 
-CODES = [[-999], [999], [-1], [9999], [99], [88, 99], [777, 888, 999], [-9], [-99.0, 99]]
+CODES = [[-999], [999], [-1], [9999], [99], [88, 99], [777, 888, 999], [-9], [-99.0, 99],
+         [-2, -1], [-8, -5], [8, 9], [1e308]]  # fmt: skip
 
 
 @pytest.mark.parametrize("codes", CODES)
@@ -174,10 +187,10 @@ def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, 
     rng = np.random.default_rng(0)
     low, high, places = {"ages": (20, 60, 0), "stages": (1, 5, 0), "decimals": (0, 9, 2)}[scale]
     x = rng.uniform(low, high, (30, 2)).round(places)
-    if codes in ([99], [88, 99], [-1], [-9]) and scale == "ages":
-        return  # within reach of what is measured
-    if codes in ([-1], [-9]) and scale == "stages":
-        return
+    near = {"ages": ([99], [88, 99], [8, 9]), "decimals": ([8, 9], [-2, -1], [-8, -5]),
+            "stages": ([-1], [-9], [-2, -1], [-8, -5])}  # fmt: skip
+    if codes in near[scale] or (codes in ([8, 9], [1e308]) and times == 1):
+        return  # within reach of what is measured, or once
     rows = rng.permutation(30)[: times * len(codes)]
     x[rows, 1] = [*codes * times][: len(rows)]
     frame = pandas.DataFrame(x, columns=["a", "b"])
@@ -194,15 +207,20 @@ def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, 
         assert all(f"{code:g}" in told for code in codes) and "'b'" in told and "'a'" not in told
 
 
-@pytest.mark.parametrize("kind", ["zip", "phone", "plz", "times", "days", "icd_code"])
+@pytest.mark.parametrize("kind", ["zip", "phone", "plz", "times", "days", "icd_code", "months",
+                                  "patient_no", "PatientID", "USUBJID", "id_of_case", "Fallnummer",
+                                  "fips", "years"])  # fmt: skip
 @pytest.mark.parametrize("form", ["npz", "frame"])
 def test_numbers_that_are_codes_or_dates_are_told(tmp_path, recwarn, kind, form):
     rng, n = np.random.default_rng(0), 40
     x = {"zip": lambda: rng.choice(rng.integers(10_000, 99_999, 20), n),
          "phone": lambda: rng.choice(rng.integers(10**9, 10**10 - 1, 20), n),
          "plz": lambda: rng.choice([9, 17], n), "icd_code": lambda: rng.integers(1, 300, n),
+         "months": lambda: rng.integers(1990, 2020, n) + rng.integers(1, 13, n) / 100,
+         "years": lambda: rng.integers(1, 13, n) + rng.integers(1990, 2020, n) / 1e4,
          "times": lambda: rng.integers(0, 24, n) + rng.integers(0, 60, n) / 100,
-         "days": lambda: rng.integers(1, 29, n) + rng.integers(1, 13, n) / 100}[kind]()  # fmt: skip
+         "days": lambda: rng.integers(1, 29, n) + rng.integers(1, 13, n) / 100,
+         }.get(kind, lambda: rng.integers(1, 30, n))()  # fmt: skip
     table = np.column_stack([x, rng.standard_normal(n)])
     if form == "frame":
         check_clients([pandas.DataFrame(table, columns=[kind, "b"])])
@@ -355,6 +373,23 @@ def test_names_that_look_the_same_are_one_and_told(tmp_path, how, kind):
     assert call("pca", *paths, "--bounds", ranges).exit_code == 0
 
 
+@pytest.mark.parametrize("how", SAME)
+def test_names_of_frames_that_look_the_same_are_one_and_told(how):
+    rng, other = np.random.default_rng(0), SAME[how](NAME)
+    first, second = (pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
+                     for name in (NAME, other))  # fmt: skip
+    with pytest.warns(ColumnWarning, match="look the same"):
+        model = fedcore.FederatedPCA(1).fit([first, second[["age", other]]])
+    with pytest.warns(ColumnWarning, match="look the same"):
+        scores = model.transform(second[["age", other]])
+    np.testing.assert_array_equal(scores, model.transform(second.set_axis([NAME, "age"], axis=1)))
+    assert model.get_feature_names_out([other, "age"]).shape == (1,)
+    private = {"epsilon": 9.0, "delta": 1e-6, "algorithm": "analyze_gauss"}
+    fedcore.FederatedPCA(1, **private, bounds={"age": (-9, 9), other: (-9, 9)}).fit([first])
+    (vector,) = check_labels({NAME: np.arange(12)}, [first.to_numpy()], {other: first})
+    np.testing.assert_array_equal(vector, np.arange(12))
+
+
 @pytest.mark.parametrize("how", NEAR)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_out(
@@ -391,3 +426,82 @@ def test_an_array_of_objects_is_taken_as_a_frame_of_them_is(made):
         for form in (objects, pandas.DataFrame(objects, columns=NAMES)):
             with pytest.raises(FedcoreError):
                 check_matrix(form, "x")
+
+
+CELLS = {
+    "list": [1.0], "set": {1}, "mapping": {"x": 1}, "array": np.ones(2), "nothing": None,
+    "text": "a", "day": np.datetime64("2020-01-01"), "frame": pandas.DataFrame({"a": [1]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("many", [1, 3, 5])
+@pytest.mark.parametrize("form", ["frame", "array"])
+def test_a_cell_that_holds_no_number_is_refused_with_its_column(cell, many, form):
+    column = np.fromiter([*[CELLS[cell]] * many, *map(float, range(5 - many))], object, 5)
+    frame = pandas.DataFrame({"a": np.arange(5.0), "b": column})
+    with pytest.raises(FedcoreError, match=r"'b'|client 0"):
+        check_clients([frame if form == "frame" else frame.to_numpy(object)])
+
+
+@pytest.mark.parametrize("width", [1, 2, 5])
+@pytest.mark.parametrize("kind", ["Struct", "Array", "List", "lazy"])
+def test_columns_of_several_values_a_cell_are_refused(width, kind):
+    polars = pytest.importorskip("polars")
+    cells = [{f"x{i}": 1.0 for i in range(width)} if kind == "Struct" else [1.0] * width] * 5
+    dtype = polars.Array(polars.Float64, width) if kind == "Array" else None
+    frame = polars.DataFrame({"a": range(5), "b": polars.Series(cells, dtype=dtype)})
+    with pytest.raises(FedcoreError):
+        check_clients([frame.select("a").lazy() if kind == "lazy" else frame])
+
+
+# What is there and no file.
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "nothing", "dead link", "folder"])
+@pytest.mark.parametrize("ending", ["csv", "npz", "parquet", "svm"])
+def test_of_what_is_there_and_no_file_it_is_not_said_that_it_is_not(tmp_path, kind, ending):
+    import os
+    import socket
+
+    path = tmp_path / f"a.{ending}"
+    made = {"pipe": lambda: os.mkfifo(path), "device": lambda: path.symlink_to("/dev/zero"),
+            "socket": lambda: socket.socket(socket.AF_UNIX).bind(str(path)),
+            "dead link": lambda: path.symlink_to("gone"), "folder": path.mkdir}  # fmt: skip
+    made.get(kind, lambda: None)()
+    assert ("there is no file" in said(path)) == (kind in ("nothing", "dead link"))
+
+
+# A failed read has the cause that is known, and no advice for another.
+
+
+@pytest.mark.parametrize(
+    "sign", ["", ",", ";", " ", ".", "-", ",,", "é", '"', "\n", "a", "1", "\\t"]
+)
+def test_a_delimiter_that_separates_nothing_is_refused_as_such(tmp_path, sign):
+    (path := tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    words = said(path, delimiter=sign)
+    assert "write it anew" not in words and "leave it out" not in words
+
+
+@pytest.mark.parametrize("name", ["none such", "rot13", "hex", "undefined", "", "utf-8", "cp1252"])
+def test_an_encoding_that_is_none_is_refused_as_such(tmp_path, name):
+    (path := tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
+    words = said(path, encoding=name)
+    assert "write it anew" not in words
+    assert ("no encoding" in words) == (name in ("none such", "rot13", "hex", "undefined"))
+
+
+@pytest.mark.parametrize(
+    "text", ["<html><p>1</p></html>", '[{"a": 1}]', "a,b", "a;b\n", "\n\n", ""]
+)
+@pytest.mark.parametrize("skip", [0, 1, 50])
+def test_a_file_is_called_empty_only_if_it_is(tmp_path, text, skip):
+    (path := tmp_path / "a.csv").write_text(text)
+    assert ("it is empty" in said(path, skip_lines=skip)) == (not text.strip() and not skip)
+
+
+@pytest.mark.parametrize("dtype", ["complex", "M8[D]", "m8[s]", "U5", "S5"])
+def test_no_advice_on_arrays_loses_a_part_of_their_values(tmp_path, dtype):
+    np.savez(path := tmp_path / "a.npz", x=np.ones((5, 2), int).astype(dtype))
+    assert ("astype(float)" in said(path)) == (dtype in ("U5", "S5"))
