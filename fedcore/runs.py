@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -333,6 +335,9 @@ def execute(
         problem = Problem(
             problem.name, federation.clients, problem.status, problem.note, problem.truth
         )
+    for package in algorithm.task.packages:  # the seconds of its import are not the run's
+        if importlib.util.find_spec(package):
+            importlib.import_module(package)
     recorder = Recorder(
         problem, federation.ledger, recording,
         counts_released=algorithm.released, algorithm=algorithm.name,
