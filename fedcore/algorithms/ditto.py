@@ -54,9 +54,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' vᵢ.
     """
     learner = deep.learner(params, federation)
-    inside = params.pull == "inside"
-    pulled = learner.proximal(params.strength if inside else 0.0)
-    beside = 0.0 if inside else params.strength
+    pulled, beside = learner.proximal(params.strength), 0.0
+    if params.pull == "beside":
+        pulled, beside = learner.proximal(0.0), params.strength
 
     @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
