@@ -309,7 +309,9 @@ class History:
                     data.attrs["privacy"] = mark
             scales = {}
             for name, (size, text) in dimensions(arrays).items():
-                scales[name] = file.create_dataset(name, data=np.arange(size))
+                places = np.arange(size)
+                packed = schema.storage(schema.ROOT, places)
+                scales[name] = file.create_dataset(name, data=places, **packed)
                 scales[name].attrs["units"], scales[name].attrs["long_name"] = "1", text
                 scales[name].make_scale(name)
             for group, name, _, described in arrays:

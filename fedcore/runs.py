@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
+import importlib.util
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -337,6 +339,9 @@ def execute(
             f"{algorithm.name} learns from labels and these data have none: give labels, one "
             "vector per client, or choose another algorithm"
         )
+    for package in algorithm.task.packages:  # the seconds of its import are not the run's
+        if importlib.util.find_spec(package):
+            importlib.import_module(package)
     recorder = Recorder(
         problem, federation.ledger, recording,
         counts_released=algorithm.released, algorithm=algorithm.name, once=federation.once,

@@ -98,6 +98,12 @@ def _counts(value: Any, name: str) -> None:
         whole(1)(number, f"{name}[{i}]")
 
 
+def _are_numbers(value: Any) -> bool:
+    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+        return False
+    return len(value) > 0 and all(map(real().admits, value))
+
+
 FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
 
 POSITIVE, NON_NEGATIVE = real(above=0), real(least=0)
@@ -105,6 +111,7 @@ POSITIVE, NON_NEGATIVE = real(above=0), real(least=0)
 Count = Annotated[int, whole(1)]
 CountOrZero = Annotated[int, whole(0)]
 Counts = Annotated[Sequence[int], _counts]
+Numbers = Annotated[Sequence[float], Rule("a list of finite numbers", _are_numbers)]
 Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Share = Annotated[float, real(above=0, below=1)]

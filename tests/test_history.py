@@ -256,3 +256,14 @@ def test_the_tree_of_a_history_is_that_of_its_file(history, file):
     assert read.attrs.pop("sealed")
     for group in made.groups:
         xarray.testing.assert_identical(made[group].to_dataset(), read[group].to_dataset())
+
+
+def test_the_dimensions_of_a_network_take_no_room(tmp_path):
+    weights = np.random.default_rng(0).standard_normal((1, 200_000))
+    columns = {"iteration": np.zeros((1, 1), int)}
+    History(columns, final={"parameters": weights}, about={}).save(tmp_path / "h.h5")
+    assert (tmp_path / "h.h5").stat().st_size < weights.nbytes + 50_000
+    with h5py.File(tmp_path / "h.h5") as file:
+        (place,) = file["final/parameters"].dims[1].values()
+        np.testing.assert_array_equal(place, np.arange(200_000))
+    np.testing.assert_array_equal(History.load(tmp_path / "h.h5").final["parameters"], weights)

@@ -56,8 +56,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     def gradient(both: Tensor, batch: Batch) -> Tensor:
         w, v = both.chunk(2, dim=-1)
-        mixed = learner.whole.gradient(alpha * v + (1 - alpha) * w, batch)
-        return learner.join(learner.whole.gradient(w, batch), alpha * mixed)
+        mixed = learner.whole.gradient(w.lerp(v, alpha), batch)
+        return learner.join(learner.whole.gradient(w, batch), mixed.mul_(alpha))
 
     @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:

@@ -6,12 +6,16 @@ In every round a share r of the clients makes E epochs on each of
     fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
 
 Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
+
+With momentum the gradient of the penalty is under it, as that of any objective. In the code of
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) it is not: there vᵢ moves by −η λ (vᵢ − w)
+beside each step. That is ``pull`` = "beside"; with momentum β it is weaker by the factor 1 − β.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -22,7 +26,7 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
-from fedcore.validation import NonNegative
+from fedcore.validation import NonNegative, one_of
 
 
 @dataclass(frozen=True)
@@ -33,9 +37,12 @@ class Params(settings.Params):
     ----------
     strength : float
         λ, weight of the penalty.
+    pull : {"inside", "beside"}
+        Where the gradient of the penalty is: under the momentum, or beside it.
     """
 
     strength: NonNegative = 0.75
+    pull: Annotated[str, one_of(("inside", "beside"))] = "inside"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -47,12 +54,14 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' vᵢ.
     """
     learner = deep.learner(params, federation)
-    pulled = learner.proximal(params.strength)
+    pulled, beside = learner.proximal(params.strength), 0.0
+    if params.pull == "beside":
+        pulled, beside = learner.proximal(0.0), params.strength
 
     @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
         batches = learner.batches(learner.samples(data), state.rng, params.epochs)
-        state.own = learner.descend(state.own, pulled, batches, w)
+        state.own = learner.descend(state.own, pulled, batches, w, pull=beside)
         return learner.descend(w, learner.whole.gradient, batches)
 
     def networks(w: np.ndarray) -> Any:

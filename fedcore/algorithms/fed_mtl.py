@@ -59,11 +59,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``models``, a list of the clients' parameters.
     """
     learner = deep.learner(params, federation)
-    members = params.n_participants(federation.shape.n_clients)
+    members, twice = params.n_participants(federation.shape.n_clients), 2 * params.strength
 
     def gradient(w: Tensor, batch: Batch, start: Tensor, mean: Tensor) -> Tensor:
-        apart = w - (mean + (w - start) / members)
-        return learner.whole.gradient(w, batch) + 2 * params.strength * (w + apart)
+        # 2 λ (w + w − (mean + (w − start) / m)), in place: vectors are megabytes
+        found = learner.whole.gradient(w, batch).add_(w, alpha=twice * (2 - 1 / members))
+        return found.sub_(mean, alpha=twice).add_(start, alpha=twice / members)
 
     @learner.step
     def update(data: Labelled, state: Any, mean: np.ndarray) -> None:

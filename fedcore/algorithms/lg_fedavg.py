@@ -7,23 +7,52 @@ once:
 
 Which layers are the lower ones the network says (``lower`` of `fedcore.deep.models`), after
 Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks begin at
-random, not with the result of FedAvg.
+random, not with the result of FedAvg. (In their code the first fully connected layer of the
+networks for CIFAR is a lower one, too: ``lower`` = 8.)
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from fedcore import deep
 from fedcore.algorithms import Algorithm
-from fedcore.deep import models, rounds
-from fedcore.deep.settings import Params
+from fedcore.deep import models, rounds, settings
+from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
+from fedcore.validation import Count
+
+
+@dataclass(frozen=True)
+class Params(settings.Params):
+    """Parameters of `fedcore.deep.settings`, and this.
+
+    Attributes
+    ----------
+    lower : int, optional
+        Layers of the network's body that stay with the clients, activations and pooling counted; by
+        default those that the network says.
+    """
+
+    lower: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        layers = len(models.MODELS[self.model].body)
+        if self.lower is not None and self.lower > layers:
+            raise InputError(f"lower must be at most {layers}, the layers of {self.model}'s body")
+
+    def lower_size(self, n_features: int) -> int:
+        """Return the number of parameters of the lower layers."""
+        model = models.MODELS[self.model]
+        layers = model.body[: self.lower or model.lower]
+        return models.size(layers, models.sample_shape(self.model, n_features))
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -35,7 +64,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``upper``, the last g, and ``models``, a list of the clients' parameters.
     """
     learner = deep.learner(params, federation)
-    lower = learner.sizes.lower
+    lower = params.lower_size(federation.shape.n_features)
 
     @learner.step
     def update(data: Labelled, state: Any, upper: np.ndarray) -> np.ndarray:
@@ -58,8 +87,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: g down and gᵢ up in every round, and the seed of the first network."""
-    sizes = models.sizes(params.model, shape.n_features)
-    upper = sizes.whole - sizes.lower
+    whole = models.sizes(params.model, shape.n_features).whole
+    upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)
 
 

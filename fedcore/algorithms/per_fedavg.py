@@ -10,12 +10,16 @@ As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, D is ei
 batch, also in the place of the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ
 of all its samples. ``fine_tune`` lets clients at last train the head of w, as for
 `fedcore.algorithms.fedavg`.
+
+``form`` = "sum" is what their code does (no program of it runs the class): the inner step changes a
+copy that no loss uses, so that a step goes along ∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i uses its network
+after its last local round, and ``fine_tune`` trains all of this network.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -26,11 +30,12 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
-from fedcore.validation import Positive, Share
+from fedcore.validation import Positive, Share, one_of
 
 if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
+    from fedcore.deep.training import Learner
 
 
 @dataclass(frozen=True)
@@ -46,11 +51,14 @@ class Params(settings.Tuned):
         one sample is both sets.
     difference : float
         δ, of the difference of gradients.
+    form : {"meta", "sum"}
+        The method, or what the authors' code does.
     """
 
     inner_rate: Positive = 1e-4
     support: Share = 0.8
     difference: Positive = 1e-2
+    form: Annotated[str, one_of(("meta", "sum"))] = "meta"
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -62,12 +70,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         ``parameters`` of shape (p,), the last w.
     """
     learner = deep.learner(params, federation)
+    if params.form == "sum":
+        return _run_sum(federation, learner, params, rng, record)
     alpha, delta, f = params.inner_rate, params.difference, learner.whole.gradient
 
     def gradient(w: Tensor, batch: Batch) -> Tensor:
         support, target = batch.cut(params.support)
-        g = f(w - alpha * f(w, support), target)
-        return g - alpha * (f(w + delta * g, support) - f(w - delta * g, support)) / (2 * delta)
+        g = f(w.sub(f(w, support), alpha=alpha), target)
+        there, back = f(w.add(g, alpha=delta), support), f(w.sub(g, alpha=delta), support)
+        return g.sub_(there.sub_(back), alpha=alpha / (2 * delta))
 
     @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
@@ -76,7 +87,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     def adapt(data: Labelled, w: np.ndarray) -> np.ndarray:
         start = learner.tensor(w)
-        adapted = start - alpha * f(start, learner.samples(data))
+        adapted = start.sub(f(start, learner.samples(data)), alpha=alpha)
         found: np.ndarray = adapted.cpu().numpy()
         return found
 
@@ -86,9 +97,48 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return rounds.average_networks(federation, learner, params, rng, record, update, networks)
 
 
+def _run_sum(
+    federation: Federation, learner: Learner, params: Params, rng: np.random.Generator, record: Any
+) -> dict[str, Any]:
+    """Run what the authors' code does."""
+    f = learner.whole.gradient
+
+    def gradient(w: Tensor, batch: Batch) -> Tensor:
+        support, target = batch.cut(params.support)
+        return f(w, support).add_(f(w, target))
+
+    @learner.step
+    def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:
+        batches = learner.batches(learner.samples(data), state.rng, params.epochs)
+        state.own = learner.descend(w, gradient, batches)
+        return state.own
+
+    @learner.step
+    def tune(data: Labelled, state: Any, message: Any) -> None:
+        batches = learner.batches(learner.samples(data), state.rng, params.fine_tune)
+        state.tuned = learner.descend(state.own, f, batches)
+
+    def networks(w: np.ndarray) -> Any:
+        return learner.personal(w, federation.client_state("own"))
+
+    counts = {"fine_tuned": 0}
+    w = rounds.begin(federation, learner, rng, keep=lambda w: w)
+    w = rounds.average(federation, params, rng, record, update, w, networks, counts=counts)
+    if params.fine_tune and not record.ended:
+        federation.local(tune)
+        tuned = learner.personal(w, federation.client_state("tuned"))
+        record(params.rounds + 1, classifiers=tuned, counts={"fine_tuned": params.fine_tune})
+    return {"parameters": w}
+
+
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
+    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning.
+
+    In the form of the authors' code clients get the seed of the first network, and tune their own.
+    """
     size = models.sizes(params.model, shape.n_features).whole
+    if params.form == "sum":
+        return params.cost(shape, up=size, down=size, once=1)
     return rounds.cost_of_networks(params, shape, size)
 
 

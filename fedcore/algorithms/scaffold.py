@@ -11,8 +11,8 @@ on x, |S|/N times the second on c. As in Collins, Hassani, Mokhtari & Shakkottai
 steps have momentum β, and K η divides as in their code. That makes x − y about 1/(1 − β) times as
 large as K η mean gradients, so that the error of cᵢ − c as a difference of gradients is multiplied
 by −β/(1 − β) when client i takes part: it vanishes with β = 0, changes its sign alone with their
-β = 1/2, and grows without bound above. (Their code also clips gradients to norm 10; not so here.)
-``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
+β = 1/2, and grows without bound above. Their code also clips the corrected gradients at norm 10, as
+``clip`` does. ``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from fedcore.deep.batches import Batch
     from fedcore.deep.networks import Tensor
 
+CLIP_GUARD = 1e-6  # PyTorch's, against a division by zero
+
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
@@ -44,9 +46,12 @@ class Params(settings.Tuned):
     ----------
     server_rate : float
         η_g, step of the server.
+    clip : float, optional
+        Norm to which a longer corrected gradient is shortened; a weight decay counts with it.
     """
 
     server_rate: Positive = 1.0
+    clip: Positive | None = None
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -63,7 +68,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         state.variate = np.zeros(learner.sizes.whole, np.result_type(data.X))
 
     def gradient(y: Tensor, batch: Batch, correction: Tensor) -> Tensor:
-        return learner.whole.gradient(y, batch) + correction
+        found = learner.whole.gradient(y, batch).add_(correction)
+        if params.clip is None:
+            return found
+        length = found.norm(dim=-1, keepdim=True)
+        return found.mul_((params.clip / (length + CLIP_GUARD)).clamp(max=1))
 
     @learner.step
     def update(data: Labelled, state: Any, message: np.ndarray) -> np.ndarray:

@@ -37,6 +37,7 @@ def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[s
     return [name.strip() for name in names] or (None if param.name == "columns" else ())
 
 
+SCALED = "Here values are divided by 255, and not standardised."  # as some papers' problems are
 COLUMNS = {"multiple": True, "metavar": "COLUMN[,COLUMN...]", "callback": _split}
 # Options of files: what they are for, and how click reads them. All but two are those of `Reading`.
 OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -262,6 +263,8 @@ class RunOptions(SimpleNamespace):
         with foreign_errors(f"data set '{name}'{of}", bool(of)):
             how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
             problem = build.build(name, spec, **how)
+        if task.problem.get("scale") == "unit":
+            problem.note = f"{problem.note} {SCALED}".strip()
         words = [name, *(f"{key}={value}" for key, value in parts.items())]
         return RunData(name, " ".join(words), [problem])
 

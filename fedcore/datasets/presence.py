@@ -78,10 +78,12 @@ def missing(
 
 def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
     """Return what a person must do to provide the files that are lacking."""
-    absent = lacking(entry, raw, mirror)
+    absent, *instead = (lacking(form, raw, mirror) for form in forms(entry))
     files = " and ".join(f"'{file['name']}' ({' '.join(expected(file))})" for file in absent)
+    others = "".join(", or else " + " and ".join(f"'{f['name']}'" for f in one) for one in instead)
     urls = [url for file in absent for url in file.get("urls", ())[:1]]
     how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    return f"data set '{name}' needs {files} in {raw} or in $FEDCORE_MIRROR/{name}: {how}"
+    where = f"{raw} or in $FEDCORE_MIRROR/{name}"
+    return f"data set '{name}' needs {files}{others} in {where}: {how}"

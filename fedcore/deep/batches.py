@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 MOVED = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
@@ -43,10 +42,11 @@ def of_several(batches: Sequence[Batch]) -> Batch:
     return Batch(torch.stack(x), torch.stack(y), None if noise[0] is None else noise)
 
 
-def augmented(x: Tensor, rng: np.random.Generator) -> Tensor:
+def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
     """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
 
-    An image moves by up to `MOVED` pixels in both directions; zeros come where nothing was.
+    An image moves by up to `MOVED` pixels in both directions; where nothing was comes `ground`, a
+    number for each channel, or else zeros.
     """
     m, channels, height, width = x.shape
     top, left = (torch.from_numpy(part) for part in rng.integers(2 * MOVED + 1, size=(2, m)))
@@ -55,5 +55,8 @@ def augmented(x: Tensor, rng: np.random.Generator) -> Tensor:
     across = left[:, None] + torch.arange(width)
     across = torch.where(mirrored[:, None], across.flip(1), across)
     each, channel = torch.arange(m)[:, None, None, None], torch.arange(channels)[:, None, None]
-    wide = F.pad(x, [MOVED] * 4)
+    wide = x.new_zeros(m, channels, height + 2 * MOVED, width + 2 * MOVED)
+    if ground is not None:
+        wide += x.new_tensor(ground)[:, None, None]
+    wide[..., MOVED:-MOVED, MOVED:-MOVED] = x
     return wide[each, channel, rows[:, None, :, None], across[:, None, None, :]]

@@ -119,13 +119,10 @@ class Sizes:
     ----------
     whole, body, head : int
         Of the network, the representation and the head.
-    lower : int
-        Of LG-FedAvg's local representation.
     """
 
     whole: int
     body: int
-    lower: int
 
     @property
     def head(self) -> int:
@@ -136,7 +133,7 @@ class Sizes:
 def sizes(name: str, n_features: int) -> Sizes:
     """Return the numbers of parameters of the model `name` for samples of `n_features` numbers."""
     model, shape = MODELS[name], sample_shape(name, n_features)
-    parts = model.body + model.head, model.body, model.body[: model.lower]
+    parts = model.body + model.head, model.body
     return Sizes(*(size(part, shape) for part in parts))
 
 

@@ -12,7 +12,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts import participation
 from fedcore.parts.params import Checked
 from fedcore.parts.participation import Participation
-from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of, real
+from fedcore.validation import Count, CountOrZero, NonNegative, Numbers, Positive, one_of, real
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Params(Checked):
     augment : bool
         Train on images that are moved by up to four pixels, with zeros where nothing was, and
         mirrored, at random and anew in every epoch.
+    ground : list of float, optional
+        What `augment` puts where nothing was, a number for each channel: black is −mean/deviation
+        of a standardised channel, and the zeros without it are the mean colour.
     """
 
     model: Annotated[str, one_of(MODELS)]
@@ -53,6 +56,7 @@ class Params(Checked):
     momentum: Annotated[float, real(least=0, below=1)] = 0.5
     weight_decay: NonNegative = 0.0
     augment: bool = False
+    ground: Numbers | None = None
 
     def n_participants(self, n_clients: int) -> int:
         """Return the number of clients that take part in a round."""

@@ -69,6 +69,11 @@ class Learner:
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
             raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
+        if params.ground is not None and (not params.augment or len(params.ground) != shape[0]):
+            raise InputError(
+                "ground has a number for each channel of the images that augment moves: give "
+                f"{counted(shape[0], 'number')} and augment, or no ground"
+            )
         decay = params.weight_decay
         self.body = Network(model.body, shape, decay)
         self.head = Network(model.head, self.body.output, decay)
@@ -144,7 +149,7 @@ class Learner:
         for _ in range(epochs):
             order = torch.from_numpy(rng.permutation(len(samples.y))).to(samples.x.device)
             x = samples.x[order]
-            x = augmented(x, rng) if self._params.augment else x
+            x = augmented(x, rng, self._params.ground) if self._params.augment else x
             parts = x.split(step), samples.y[order].split(step)
             seeds = rng.integers(2**63, size=len(parts[0])).tolist() if self.whole.random else []
             found += [
@@ -154,37 +159,50 @@ class Learner:
         return found
 
     def descend(
-        self, w: np.ndarray, gradient: Gradient, batches: Sequence[Batch], *fixed: np.ndarray
+        self,
+        w: np.ndarray,
+        gradient: Gradient,
+        batches: Sequence[Batch],
+        *fixed: np.ndarray,
+        pull: float = 0.0,
     ) -> np.ndarray:
         """Make a step of gradient descent with momentum for every batch, from `w`; return the end.
 
         ``u ← momentum · u + gradient(w, batch, *fixed)`` from u = 0, and ``w ← w − rate · u``, as
-        PyTorch's SGD. All local training in this package is this loop.
+        PyTorch's SGD. All local training in this package is this loop. With a `pull` it is
+        ``w ← w − rate · (u + pull · (w − a))``, a the first of `fixed`.
 
         Clients whose steps run side by side descend together if they have the same `gradient`. It
         then gets vectors with a leading axis of clients, and gives such. So what differs from
         client to client comes as `fixed` vectors, not from around the function; of one made anew
         for each client, all descend alone.
         """
-        one = Descent(w, batches, fixed)
-        return lockstep.meet(gradient, lambda several: self._descend(gradient, several), one)
+        one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
+        together = gradient, pull  # what clients that descend together have in common
+        return lockstep.meet(together, lambda several: self._descend(gradient, several, how), one)
 
-    def _descend(self, gradient: Gradient, several: Sequence[Descent]) -> list[np.ndarray]:
-        rate, momentum = self._params.rate, self._params.momentum
+    def _descend(
+        self, gradient: Gradient, several: Sequence[Descent], how: How
+    ) -> list[np.ndarray]:
         where = device.chosen().where
         if len(several) == 1:
             with device.room(where, "the training of one client"):
-                return [alone(gradient, several[0], rate, momentum, where)]
+                return [alone(gradient, several[0], how, where)]
         what = f"{len(several)} clients that advance together"
         with device.room(where, what, "fewer (a smaller participation) or a smaller batch"):
-            return together(gradient, several, rate, momentum, where)
+            return together(gradient, several, how, where)
 
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
 
         Its anchor is a `fixed` vector of `descend`.
         """
-        return lambda w, batch, anchor: self.whole.gradient(w, batch) + strength * (w - anchor)
+
+        def gradient(w: Tensor, batch: Batch, anchor: Tensor) -> Tensor:
+            found = self.whole.gradient(w, batch)  # a new one: in place, as vectors are megabytes
+            return found.add_(w, alpha=strength).sub_(anchor, alpha=strength)
+
+        return gradient
 
     def tensor(self, w: np.ndarray) -> Tensor:
         """Return a copy as a tensor, where the network computes."""
@@ -251,16 +269,24 @@ class Descent(NamedTuple):
     fixed: tuple[np.ndarray, ...]
 
 
-def alone(
-    gradient: Gradient, client: Descent, rate: float, momentum: float, device: torch.device
-) -> np.ndarray:
+class How(NamedTuple):
+    """How a descent steps: learning rate, momentum, and the pull beside it."""
+
+    rate: float
+    momentum: float
+    pull: float
+
+
+def alone(gradient: Gradient, client: Descent, how: How, device: torch.device) -> np.ndarray:
     """Return where the descent of one client ends."""
     end = torch.tensor(client.start, device=device)
     fixed = [torch.tensor(vector, device=device) for vector in client.fixed]
     step = torch.zeros_like(end)
     for batch in client.batches:
-        step.mul_(momentum).add_(gradient(end, batch, *fixed))
-        end.sub_(step, alpha=rate)
+        step.mul_(how.momentum).add_(gradient(end, batch, *fixed))
+        if how.pull:
+            end.lerp_(fixed[0], how.rate * how.pull)
+        end.sub_(step, alpha=how.rate)
     found: np.ndarray = end.cpu().numpy()
     return found
 
@@ -268,8 +294,7 @@ def alone(
 def together(
     gradient: Gradient,
     clients: Sequence[Descent],
-    rate: float,
-    momentum: float,
+    how: How,
     device: torch.device,
 ) -> list[np.ndarray]:
     """Return where the descent of each client ends; a step of all is one call of `gradient`.
@@ -289,16 +314,21 @@ def together(
         for members in _alike(clients, t):
             batch = of_several([clients[i].batches[t] for i in members])
             if len(members) == len(clients):
-                step.mul_(momentum).add_(gradient(end, batch, *fixed))
-                end.sub_(step, alpha=rate)
+                step.mul_(how.momentum).add_(gradient(end, batch, *fixed))
+                if how.pull:
+                    end.lerp_(fixed[0], how.rate * how.pull)
+                end.sub_(step, alpha=how.rate)
                 continue
             if members not in there:
                 there[members] = torch.tensor(members, device=device)
             rows = there[members]
-            found = gradient(end[rows], batch, *(vectors[rows] for vectors in fixed))
-            moved = step[rows].mul_(momentum).add_(found)
+            before, theirs = end[rows], [vectors[rows] for vectors in fixed]
+            found = gradient(before, batch, *theirs)
+            moved = step[rows].mul_(how.momentum).add_(found)
             step[rows] = moved
-            end[rows] = end[rows].sub_(moved, alpha=rate)
+            if how.pull:
+                before.lerp_(theirs[0], how.rate * how.pull)
+            end[rows] = before.sub_(moved, alpha=how.rate)
     return [w.copy() for w in end.cpu().numpy()]
 
 

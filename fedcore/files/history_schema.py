@@ -132,14 +132,17 @@ def fill_value(group: str, array: np.ndarray) -> np.generic | None:
 def storage(group: str, array: np.ndarray) -> dict[str, object]:
     """Return how HDF5 is to store an array: small ones whole, iterates in chunks, columns packed.
 
-    Counts take a tenth of their size when they are compressed; iterates take nine tenths and
-    twenty times as long (``benchmarks/bench_history.py``).
+    So are the dimensions 0, 1, 2, … of the root, of which a network has a million. Counts take a
+    tenth of their size when they are compressed; iterates take nine tenths and twenty times as long
+    (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}
+    packed: dict[str, object] = {"shuffle": True, "compression": "gzip", "compression_opts": 4}
     if group in ("history", "twin", "clients"):
-        row = (1, *array.shape[1:])
-        return {"chunks": row, "shuffle": True, "compression": "gzip", "compression_opts": 4}
+        return {"chunks": (1, *array.shape[1:]), **packed}
+    if group == ROOT:
+        return {"chunks": array.shape, **packed}
     if group in ("iterates", "client_iterates"):
         leading = len(LEADING[group])
         return {"chunks": (1,) * leading + array.shape[leading:]}
@@ -147,3 +150,4 @@ def storage(group: str, array: np.ndarray) -> dict[str, object]:
 
 
 _WHOLE = 1 << 14  # bytes
+ROOT = ""  # the group of the dimensions

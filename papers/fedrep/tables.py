@@ -7,6 +7,7 @@ method on it; it stands for the paper's repeats, so that tables have a row per s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -179,17 +180,26 @@ def of_table1(results: Results) -> Iterator[tuple[Row, dict[str, float]]]:
 
 
 def above_fedavg(results: Results) -> Rows:
-    """Section 1: percentage points by which a method is above FedAvg, a row per method and seed.
+    """Section 1: how far a method is above FedAvg, a row per method and seed.
 
-    Seeds count in which other methods are still missing.
+    ``above`` is in percentage points, ``ratio`` that of the accuracies, and ``least`` the root of
+    the printed ratio. Seeds count in which other methods are still missing.
     """
-    return [
-        named | {"method": method, "above": found[method] - found["FedAvg"]}
-        for named, found in of_table1(results)
-        if "FedAvg" in found
-        for method in METHODS.values()
-        if method in found and method != "FedAvg"
-    ]
+    known, rows = printed(), []
+    for named, found in of_table1(results):
+        for method in METHODS.values() if "FedAvg" in found else ():
+            if method in found and method != "FedAvg":
+                theirs, base = (known.get((named["setting"], name)) for name in (method, "FedAvg"))
+                rows.append(
+                    named
+                    | {
+                        "method": method,
+                        "above": found[method] - found["FedAvg"],
+                        "ratio": found[method] / found["FedAvg"],
+                        "least": math.sqrt(theirs / base) if theirs and base else None,
+                    }
+                )
+    return rows
 
 
 def orderings(results: Results) -> Rows:
@@ -247,7 +257,8 @@ def monotone(results: Results) -> Rows:
     """Figure 5: how far an error rises from one E to the next, a row per method and seed.
 
     ``rise`` is the largest change in percentage points, infinite where a run diverges, and
-    ``finite`` says that none does. ``worse`` says whether the error at the E of Table 1 is above
+    ``finite`` says that none does. ``last_above_first`` is the change from the least E to the
+    largest. ``worse`` says whether the error at the E of Table 1 is above
     that in Table 1, which has other batches and another rate.
     """
     table = chosen(accuracy(results), variant=PLAIN)
@@ -266,6 +277,7 @@ def monotone(results: Results) -> Rows:
             | {
                 "rise": float(np.fmax.reduce(steps)) if steps.size else np.nan,
                 "finite": bool(np.isfinite(ends).all()),
+                "last_above_first": float(ends[-1] - ends[0]) if np.isfinite(ends[0]) else np.nan,
                 "worse": flags(here > before, here, before),
             }
         )

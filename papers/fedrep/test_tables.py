@@ -133,8 +133,17 @@ def test_how_far_methods_are_above_fedavg_is_known_without_the_others(folder):
         ("s", 2, "FedProx"), ("s", 2, "FedRep"), ("t", 1, "FedRep"),
     ]  # fmt: skip
     np.testing.assert_allclose([r["above"] for r in rows], [5.0, 30.0, 10.0])
+    np.testing.assert_allclose([r["ratio"] for r in rows], [45 / 40, 70 / 40, 60 / 50])
+    assert {r["least"] for r in rows} == {None}  # nothing is printed of these settings
     of_fedrep = [r["repeat"] for r in chosen(rows, method="FedRep")]
     assert len(set(of_fedrep)) == 2  # other seeds, not repeats of one
+
+
+def test_the_gain_over_fedavg_is_held_against_the_root_of_the_printed_one(folder):
+    folder.made("fedrep", 0.8, setting="cifar10-100-2")
+    folder.made("fedavg", 0.4, setting="cifar10-100-2")
+    (row,) = report.above_fedavg(folder.results())
+    assert row["least"] ** 2 == pytest.approx(87.70 / 42.65)
 
 
 def test_a_method_that_diverged_is_not_the_best_and_helps_nobody(folder):
@@ -201,16 +210,21 @@ def test_clients_that_gain_over_their_own_network(folder):
 
 
 @pytest.mark.parametrize(
-    ("errors", "rise"),
-    [((0.5, 0.6, 0.6), 0.0), ((0.5, 0.7, 0.4), 30.0), ((0.5, np.nan, 0.4), np.inf)],
+    ("errors", "rise", "last"),
+    [
+        ((0.5, 0.6, 0.6), 0.0, -10.0),
+        ((0.5, 0.7, 0.4), 30.0, 10.0),
+        ((0.5, np.nan, 0.4), np.inf, 10.0),
+    ],
 )
-def test_monotone(folder, errors, rise):
+def test_monotone(folder, errors, rise, last):
     for epochs, value in zip((10, 1, 5), (errors[2], *errors[:2]), strict=True):
         folder.made("fedrep", value, experiment="fig5", variant=f"e{epochs}",
                     params={"head_epochs": epochs}, tags={"epochs": epochs})  # fmt: skip
     folder.made("fedrep", 0.55)
     (row,) = report.monotone(folder.results())
     assert row["rise"] == pytest.approx(rise) and row["finite"] is np.isfinite(rise).item()
+    assert row["last_above_first"] == pytest.approx(last)
     assert row["worse"] is (errors[2] < 0.55)  # at ten epochs of the head
 
 

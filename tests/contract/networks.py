@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.linalg import norm
 
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.testing import Case, Draws
@@ -53,12 +54,14 @@ def batches(rng: np.random.Generator, samples: int, params: Any, epochs: int) ->
     return [order[i : i + step] for order in orders for i in range(0, samples, step)]
 
 
-def descend(w: np.ndarray, gradient: Any, rows: list[np.ndarray], params: Any) -> np.ndarray:
-    """Gradient descent with momentum."""
+def descend(
+    w: np.ndarray, gradient: Any, rows: list[np.ndarray], params: Any, beside: Any = None
+) -> np.ndarray:
+    """Gradient descent with momentum, and a gradient beside it."""
     step = np.zeros_like(w)
     for batch in rows:
         step = params.momentum * step + gradient(w, batch)
-        w = w - params.rate * step
+        w = w - params.rate * (step + (beside(w) if beside else 0))
     return w
 
 
@@ -138,9 +141,13 @@ def plain_ditto(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]
         new = []
         for i in chosen(draws, params, len(clients)):
             f = loss_gradient(clients.labelled(i))
-            pulled = lambda v, rows, f=f, w=w: f(v, rows) + params.strength * (v - w)  # noqa: E731
+            pull = lambda v, w=w: params.strength * (v - w)  # noqa: E731
+            pulled = lambda v, rows, f=f, pull=pull: f(v, rows) + pull(v)  # noqa: E731
             rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            found[i] = descend(found[i], pulled, rows, params)
+            if params.pull == "inside":
+                found[i] = descend(found[i], pulled, rows, params)
+            else:
+                found[i] = descend(found[i], f, rows, params, beside=pull)
             new.append(descend(w, f, rows, params))
         w = np.mean(new, axis=0)
     return found
@@ -188,7 +195,12 @@ def plain_scaffold(clients: Clients, draws: Draws, params: Any) -> list[np.ndarr
             f = loss_gradient(clients.labelled(i))
             rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
             drift = c - before[i]
-            y = descend(x, lambda v, r, f=f, drift=drift: f(v, r) + drift, rows, params)
+
+            def gradient(v: np.ndarray, r: np.ndarray, f=f, drift=drift) -> np.ndarray:
+                g = f(v, r) + drift
+                return g if params.clip is None else g * min(1, params.clip / (norm(g) + 1e-6))
+
+            y = descend(x, gradient, rows, params)
             own[i] = before[i] - c + (x - y) / (len(rows) * params.rate)
             ends.append(y)
         x = x + params.server_rate * (np.mean(ends, axis=0) - x)
@@ -206,13 +218,23 @@ def plain_per_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.nda
         g = f(v - a * f(v, D), target)
         return g - a * (f(v + d * g, D) - f(v - d * g, D)) / (2 * d)
 
+    def both(f: Any, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        number = max(1, int(params.support * len(rows)))
+        return f(v, rows[:number]) + f(v, rows[number:] if number < len(rows) else rows)
+
+    form, own = {"meta": meta, "sum": both}[params.form], [w] * len(clients)
     for _ in range(params.rounds):
-        ends = []
-        for i in chosen(draws, params, len(clients)):
+        members = chosen(draws, params, len(clients))
+        for i in members:
             f = loss_gradient(clients.labelled(i))
             rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            ends.append(descend(w, lambda v, r, f=f: meta(f, v, r), rows, params))
-        w = np.mean(ends, axis=0)
+            own[i] = descend(w, lambda v, r, f=f: form(f, v, r), rows, params)
+        w = np.mean([own[i] for i in members], axis=0)
+    if params.form == "sum":
+        for i in range(len(clients)) if params.fine_tune else ():
+            rows = batches(draws.clients[i], len(clients[i]), params, params.fine_tune)
+            own[i] = descend(own[i], loss_gradient(clients.labelled(i)), rows, params)
+        return own
     if params.fine_tune:
         return tuned(w, clients, draws, params)
     everyone = [clients.labelled(i) for i in range(len(clients))]
@@ -273,7 +295,9 @@ NONE = {"rounds": 0}
 AVERAGED = {"first_head": "averaged", "participation": 0.25}
 CASES = {
     "apfl": case(plain_apfl, ({}, ALL_OF_THEM | {"mixture": 0.7}, WHOLE, NONE)),
-    "ditto": case(plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE)),
+    "ditto": case(
+        plain_ditto, ({}, ALL_OF_THEM | {"strength": 0.1}, WHOLE, NONE, {"pull": "beside"})
+    ),
     "fed_mtl": case(plain_fed_mtl, ({}, ALL_OF_THEM | {"strength": 0.3}, WHOLE, NONE)),
     "fedavg": case(plain_averaging, ({}, ALL_OF_THEM, WHOLE, NONE, {"fine_tune": 2})),
     "fedper": case(plain_fedrep, ({}, ALL_OF_THEM, WHOLE, NONE, AVERAGED)),
@@ -295,10 +319,24 @@ CASES = {
     "local_only": case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "per_fedavg": case(
         plain_per_fedavg,
-        ({}, ALL_OF_THEM | {"inner_rate": 0.3, "support": 0.5}, WHOLE, {"fine_tune": 2}),
+        (
+            {},
+            ALL_OF_THEM | {"inner_rate": 0.3, "support": 0.5},
+            WHOLE,
+            {"fine_tune": 2},
+            {"form": "sum"},
+            {"form": "sum", "fine_tune": 2},
+        ),
     ),
     "scaffold": case(
         plain_scaffold,
-        ({}, ALL_OF_THEM | {"server_rate": 0.5}, WHOLE, NONE, {"fine_tune": 2, "rounds": 5}),
+        (
+            {},
+            ALL_OF_THEM | {"server_rate": 0.5},
+            WHOLE,
+            NONE,
+            {"fine_tune": 2, "rounds": 5},
+            {"clip": 0.3},
+        ),
     ),
 }

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fedcore import datasets
+from fedcore.datasets import presence
 from fedcore.datasets import registry as registry_module
 from fedcore.errors import ConfigError, FedcoreError, InputError
 
@@ -125,6 +126,14 @@ def third_party(raw_dir, *, split, surrogate, options):
 
 def no_data_set(raw_dir, **_):
     return np.eye(2)
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100"])
+def test_files_that_would_do_instead_are_named(name, tmp_path):
+    entry, _ = registry_module.find(name)
+    said = presence.to_provide(name, entry, tmp_path, None)
+    names = [file["name"] for form in registry_module.forms(entry) for file in form["files"]]
+    assert len(names) > 2 and all(f"'{file}'" in said for file in names)
 
 
 def test_a_stand_in_is_missing_where_the_registry_names_none(tmp_path):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -89,9 +92,30 @@ def test_the_command_line_runs_a_network(tmp_path):
     out = str(tmp_path / "h.h5")
     done = call(*RUN, "--set", "fine_tune=1", "--held-out", "0.5", "--out", out)
     assert done.exit_code == 0, done.output
-    assert "test_accuracy" in done.output
+    assert "test_accuracy" in done.output and "not standardised" in done.output
     history = History.load(out)
     assert history["fine_tuned"].tolist() == [[0, 0, 1]]
     assert 0 < history.last("test_accuracy")[0] <= 1
     assert history.reference["held_out_samples"].sum() == pytest.approx(1797 / 2, abs=10)
     assert "clients/test_accuracy  1 x 3 x 10" in call("show", out).output
+
+
+def test_the_import_of_pytorch_is_not_of_the_first_run():
+    """The clock of a run begins when its recorder is made."""
+    pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
+    code = """
+import sys
+import fedcore
+from fedcore.recorder import Recorder
+from fedcore.testing.samples import images
+begin, there = Recorder.__init__, []
+def spied(self, *given, **more):
+    there.append("torch" in sys.modules)
+    begin(self, *given, **more)
+Recorder.__init__ = spied
+data = images()
+assert "torch" not in sys.modules
+fedcore.run("fedavg", list(data), labels=data.labels, model="tiny_mlp", rounds=1, batch=5)
+assert there == [True], there
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -8,8 +8,10 @@ import math
 import numpy as np
 import pytest
 
+from fedcore import algorithms
 from fedcore.deep import models
 from fedcore.deep.models import MODELS
+from fedcore.errors import InputError
 
 # Parameters of the authors' networks, counted by hand: of the network, and of its last layer.
 PRINTED = {
@@ -41,12 +43,17 @@ def test_the_numbers_of_parameters_are_those_of_the_authors(name):
 
 
 def test_lg_fedavg_keeps_the_convolutions_or_all_but_the_output_or_the_lstm():
-    lower = {name: models.sizes(name, FEATURES[name]).lower for name in MODELS}
+    params = algorithms.get("lg_fedavg").params
+    lower = {name: params({"model": name}).lower_size(FEATURES[name]) for name in MODELS}
     assert lower["cifar10_cnn"] == 64 * 76 + 64 * 1601
     assert lower["cifar100_cnn"] == 64 * 76 + 128 * 1601
     assert lower["femnist_mlp"] == models.sizes("femnist_mlp", 784).body
     assert lower["sent140_lstm"] == 4 * 128 * (300 + 128 + 2)
     assert lower["sent140_reshaped"] == 4 * 128 * (25 + 128 + 2)
+    more = params({"model": "cifar10_cnn", "lower": 8}).lower_size(FEATURES["cifar10_cnn"])
+    assert more == lower["cifar10_cnn"] + 120 * 1601  # the first fully connected layer
+    with pytest.raises(InputError, match="lower must be at most 10"):
+        params({"model": "cifar10_cnn", "lower": 11})
 
 
 def as_modules(torch, name):

@@ -1,11 +1,11 @@
-"""Readings of the authors' code: a second softmax, a reshaped sequence, heads that are averaged."""
+"""Readings of the authors' code, each against a few lines of PyTorch as theirs are, or NumPy."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from contract.networks import BODY, SIZE, chosen, first_network
+from contract.networks import BODY, SIZE, batches, chosen, first_network
 from contract.test_networks import run
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
@@ -182,6 +182,124 @@ def test_where_all_take_part_only_the_messages_differ(name):
     for one_of, other in zip(plain.networks[-1], averaged.networks[-1], strict=True):
         assert one_of.tobytes() == other.tobytes()
     assert averaged.ledger.scalars_up > plain.ledger.scalars_up
+
+
+# --- steps as in models/Update.py ---------------------------------------------------------------
+
+
+class Theirs:
+    """The small network and its optimiser of PyTorch, on the samples of one client."""
+
+    def __init__(self, w, data, settings):
+        nn = torch.nn
+        self.net = nn.Sequential(nn.Linear(FEATURES, 4), nn.ReLU(), nn.Linear(4, CLASSES)).double()
+        self.data = torch.tensor(data.X), torch.tensor(data.y).long()
+        nn.utils.vector_to_parameters(torch.tensor(w), self.net.parameters())
+        options = {"lr": settings.rate, "momentum": settings.momentum}
+        self.optimiser = torch.optim.SGD(self.net.parameters(), **options)
+
+    @property
+    def w(self):
+        return torch.nn.utils.parameters_to_vector(self.net.parameters()).detach().clone()
+
+    def backward(self, rows):
+        x, y = self.data
+        torch.nn.functional.cross_entropy(self.net(x[rows]), y[rows]).backward()
+
+
+STEPS = {"participation": 1, "rounds": 1, "epochs": 2}
+
+
+def one_round(name, loop, **options):
+    """Networks of two clients after a round of ours, and what ``loop`` makes of each."""
+    data, ends = images((11, 12)), []
+    problem = Problem("p", data, held_out=held_out((11, 12)))
+    found = run(name, problem=problem, **STEPS, **options)
+    draws = Draws(5, 2)
+    w = first_network(draws)
+    for i in range(2):
+        theirs = Theirs(w, data.labelled(i), found.settings)
+        rows = batches(draws.clients[i], len(data[i]), found.settings, found.settings.epochs)
+        loop(theirs, rows, torch.tensor(w))
+        ends.append(theirs.w.numpy())
+    return found, ends, draws
+
+
+def test_dittos_pull_beside_the_momentum_is_that_of_their_loop():
+    def loop(theirs, orders, w_ditto, lam=0.75):
+        for rows in orders:
+            w_0 = theirs.w
+            theirs.optimiser.zero_grad()
+            theirs.backward(rows)
+            theirs.optimiser.step()
+            moved = theirs.w - theirs.optimiser.param_groups[0]["lr"] * lam * (w_0 - w_ditto)
+            torch.nn.utils.vector_to_parameters(moved, theirs.net.parameters())
+
+    found, ends, _ = one_round("ditto", loop, pull="beside")
+    np.testing.assert_allclose(found.networks[-1], ends, rtol=0, atol=1e-14)
+    inside, _, _ = one_round("ditto", loop)
+    assert np.abs(np.subtract(inside.networks[-1], ends)).max() > 1e-3
+
+
+def test_scaffolds_clip_is_that_of_pytorch():
+    def loop(theirs, orders, w, limit=0.3):
+        for rows in orders:
+            theirs.optimiser.zero_grad()
+            theirs.backward(rows)
+            torch.nn.utils.clip_grad_norm_(theirs.net.parameters(), max_norm=limit)
+            theirs.optimiser.step()
+
+    found, ends, _ = one_round("scaffold", loop, clip=0.3)
+    np.testing.assert_allclose(found.networks[-1][0], np.mean(ends, axis=0), rtol=0, atol=1e-14)
+    far, _, _ = one_round("scaffold", loop, clip=1e3)
+    free, _, _ = one_round("scaffold", loop)
+    assert far.networks[-1][0].tobytes() == free.networks[-1][0].tobytes()
+    assert np.abs(free.networks[-1][0] - found.networks[-1][0]).max() > 1e-3
+
+
+def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost():
+    def loop(theirs, orders, w):
+        for rows in orders:
+            split = int(8 * len(rows) / 10)
+            theirs.backward(rows[:split])
+            theirs.backward(rows[split:])
+            theirs.optimiser.step()
+            theirs.optimiser.zero_grad()
+
+    found, ends, draws = one_round("per_fedavg", loop, form="sum", batch=4, fine_tune=5)
+    np.testing.assert_allclose(found.networks[1], ends, rtol=0, atol=1e-14)
+    for i, end in enumerate(ends):  # five epochs of the whole network, `last` in LocalUpdate
+        data = images((11, 12)).labelled(i)
+        theirs = Theirs(end, data, found.settings)
+        for rows in batches(draws.clients[i], len(data.y), found.settings, 5):
+            theirs.optimiser.zero_grad()
+            theirs.backward(rows)
+            theirs.optimiser.step()
+        np.testing.assert_allclose(found.networks[2][i], theirs.w, rtol=0, atol=1e-14)
+
+
+def test_local_only_for_many_epochs_in_one_round_has_one_momentum():
+    def loop(theirs, orders, w):
+        for rows in orders:
+            theirs.optimiser.zero_grad()
+            theirs.backward(rows)
+            theirs.optimiser.step()
+
+    found, ends, _ = one_round("local_only", loop)
+    np.testing.assert_allclose(found.networks[-1], ends, rtol=0, atol=1e-14)
+
+
+def test_lg_fedavg_keeps_as_many_layers_as_it_is_told():
+    """Of `femnist_mlp` the first layer stays, and the two others are averaged."""
+    found = run("lg_fedavg", model="femnist_mlp", lower=2, participation=1, rounds=1)
+    alone = run("local_only", model="femnist_mlp", participation=1, rounds=1)
+    own = 256 * (FEATURES + 1)
+    mean = np.mean([w[own:] for w in alone.networks[-1]], axis=0)
+    for mine, w in zip(found.networks[-1], alone.networks[-1], strict=True):
+        np.testing.assert_allclose(mine[own:], mean, rtol=0, atol=1e-15)
+        assert mine[:own].tobytes() == w[:own].tobytes()
+    usual = run("lg_fedavg", model="femnist_mlp", participation=1, rounds=1)
+    assert usual.ledger.scalars_up < found.ledger.scalars_up == 4 * len(mean)
 
 
 # --- both ways to compute -----------------------------------------------------------------------

@@ -87,6 +87,26 @@ def test_augmented_images_are_moved_and_mirrored():
     assert abs(mirrored - 0.5) < 4 * 0.5 / np.sqrt(len(seen))  # four standard errors
 
 
+def test_what_is_black_before_pixels_are_standardised_is_the_ground_after():
+    mean, deviation = np.array([0.5, 0.4, 0.3]), np.array([0.2, 0.3, 0.4])
+    pixels = np.random.default_rng(0).uniform(size=(50, 3, 6, 5))
+    scaled = (pixels - mean[:, None, None]) / deviation[:, None, None]
+    moved = augmented(torch.from_numpy(pixels), np.random.default_rng(1)).numpy()
+    expected = (moved - mean[:, None, None]) / deviation[:, None, None]
+    ground = (-mean / deviation).tolist()
+    found = augmented(torch.from_numpy(scaled), np.random.default_rng(1), ground)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-15)
+    zeros = augmented(torch.from_numpy(scaled), np.random.default_rng(1)).numpy()
+    assert np.abs(zeros - expected).max() > 0.5  # their mean colour is another ground
+
+
+@pytest.mark.parametrize(("ground", "augment"), [([0.0], True), ([0.0, 0.0, 0.0], False)])
+def test_a_ground_is_for_the_channels_of_images_that_move(ground, augment):
+    pictures = Clients([np.zeros((6, 3072))], labels=[np.arange(6) % 3.0])
+    with pytest.raises(InputError, match="3 numbers and augment"):
+        Learner(params(model="cifar10_cnn", augment=augment, ground=ground), pictures)
+
+
 def test_augmentation_is_for_images_and_follows_the_seed():
     with pytest.raises(InputError, match="augment"):
         Learner(params(augment=True), images())
