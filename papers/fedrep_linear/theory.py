@@ -18,6 +18,7 @@ from fedcore.repro.tables.rows import Rows, first
 from fedrep_linear.speeds import DISTANCE
 
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
+WITHIN = 10.0  # factor on (11) that an unknown constant is left
 SMALL = 0.05  # share of the zero model's error
 SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
 # Sizes m, k and d for which operations of a head are counted; the first is the smallest.
@@ -56,8 +57,9 @@ def fresh(results: Results) -> Rows:
     """Samples of a client, fresh in every round, until the representation is recovered.
 
     A row per trial, of the batch with which it takes the fewest; ``total`` is infinite if none of
-    the batches is enough. ``ratio`` is over (11) with constant 1, at the κ of the trial's heads,
-    ``to_alone`` over the d samples that a client alone needs.
+    the batches is enough. ``ratio`` is over (11) with constant 1, at the κ of the trial's heads; it
+    is None if none is enough and the samples end before `WITHIN` times (11). ``to_alone`` is over
+    the d samples that a client alone needs.
     """
     rows: Rows = []
     for problem in results.problems("fresh"):
@@ -71,10 +73,12 @@ def fresh(results: Results) -> Rows:
             n, d = ((fixed | setting)[name] for name in ("n_clients", "n_features"))
             kappa = float(values[0] / values[-1])
             bracket = kappa**4 * k**2 * (d / n + k * math.log(n))
+            asked = bracket * math.log(1 / RECOVERED)
+            open_ = math.isinf(total) and fixed["samples"] < WITHIN * asked
             rows.append(
                 runs[0].row(repeat=seen[n, d], n=n, d=d, k=k, kappa=kappa, total=total,
-                            bracket=bracket, to_alone=total / d,
-                            ratio=total / (bracket * math.log(1 / RECOVERED)))
+                            bracket=bracket, ratio=None if open_ else total / asked,
+                            to_alone=total / d)
             )  # fmt: skip
             seen[n, d] += 1
     return rows
