@@ -114,7 +114,7 @@ def test_values_of_a_trial_that_diverges_are_missing(folder):
     assert np.isnan(found[1, 2:4]).all() and np.isfinite(found[[0, 2]]).all()
 
 
-FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less", "both_gain_less")
+FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less")
 
 
 def test_gains_of_speed_with_n_are_compared_with_those_of_fedrep(folder):
@@ -131,7 +131,7 @@ def test_gains_of_speed_with_n_are_compared_with_those_of_fedrep(folder):
 def test_a_method_that_gains_as_much_as_fedrep_scales(folder):
     panels(folder, {n: dict.fromkeys(speeds.METHODS, f) for n, f in ((10, 0.9), (100, 0.8))})
     for row in speeds.scaling(folder.results()):
-        assert [row[name] for name in FLAGS] == [True, False, False, False]
+        assert [row[name] for name in FLAGS] == [True, False, False]
 
 
 def test_the_floor_of_a_problem_is_that_of_all_learning_rates(folder):
