@@ -154,8 +154,10 @@ def decay_claims(results: Results) -> Rows:
     ends; `rounds` over `p` of them are expected.
     """
     rows = []
-    for name, problem in ((name, p) for name in DECAYS for p in results.problems(name)):
-        cells = sorted(results.runs(name, problem=problem), key=lambda run: run.params.local_steps)
+    for experiment, problem in ((e, p) for e in DECAYS for p in results.problems(e)):
+        cells = sorted(
+            results.runs(experiment, problem=problem), key=lambda run: run.params.local_steps
+        )
         constant = [run for run in cells if run.params.schedule == "constant"]
         (linear,) = (run["projection_distance"] for run in cells if run.params.schedule == "linear")
         curves = [run["projection_distance"] for run in constant]
