@@ -33,7 +33,7 @@ from fedpower.theory import (
 
 # Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
-DECAYS = ("decay", "decay_noisy")
+DECAYS = ("decay", "decay_noisy", "decay_same_noise")
 FEW = ("few_machines", "few_machines_noisy")
 SETTLED = 1.2  # a curve below this times its end has settled
 EFFECTIVE = 0.5  # end over start of a curve that finds something

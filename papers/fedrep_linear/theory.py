@@ -93,7 +93,8 @@ def _until_recovered(run: Run) -> list[float]:
 def growths(results: Results) -> Rows:
     """Growth of `fresh` with k and with κ over that of (11); a row per trial of a larger size.
 
-    Trials of different sizes are paired by their number alone.
+    Trials of different sizes are paired by their number alone. ``share`` is None where the samples
+    end too early, as the ratio of `fresh` is.
     """
     rows: Rows = []
     found = fresh(results)
@@ -105,7 +106,8 @@ def growths(results: Results) -> Rows:
             one = base[row["repeat"]]
             growth, asked = (row[key] / one[key] for key in ("total", "bracket"))
             named = {key: row[key] for key in ("problem", "status", "repeat", "k", "kappa")}
-            rows.append({"size": name} | named | {"growth": growth, "share": growth / asked})
+            part = None if row["ratio"] is None else growth / asked
+            rows.append({"size": name} | named | {"growth": growth, "share": part})
     return rows
 
 
