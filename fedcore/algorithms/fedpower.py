@@ -13,9 +13,8 @@ of the aligned Zᵢ at T, in one more round.
 `standard_deviation` defines s. The privacy account charges every product of a client that sends.
 The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
 
-Departures: Z₀ has uniform entries before its orthonormalisation, as in `local_power`; the paper's
-are Gaussian. A client that does not send does not compute, because the next broadcast would
-overwrite its work.
+Departures: a client that does not send does not compute, because the next broadcast would
+overwrite its work. Unless `entries` says so, Z₀ is drawn as in `local_power`, not as in the paper.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from fedcore.algorithms.ssi import starting_basis
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.linalg import orth
+from fedcore.linalg import haar, orth
 from fedcore.parts.gram_products import (
     gram_product,
     local_gram_product,
@@ -76,6 +75,9 @@ class Params(Parameters):
         K, number of clients drawn; when not given, all clients take part (Algorithm 2).
     replacement : bool
         Whether the K are drawn with replacement.
+    entries : str
+        Law of the entries of Z₀ before its orthonormalisation: ``gaussian`` as in the paper, or
+        ``uniform`` as in `local_power`.
     clip : bool
         Whether rows of norm above 1 are scaled to norm 1; otherwise a run with noise refuses them.
     """
@@ -90,6 +92,7 @@ class Params(Parameters):
     calibration: Calibration = "paper"
     participants: Count | None = None
     replacement: bool = True
+    entries: Annotated[str, one_of(("uniform", "gaussian"))] = "uniform"
     clip: bool = False
 
     def __post_init__(self) -> None:
@@ -115,7 +118,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         raise InputError(f"{K} participants cannot be drawn from {there} without replacement")
     product, single = products(federation, params)
     k = params.target or params.n_components
-    Z = starting_basis(federation, params, rng)
+    if params.start is None and params.entries == "gaussian":
+        Z = haar(federation.shape.n_features, params.n_components, rng)
+    else:
+        Z = starting_basis(federation, params, rng)
     record(0, basis=Z, target=k)
     steps, t = list(intervals(params)), 0
     for number in record.rounds(len(steps)):

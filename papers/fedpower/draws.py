@@ -12,9 +12,13 @@ import numpy as np
 from fedcore.repro.tables.results import Results
 from fedcore.repro.tables.rows import Rows
 
+BATCHES = 10  # of repeats; the mean of one spreads by a few per cent
+
 
 def parts(results: Results) -> Rows:
-    """Return every machine's part in the first aggregate of a run, a row per repeat and machine.
+    """Return every machine's part in the first aggregate, a row per machine and batch of repeats.
+
+    A batch has the mean of its repeats; there are `BATCHES` of them.
 
     ``part`` is what the machine adds to the average over the K drawn ones, over what it adds to the
     average over all m: m/K times its weight w_i. The identity says that its mean is 1.
@@ -30,12 +34,16 @@ def parts(results: Results) -> Rows:
         sent = w > 0.5
         sent[:, 0] = True
         once = sent / sent.sum(axis=1, keepdims=True)
-        for machine in range(m):
-            rows += run.rows(
-                machine=machine,
-                part=w[:, machine] * m / run.params.participants,
-                each_once=once[:, machine] * m,
-            )
+        means = (
+            [part.mean(axis=0) for part in np.array_split(shares * m, min(BATCHES, len(shares)))]
+            for shares in (w / run.params.participants, once)
+        )
+        rows += [
+            run.row(repeat=batch, entries=run.params.entries, machine=machine,
+                    part=float(part[machine]), each_once=float(alone[machine]))
+            for batch, (part, alone) in enumerate(zip(*means, strict=True))
+            for machine in range(m)
+        ]  # fmt: skip
     return rows
 
 

@@ -79,6 +79,7 @@ def leaks(results: Results) -> Rows:
     for run in results.runs("onlooker"):
         d = run.data["n_features"]
         rows += run.rows(
+            entries=run.params.entries,
             equations=d * run.params.n_components * run.params.iterations,
             elements=d * d,
             error=run.last("leakage"),

@@ -28,10 +28,13 @@ from fedpower.theory import (
     misalignments,
     noise,
     partial,
+    printed_bounds,
 )
 
 # Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
+DECAYS = ("decay", "decay_noisy", "decay_same_noise")
+FEW = ("few_machines", "few_machines_noisy")
 SETTLED = 1.2  # a curve below this times its end has settled
 EFFECTIVE = 0.5  # end over start of a curve that finds something
 FEWER = 1.5  # the influence of K/m is small below this ratio of distances
@@ -151,9 +154,9 @@ def decay_claims(results: Results) -> Rows:
     ends; `rounds` over `p` of them are expected.
     """
     rows = []
-    for problem in results.problems("decay"):
+    for experiment, problem in ((e, p) for e in DECAYS for p in results.problems(e)):
         cells = sorted(
-            results.runs("decay", problem=problem), key=lambda run: run.params.local_steps
+            results.runs(experiment, problem=problem), key=lambda run: run.params.local_steps
         )
         constant = [run for run in cells if run.params.schedule == "constant"]
         (linear,) = (run["projection_distance"] for run in cells if run.params.schedule == "linear")
@@ -196,19 +199,22 @@ def machine_claims(results: Results) -> Rows:
 
 
 def few_machine_claims(results: Results) -> Rows:
-    """Return "the fewer the machines, the larger the gain of p = 4", without noise.
+    """Return "the fewer the machines, the larger the gain of p = 4", with and without noise.
 
     The gain is the distance with p = 1 over that with p = 4, after the last communication of p = 4.
     ``ratio`` is the smallest ratio of gains from some machines to the next larger number of them.
     """
+    return [row for name in FEW for row in _few_machine_claims(results, name)]
+
+
+def _few_machine_claims(results: Results, experiment: str) -> Rows:
     rows: Rows = []
     gains: dict[str, np.ndarray] = {}
-    for problem in results.problems("few_machines"):
+    for problem in results.problems(experiment):
         one, four = (
             run["projection_distance"]
             for run in sorted(
-                results.runs("few_machines", problem=problem),
-                key=lambda run: run.params.local_steps,
+                results.runs(experiment, problem=problem), key=lambda run: run.params.local_steps
             )
         )
         gains[problem] = one[:, four.shape[1] - 1] / four[:, -1]
@@ -220,7 +226,7 @@ def few_machine_claims(results: Results) -> Rows:
             continue  # a run may leave some out
         steps = [gains[few] / gains[many] for few, many in pairwise(problems)]
         ratio = np.min(steps, axis=0)
-        (run, *_) = results.runs("few_machines", problem="model1")
+        (run, *_) = results.runs(experiment, problem="model1")
         rows += _claims(run, claim, ratio, ratio > 1.0)
     return rows
 
@@ -280,6 +286,7 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
 def _claims(run: Run, claim: str, ratio: np.ndarray, holds: np.ndarray) -> Rows:
     """Return a row per repeat; ``ratio`` and ``holds`` are None in one without a ratio, NaN."""
     named = {name: run.row()[name] for name in ("experiment", "problem", "status")}
+    named |= {"entries": run.params.entries}
     return [
         named | {"claim": claim, "repeat": i, "ratio": value, "holds": right}
         for i, (value, right) in enumerate(
@@ -318,6 +325,7 @@ TABLES = {
     "bases": Table(lambda _: bases()),
     "noise": Table(noise, without("experiment", "algorithm", "variant")),
     "misalignments": Table(misalignments, by_group("misalignment", "problem", "alignment", "p")),
+    "printed_bounds": Table(printed_bounds, without("status")),
     "dissimilarities": Table(dissimilarities, without("experiment", "algorithm", "variant")),
     "parts": Table(parts, by_group(("part", "each_once"), "variant", "machine")),
     "identities": Table(identities, by_group("difference", "problem", "variant")),

@@ -17,7 +17,7 @@ MACHINES, DRAWN, REPEATS = 4, 3, 60
 
 
 @pytest.fixture
-def rows(tmp_path):
+def made(tmp_path):
     folder = Folder(tmp_path, "fedpower", {"n_components": 1}, ["projection_distance"])
     clients = own_features.generate(np.random.default_rng(1), n_clients=MACHINES, samples=5, own=2)
     folder.add_problem("apart", clients)
@@ -26,7 +26,7 @@ def rows(tmp_path):
                tags={"drawn": False})  # fmt: skip
     sampled = folder.add("draws", "fedpower", "apart", "K3", params=once | {"participants": DRAWN},
                          repeats=REPEATS, tags={"drawn": True})  # fmt: skip
-    return report.TABLES["parts"].rows(folder.results()), sampled
+    return folder.results(), sampled
 
 
 def column(rows, name):
@@ -35,9 +35,11 @@ def column(rows, name):
     return np.array([[values[k, i] for i in range(MACHINES)] for k in range(REPEATS)])
 
 
-def test_the_weights_are_numbers_of_draws_and_fit_what_was_sent(rows):
+def test_the_weights_are_numbers_of_draws_and_fit_what_was_sent(made, monkeypatch):
     """They are whole and add up to K; the reference sends besides those that were drawn."""
-    found, history = rows
+    monkeypatch.setattr(draws, "BATCHES", REPEATS)
+    results, history = made
+    found = report.TABLES["parts"].rows(results)
     weights = column(found, "part") * DRAWN / MACHINES
     whole = np.rint(weights)
     assert weights == pytest.approx(whole, abs=1e-9)
@@ -49,6 +51,10 @@ def test_the_weights_are_numbers_of_draws_and_fit_what_was_sent(rows):
     once = column(found, "each_once")
     assert once.max(axis=1) == pytest.approx(MACHINES / senders)
     assert (once[:, 0] > 0).all()
+    monkeypatch.setattr(draws, "BATCHES", 10)
+    means = [row["part"] for row in draws.parts(results) if row["machine"] == 1]
+    parts = column(found, "part")[:, 1].reshape(10, -1)
+    assert means == pytest.approx(parts.mean(axis=1))
 
 
 def test_weights_are_read_from_orthonormalised_sums():
@@ -78,3 +84,15 @@ def test_what_the_table_reads_is_the_sum_of_the_messages():
 def test_a_run_may_leave_figures_out(tmp_path):
     folder = Folder(tmp_path, "fedpower", {}, [])
     assert report.panel_claims(folder.results(*FIGURES)) == []
+
+
+def test_the_printed_start_has_no_preferred_direction(tmp_path):
+    """In the plane a Gaussian column has E cos 4θ = 0, and one of uniform entries has 3 − π < 0."""
+    folder = Folder(tmp_path, "fedpower", {"n_components": 1, "iterations": 0}, [])
+    folder.add_problem("plane", [np.eye(2)])
+    for entries, mean in (("gaussian", 0.0), ("uniform", 3.0 - np.pi)):
+        start = folder.add("starts", "fedpower", "plane", entries, repeats=800,
+                           params={"entries": entries, "epsilon": None})  # fmt: skip
+        x, y = start.final["basis"][:, :, 0].T
+        found = np.cos(4 * np.arctan2(y, x))
+        assert found.mean() == pytest.approx(mean, abs=4 * found.std() / np.sqrt(len(found)))

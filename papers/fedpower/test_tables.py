@@ -213,11 +213,11 @@ def test_bounds_of_theorems_7_and_9(folder, unit_clients):
                params={"iterations": 0, "epsilon": None})  # fmt: skip
     for variant, params in {"default": {}, "K3": {"participants": 3}}.items():
         folder.add("fig3", "fedpower", "model1", variant, params=params)
-    constant = {"epsilon": None, "schedule": "constant", "local_steps": 1}
+    constant = {"n_components": 2, "target": None, "epsilon": None, "local_steps": 1}
     curve = made_up([[0.9, 0.5, 0.25]] * 2)
     curve.reference["singular_values"] = np.sqrt(np.array([3, 2, 1, 0, 0, 0, 0, 0.0]))
     curve.about = {"problem": {"n_samples": 1, "n_features": 8}}
-    folder.add("decay", "fedpower", "model1", "constant-1", history=curve, params=constant)
+    folder.add("theorem1", "fedpower", "model1", "default", history=curve, params=constant)
     results = folder.results()
     rows = theory.bounds(results)
     assert theory.bounds(without(results, "dissimilarity")) == rows[4:]  # Theorem 1 needs no η
@@ -245,6 +245,27 @@ def test_algorithm_3_spends_no_more_than_stated(folder):
     rows = theory.partial(folder.results("fig4", "fig4_tight"))
     assert [(row["variant"], row["repeat"]) for row in rows] == [("K3", 0), ("K3", 1)]
     assert all(0 < row["share"] <= 1 < row["share_tenth"] for row in rows)
+
+
+def test_the_growth_of_the_bound_without_alignment_over_that_with_it(folder):
+    """κ = √(8 / 0.5) = 4, σ₂ = 4, σ₃ = 1 and η = 1e-3, and a round aligns after p − 1 steps."""
+    folder.add("dissimilarity", "fedpower", "model1",
+               history=made_up([[0.0]], dissimilarity=np.array([[1e-3]])))  # fmt: skip
+    for p in (2, 4, 8):
+        curve = made_up([[1.0]])
+        curve.reference["singular_values"] = np.sqrt(np.array([8.0, 4.0, 1.0, 0.5]))
+        curve.about = {"problem": {"n_samples": 1}}
+        folder.add("alignment", "fedpower", "model1", f"p{p}", history=curve,
+                   params={"n_components": 2, "local_steps": p})  # fmt: skip
+    rows = theory.printed_bounds(folder.results())
+    sine, gamma = 8e-3 / (3 - 8e-3), 1.008 / 3.992
+    second = [sine + 2 * gamma ** (q / 4) * sine / np.sqrt(1 - sine**2) for q in (1, 3, 7)]
+    first = [2 * np.e**2 * 4.0**q * q * 1e-3 for q in (1, 3, 7)]
+    least = [min(pair) for pair in zip(first, second, strict=True)]
+    assert [(row["p"], row["exponential"]) for row in rows] == [(4, 16), (8, 256)]
+    assert [row["growth"] for row in rows] == pytest.approx(
+        [48 * least[0] / least[1], 256 * 7 / 3 * least[1] / least[2]]
+    )
 
 
 def decay_results(folder, **changes):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 
@@ -132,6 +133,7 @@ def misalignments(results: Results) -> Rows:
         }
         rows += run.rows(
             alignment=run.params.alignment,
+            entries=run.params.entries,
             p=p,
             misalignment=rho,
             largest=run["misalignment"].max(axis=1),
@@ -155,8 +157,36 @@ def theorem_8(eigenvalues: np.ndarray, k: int, eta: float, p: int) -> tuple[floa
     if inside - outside > 2.0 * apart:
         sine, gamma = apart / (inside - outside - apart), (outside + apart) / (inside - apart)
         with_opt = sine + 2.0 * gamma ** (steps / 4) * sine / math.sqrt(1.0 - sine**2)
-    kappa = math.sqrt(eigenvalues[0] / eigenvalues[-1])
-    return with_opt, 4.0 * math.e * math.sqrt(k) * steps * kappa**steps * eta
+    return with_opt, 4.0 * math.e * math.sqrt(k) * steps * _kappa(eigenvalues) ** steps * eta
+
+
+def printed_bounds(results: Results) -> Rows:
+    """Return the growth of (3.7) over (3.6) from each p of Figure `alignment` to the next.
+
+    ``exponential`` is the growth of κ^p alone. (3.6) is the smaller of its two values.
+    """
+    eta = {row["problem"]: row["eta"] for row in dissimilarities(results)}
+    rows: Rows = []
+    for problem in filter(eta.__contains__, results.problems("alignment")):
+        runs = list(results.runs("alignment", problem=problem))
+        (run, *_), k = runs, runs[0].params.n_components
+        eigenvalues = _eigenvalues(run)
+        kappa, found = _kappa(eigenvalues), {}
+        for p in sorted({run.params.local_steps for run in runs}):
+            second, without = theorem_8(eigenvalues, k, eta[problem], p)
+            first = 2.0 * math.e**2 * kappa ** (p - 1) * (p - 1) * eta[problem]
+            found[p] = without / min(first, second)
+        rows += [
+            {"problem": problem, "status": run.row()["status"], "p": p}
+            | {"growth": found[p] / found[before], "exponential": kappa ** (p - before)}
+            for before, p in pairwise(found)
+        ]
+    return rows
+
+
+def _kappa(eigenvalues: np.ndarray) -> float:
+    """Return the κ of M, the smaller of the two that are printed."""
+    return math.sqrt(eigenvalues[0] / eigenvalues[-1])
 
 
 def bounds(results: Results) -> Rows:
@@ -173,8 +203,9 @@ def bounds(results: Results) -> Rows:
         name = "theorem9" if run.params.participants else "theorem7"
         curve = run["projection_distance"]
         rows += _shares(run, name, bound, curve[:, -1] / bound, curve[:, 0] / bound)
-    for run in results.runs("decay", problem="model1", variant="constant-1"):
-        inside, outside = _eigenvalues(run)[run.params.target - 1 : run.params.target + 1]
+    for run in results.runs("theorem1"):
+        k = run.params.n_components
+        inside, outside = _eigenvalues(run)[k - 1 : k + 1]
         curve = run["projection_distance"]
         limits = run.data["n_features"] * np.exp(-run["iteration"] * outside / inside)
         last = limits[:, -1]
@@ -187,7 +218,9 @@ def _shares(run: Run, bound: str, limit: float, share: np.ndarray, start: np.nda
     rows = run.rows(limit=float(limit), share=share, share_start=start)
     values = ("limit", "share", "share_start")
     return [
-        {**{n: row[n] for n in names}, "bound": bound, **{n: row[n] for n in values}}
+        {n: row[n] for n in names}
+        | {"entries": run.params.entries, "bound": bound}
+        | {n: row[n] for n in values}
         for row in rows
     ]
 

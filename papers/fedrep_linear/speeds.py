@@ -164,7 +164,6 @@ def scaling(results: Results) -> Rows:
                     "fedrep_gains": flags(fedrep > 1, fedrep),
                     "gd_gains_less": flags(gd < fedrep, fedrep, gd),
                     "gd10_gains_less": flags(gd10 < fedrep, fedrep, gd10),
-                    "both_gain_less": flags(max(gd, gd10) < fedrep, fedrep, gd, gd10),
                 }
             )
     return rows

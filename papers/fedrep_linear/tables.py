@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.repro.tables.report import Table
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, first, flags, groups
-from fedcore.repro.tables.summaries import by_group, without
+from fedcore.repro.tables.summaries import TWIN, by_group, without
 from fedrep_linear.speeds import (
     DISTANCE,
     convergence,
@@ -31,14 +30,15 @@ from fedrep_linear.speeds import (
 )
 from fedrep_linear.theory import (
     SMALL,
-    beside_twins,
+    fresh,
+    growths,
     head_operations,
+    head_sigma,
     head_steps,
     heterogeneity,
     moments,
-    need_kappa,
-    need_rank,
     newcomers,
+    one_model,
     recovered,
     share,
     smallest,
@@ -206,11 +206,6 @@ def theorem1_bound(run: Run, half: float = 0.5) -> np.ndarray:
     return factor[:, None] ** (np.arange(run["iteration"].shape[1]) * half) * start[:, None]
 
 
-def head_sigma(run: Run) -> np.ndarray:
-    """Singular values of ``W*/√n`` of every trial, (trials, k); further draws are for tuning."""
-    return run.history.reference["head_singular_values"][: run.history.repeats]
-
-
 def samples(results: Results) -> Rows:
     """Number of trials in which the representation was recovered, by n, d and m."""
     rows = []
@@ -241,8 +236,13 @@ def need(results: Results) -> Rows:
     missing if the largest m that was tried is not enough. ``twin_…`` are the same columns of the
     twins, see `recovered`.
     """
-    made = partial(_need, results)
-    return beside_twins(results, "need", made, "m", "ratio", "to_alone")
+    own, names = _need(results, False), ("m", "ratio", "to_alone")
+    kept = all(run.history.twins for run in results.runs("need"))
+    twins = _need(results, True) if kept else [dict.fromkeys(names)] * len(own)
+    return [
+        row | {f"{TWIN}{name}": twin[name] for name in names}
+        for row, twin in zip(own, twins, strict=True)
+    ]
 
 
 def _need(results: Results, of_twins: bool) -> Rows:
@@ -349,13 +349,14 @@ TABLES = {
     "rate": Table(rate, by_group(("factor", "bound", "rounds", "end"), "variant", "m")),
     "samples": Table(samples, SHOWN),
     "need": Table(need, by_group("m", "problem", "n", "d", "asked", "unknowns", "alone")),
-    "need_rank": Table(need_rank, by_group(("m", "share"), "k", "asked")),
-    "need_kappa": Table(need_kappa, by_group(("m", "growth", "share"), "kappa")),
+    "fresh": Table(fresh, by_group(("total", "ratio"), "problem", "n", "d", "k")),
+    "growths": Table(growths, by_group(("growth", "share"), "problem")),
     "moments": Table(moments, by_group(("told", "rebuilt"), "m", "d")),
     "newcomers": Table(newcomers, by_group(("samples", "over_k"), "k", "variant")),
     "head_steps": Table(head_steps, by_group(("steps", "steady"), "problem")),
     "head_operations": Table(head_operations, by_group(("share", "growth"), "part")),
     "heterogeneity": Table(heterogeneity, by_group(("heads", "errors"), "variant")),
+    "one_model": Table(one_model, by_group(("to_formula", "distance"), "variant")),
     "communication": Table(
         communication, by_group("up_per_round", "experiment", "problem", "method")
     ),

@@ -114,7 +114,7 @@ def test_values_of_a_trial_that_diverges_are_missing(folder):
     assert np.isnan(found[1, 2:4]).all() and np.isfinite(found[[0, 2]]).all()
 
 
-FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less", "both_gain_less")
+FLAGS = ("fedrep_gains", "gd_gains_less", "gd10_gains_less")
 
 
 def test_gains_of_speed_with_n_are_compared_with_those_of_fedrep(folder):
@@ -131,7 +131,7 @@ def test_gains_of_speed_with_n_are_compared_with_those_of_fedrep(folder):
 def test_a_method_that_gains_as_much_as_fedrep_scales(folder):
     panels(folder, {n: dict.fromkeys(speeds.METHODS, f) for n, f in ((10, 0.9), (100, 0.8))})
     for row in speeds.scaling(folder.results()):
-        assert [row[name] for name in FLAGS] == [True, False, False, False]
+        assert [row[name] for name in FLAGS] == [True, False, False]
 
 
 def test_the_floor_of_a_problem_is_that_of_all_learning_rates(folder):
@@ -280,38 +280,42 @@ def test_a_need_beyond_all_sizes_shows_what_the_largest_one_does(m, by, largest,
     assert theory.share(m, by, largest) == expected
 
 
-def test_the_growth_of_the_need_with_k(folder):
-    """Two trials: 4 samples at k = 1; 8, or none of those tried, at k = 2."""
-    for k, good in ((1, {4: (1, 1), 8: (1, 1)}), (2, {4: (0, 0), 8: (1, 0)})):
-        settings = [{"samples": m} for m in good for _ in range(2)]
-        ends = [[1e-5 if right else 0.3] for both in good.values() for right in both]
-        about = {"settings": settings, "n_clients": 20, "n_features": 80}
-        folder.made("need_rank", f"need_rank_{k}", "fedrep", about=about,
-                    params={"n_components": k}, representation_distance=ends)  # fmt: skip
-    rows = theory.need_rank(folder.results())
-    assert [(row["k"], row["growth"], row["larger"]) for row in rows] == [
-        (1, 1, False), (1, 1, False), (2, 2, True), (2, np.inf, True),
-    ]  # fmt: skip
-    asked = [k**2 * (4 + k * np.log(20)) for k in (1, 2)]
-    assert rows[2]["share"] == pytest.approx(2 * asked[0] / asked[1])
+def fresh(folder, problem, ends, **about):
+    """Cells of a problem, with the round in which each of two trials recovers, by batch."""
+    about = {"n_clients": 100, "n_features": 20} | about
+    params = {name: about[name] for name in ("n_clients", "n_features")} | {"samples": 480}
+    folder.problems[problem] = {"params": params}
+    for batch, rounds in ends.items():
+        curves = [[0.3] * t + [1e-5] * (9 - t) if t else [0.3] * 9 for t in rounds]
+        folder.made("fresh", problem, f"m{batch}", about=about, sigma=about["sigma"],
+                    params={"batch": batch, "n_components": len(about["sigma"])},
+                    representation_distance=curves)  # fmt: skip
 
 
-def test_the_growth_of_the_need_with_kappa(folder):
-    """Two trials: 4 and 8 samples at κ = 1, 8 at κ = 1.5, which (11) allows 5 times as many."""
-    for kappa, good in ((1.0, {4: (1, 0), 8: (1, 1)}), (1.5, {4: (0, 0), 8: (1, 1)})):
-        settings = [{"samples": m} for m in good for _ in range(2)]
-        ends = [[1e-5 if right else 0.3] for both in good.values() for right in both]
-        about = {"settings": settings, "n_clients": 50, "n_features": 100}
-        folder.made("need_kappa", f"need_kappa_{kappa}", "fedrep", about=about,
-                    representation_distance=ends)  # fmt: skip
-    for path, cell in folder.cells.items():
-        tags = {"kappa": float(cell.problem.rpartition("_")[2])}
-        folder.cells[path] = replace(cell, tags=tags)
-    rows = theory.need_kappa(folder.results())
-    assert [(row["kappa"], row["m"], row["growth"]) for row in rows] == [
-        (1, 4, 1), (1, 8, 1), (1.5, 8, 2), (1.5, 8, 1),
+def test_fresh_samples_are_those_of_the_best_batch_and_of_the_start(folder):
+    fresh(folder, "fresh_d", {3: (8, None), 4: (4, None)}, sigma=(1.5, 1.0),
+          settings=[{"n_features": 40}, {"n_features": 80}])  # fmt: skip
+    rows = theory.fresh(folder.results())
+    assert [(row["n"], row["d"], row["total"], row["to_alone"]) for row in rows] == [
+        (100, 40, 4 * 5, 0.5), (100, 80, np.inf, np.inf),
     ]  # fmt: skip
-    assert [row["share"] for row in rows[2:]] == pytest.approx([2 / 5.0625, 1 / 5.0625])
+    asked = 1.5**4 * 4 * (40 / 100 + 2 * np.log(100)) * np.log(1e4)
+    assert rows[0]["ratio"] == pytest.approx(20 / asked)
+    assert rows[1]["ratio"] is None  # 480 samples are fewer than ten times (11)
+
+
+def test_the_growth_of_fresh_samples_is_held_against_that_of_11(folder):
+    fresh(folder, "fresh_rank_1", {4: (4, 4)}, sigma=(1.0,))
+    fresh(folder, "fresh_rank_2", {4: (4, None)}, sigma=(1.0, 1.0))
+    fresh(folder, "fresh_kappa_100", {4: (1, 4)}, sigma=(1.0, 1.0))
+    fresh(folder, "fresh_kappa_150", {4: (3, 4)}, sigma=(1.5, 1.0))
+    rows = theory.growths(folder.results())
+    assert [(row["size"], row["growth"]) for row in rows] == [
+        ("rank", 1), ("rank", np.inf), ("kappa", 2), ("kappa", 1),
+    ]  # fmt: skip
+    asked = [k**2 * (0.2 + k * np.log(100)) for k in (1, 2)]
+    assert rows[0]["share"] == pytest.approx(asked[0] / asked[1])
+    assert rows[2]["share"] == pytest.approx(2 / 5.0625)
 
 
 def test_what_the_start_tells_is_a_row_per_draw(folder):
@@ -379,6 +383,13 @@ def test_draws_with_more_different_heads_are_paired_with_others(folder):
     assert [(row["heads"], row["errors"], row["grows"]) for row in rows] == [
         (pytest.approx(3), 3, True), (pytest.approx(2), 0.75, False),
     ]  # fmt: skip
+
+
+def test_the_error_of_one_model_is_over_that_of_the_best_one(folder):
+    folder.made("one_model", "one_model", "fedsgd", population_error=[[3.0]],
+                single_model_error=[[2.0]], representation_distance=[[0.9]])  # fmt: skip
+    (row,) = theory.one_model(folder.results())
+    assert (row["to_formula"], row["distance"]) == (1.5, 0.9)
 
 
 def test_one_n_shows_no_growth(folder):

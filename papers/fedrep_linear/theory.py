@@ -1,14 +1,12 @@
-"""Statements of Sections 2.1 and 4 of `fedrep_linear` on heads, ranks and new clients.
+"""Statements of Sections 2.1 and 4 of `fedrep_linear` on heads, samples and new clients.
 
 See `fedrep_linear.tables`.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable
-from functools import partial
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -17,10 +15,10 @@ from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.problems.regression import least_squares
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows, first
-from fedcore.repro.tables.summaries import TWIN
 from fedrep_linear.speeds import DISTANCE
 
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
+WITHIN = 10.0  # factor on (11) that an unknown constant is left
 SMALL = 0.05  # share of the zero model's error
 SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
 # Sizes m, k and d for which operations of a head are counted; the first is the smallest.
@@ -36,17 +34,6 @@ def recovered(run: Run, of_twins: bool = False) -> list[bool]:
     """
     twins = run.history.twins if of_twins else None
     return ((twins or run).last(DISTANCE) <= RECOVERED).tolist()
-
-
-def beside_twins(
-    results: Results, experiment: str, made: Callable[[bool], Rows], *columns: str
-) -> Rows:
-    """Return the rows ``made(False)`` of an experiment, with `columns` of those of its twins."""
-    own, twins = made(False), [dict.fromkeys(columns)]
-    if all(run.history.twins for run in results.runs(experiment)):
-        twins = made(True)
-    pairs = zip(own, itertools.cycle(twins), strict=False)
-    return [row | {f"{TWIN}{name}": twin[name] for name in columns} for row, twin in pairs]
 
 
 def smallest(tried: list[tuple[int, bool]]) -> float:
@@ -66,73 +53,67 @@ def share(m: float, by: float, largest: float) -> float | None:
     return math.inf if largest >= by else None
 
 
-def need_rank(results: Results) -> Rows:
-    """Return `growths` with k, over those of ``k² (d/n + k log n)``, the bracket of (11), κ = 1.
+def fresh(results: Results) -> Rows:
+    """Samples of a client, fresh in every round, until the representation is recovered.
 
-    Trials of different k are paired by their number alone.
+    A row per trial, of the batch with which it takes the fewest; ``total`` is infinite if none of
+    the batches is enough. ``ratio`` is over (11) with constant 1, at the κ of the trial's heads; it
+    is None if none is enough and the samples end before `WITHIN` times (11). ``to_alone`` is over
+    the d samples that a client alone needs.
     """
-
-    def asked(run: Run) -> tuple[int, float]:
-        k, n, d = run.params.n_components, run.data["n_clients"], run.data["n_features"]
-        return k, k**2 * (d / n + k * math.log(n))
-
-    return growths(results, "need_rank", "k", asked)
-
-
-def need_kappa(results: Results) -> Rows:
-    """Return `growths` with κ, over those of κ⁴, to which the bracket of (11) is proportional."""
-    return growths(
-        results, "need_kappa", "kappa", lambda run: (run.tags["kappa"], run.tags["kappa"] ** 4)
-    )
-
-
-def growths(
-    results: Results, experiment: str, name: str, asked: Callable[[Run], tuple[float, float]]
-) -> Rows:
-    """Smallest m from which on a trial recovers, for several sizes; a row per trial.
-
-    ``growth`` is the factor on m from the smallest size to this one, infinite for a trial that no m
-    recovers. ``share`` divides it by the factor on what is asked for, see `share`.
-
-    Parameters
-    ----------
-    results : Results
-    experiment, name : str
-        The experiment, and the column of the size.
-    asked : callable
-        Returns the size of a run, and the samples that are asked for, up to a constant.
-    """
-    made = partial(_growths, results, experiment, name, asked)
-    return beside_twins(results, experiment, made, "m", "growth", "share")
-
-
-def _growths(
-    results: Results,
-    experiment: str,
-    name: str,
-    asked: Callable[[Run], tuple[float, float]],
-    of_twins: bool,
-) -> Rows:
-    found: list[tuple[Run, float, float, list[float], int]] = []
-    for run in results.runs(experiment):
-        tried: dict[int, list[bool]] = {}
-        for setting, end in zip(run.data["settings"], recovered(run, of_twins), strict=False):
-            tried.setdefault(setting["samples"], []).append(end)
-        trials = zip(*tried.values(), strict=True)
-        needs = [smallest(list(zip(tried, trial, strict=True))) for trial in trials]
-        found.append((run, *asked(run), needs, max(tried)))
     rows: Rows = []
-    if not found:
-        return rows
-    _, least, base, firsts, _ = min(found, key=lambda item: item[1])
-    for run, size, bracket, needs, largest in found:
-        for repeat, (m, one) in enumerate(zip(needs, firsts, strict=True)):
+    for problem in results.problems("fresh"):
+        runs = list(results.runs("fresh", problem=problem))
+        (k, data), sigma = (runs[0].params.n_components, runs[0].data), head_sigma(runs[0])
+        fixed = results.plan["problems"][problem]["params"]
+        settings = data.get("settings") or [{}] * len(sigma)
+        totals = np.min([_until_recovered(run) for run in runs], axis=0)
+        seen: Counter[tuple[int, int]] = Counter()
+        for setting, total, values in zip(settings, totals.tolist(), sigma, strict=False):
+            n, d = ((fixed | setting)[name] for name in ("n_clients", "n_features"))
+            kappa = float(values[0] / values[-1])
+            bracket = kappa**4 * k**2 * (d / n + k * math.log(n))
+            asked = bracket * math.log(1 / RECOVERED)
+            open_ = math.isinf(total) and fixed["samples"] < WITHIN * asked
             rows.append(
-                run.row(**{name: size}, repeat=repeat, m=m, asked=bracket,
-                        growth=math.inf if math.isnan(m) else m / one,
-                        share=share(m / one, bracket / base, largest / one), larger=size > least)
+                runs[0].row(repeat=seen[n, d], n=n, d=d, k=k, kappa=kappa, total=total,
+                            bracket=bracket, ratio=None if open_ else total / asked,
+                            to_alone=total / d)
             )  # fmt: skip
+            seen[n, d] += 1
     return rows
+
+
+def _until_recovered(run: Run) -> list[float]:
+    """Samples that each trial of a run takes, those of its start among them."""
+    known = (first(values <= RECOVERED) for values in run[DISTANCE])
+    return [math.inf if t is None else run.params.batch * (t + 1.0) for t in known]
+
+
+def growths(results: Results) -> Rows:
+    """Growth of `fresh` with k and with κ over that of (11); a row per trial of a larger size.
+
+    Trials of different sizes are paired by their number alone. ``share`` is None where the samples
+    end too early, as the ratio of `fresh` is.
+    """
+    rows: Rows = []
+    found = fresh(results)
+    for name in ("rank", "kappa"):
+        mine = [row for row in found if row["problem"].startswith(f"fresh_{name}_")]
+        sizes = sorted({row["problem"] for row in mine})
+        base = {row["repeat"]: row for row in mine if row["problem"] == sizes[0]}
+        for row in (row for row in mine if row["problem"] != sizes[0]):
+            one = base[row["repeat"]]
+            growth, asked = (row[key] / one[key] for key in ("total", "bracket"))
+            named = {key: row[key] for key in ("problem", "status", "repeat", "k", "kappa")}
+            part = None if row["ratio"] is None else growth / asked
+            rows.append({"size": name} | named | {"growth": growth, "share": part})
+    return rows
+
+
+def head_sigma(run: Run) -> np.ndarray:
+    """Singular values of ``W*/√n`` of every trial, (trials, k); further draws are for tuning."""
+    return run.history.reference["head_singular_values"][: run.history.repeats]
 
 
 def moments(results: Results) -> Rows:
@@ -295,4 +276,13 @@ def heterogeneity(results: Results) -> Rows:
                     grows=bool(error[high] > error[low]),
                 )
             )
+    return rows
+
+
+def one_model(results: Results) -> Rows:
+    """Section 2.1: errors over that of the best single model, and distances; a row per trial."""
+    rows: Rows = []
+    for run in results.runs("one_model"):
+        error, best = run.last("population_error"), run.last("single_model_error")
+        rows += run.rows(to_formula=error / best, error=error, distance=run.last(DISTANCE))
     return rows
