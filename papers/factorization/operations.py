@@ -111,7 +111,8 @@ def counted(method: str, size: Size) -> Count:
 
 Operations = Callable[[Size], float]
 # What Table S1 prints, by method, side and part of the run: all of it, what one more exchange (α)
-# adds, or one more step (T). "exchange-4ndr" has for a product with SᵀS what other columns have.
+# adds, or one more step (T). "exchange-4ndr" has for a product with SᵀS what other columns have,
+# and "text" what Sections 3 and 4.1 print for all of it.
 # The second argument is C(SVD).
 PRINTED: dict[tuple[str, str, str], Callable[[Size, float], float]] = {
     ("local_power", SERVER, "all"): lambda s, c: s.N * s.dr * (s.alpha + 1) + c,
@@ -124,12 +125,17 @@ PRINTED: dict[tuple[str, str, str], Callable[[Size, float], float]] = {
     ("ours", CLIENTS, "exchange"): lambda s, c: 2 * s.ndr,
     ("ours", CLIENTS, "exchange-4ndr"): lambda s, c: 4 * s.ndr,
     ("ours", CLIENTS, "step"): lambda s, c: 4 * s.ndr,
+    ("ours", SERVER, "text"): lambda s, c: s.N * (s.alpha + 1) * s.dr + s.dr * s.r,
+    ("ours", CLIENTS, "text"): lambda s, c: (4 * s.steps + 2 * s.alpha + 2) * s.ndr,
+    ("power_iteration", CLIENTS, "text"): lambda s, c: (
+        (2 * s.alpha + 1) * s.ndr + (s.alpha + 1) * s.dr
+    ),
 }
 
 
 def part_of(operations: Operations, part: str, size: Size) -> float:
     """Return the operations of a part of a run: of all, or what the last α or T has added."""
-    if part == "all":
+    if part in ("all", "text"):
         return operations(size)
     name = "steps" if part == "step" else "alpha"
     return operations(size) - operations(size._replace(**{name: getattr(size, name) - 1}))
