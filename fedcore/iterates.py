@@ -29,7 +29,7 @@ class Factors(Protocol):
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return every client's ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, shape (n_clients,), or (1,) if all are 0."""
+        """Return every client's ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, shape (n_clients,); (1,) if all are 0."""
         ...
 
 
