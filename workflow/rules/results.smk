@@ -55,6 +55,7 @@ for paper in WITH_NOTEBOOK:
 rule verdicts:
     input:
         claims=lambda wildcards: PLAN.files[wildcards.paper].claims,
+        beside=lambda wildcards: PLAN.files[wildcards.paper].beside_claims,
         plan=f"{RESULTS}/plans/{{paper}}.json",
         tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
     output:
@@ -66,7 +67,9 @@ rule verdicts:
         "../envs/fedcore.yaml"
     params:
         code=fingerprint(
-            "fedcore.repro.verdicts.verdicts:judge", "fedcore.repro.verdicts.verdict_pages:write"
+            "fedcore.repro.verdicts.verdicts:judge",
+            "fedcore.repro.verdicts.verdict_pages:write",
+            "fedcore.repro.verdicts.records:remarks",
         ),
     shell:
         "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"

@@ -63,6 +63,11 @@ class PaperFiles:
         return self.folder / "claims.yaml"
 
     @property
+    def beside_claims(self) -> list[Path]:
+        """What is read with the claims: points read from panels, and the record of tests."""
+        return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
+
+    @property
     def report(self) -> Path:
         """Module that makes the tables; without it there is the one of `DEFAULT_TABLES`."""
         return self.folder / "tables.py"
