@@ -31,7 +31,7 @@ def printed_points(panel: str) -> dict[str, list[float]]:
 def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:
     """Figure 2: the loss at the printed κ⁻²(V), on lines that join 50 draws of Φ, as printed.
 
-    A figure has no row for an x outside its draws.
+    A figure has no row for an x outside its draws; an x outside all figures has one without a loss.
     """
     points, rows = printed_points(panel), []
     for run in results.runs("fig2_again", problem=problem):
@@ -49,6 +49,13 @@ def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:
                     run.row(repeat=repeat, curve=curve, x=at, log10_loss=loss)
                     for at, loss in _between(points.get(curve, []), x[order], y[order])
                 ]
+        found = {(row["curve"], row["x"]) for row in rows}
+        rows += [
+            run.row(repeat=0, curve=curve, x=at, log10_loss=None)
+            for curve in curves
+            for at in points.get(curve, [])
+            if (curve, at) not in found
+        ]
     return rows
 
 

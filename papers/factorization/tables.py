@@ -418,7 +418,7 @@ TABLES = {
     "ledger": Table(ledger, without(*TAGS)),
     "operations": Table(
         operations,
-        by_group(("ratio", "multiply_adds", "at_the_clients"), "method", "side", "part"),
+        by_group(("ratio", "multiply_adds"), "method", "side", "part"),
     ),
     "theory_counts": Table(theory_counts, SHOWN),
     "panel_2a": Table(partial(figure_2_panel, panel="fig2a", problem="synthetic_exact"), AT_X),

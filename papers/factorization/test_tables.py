@@ -467,7 +467,7 @@ def test_a_draw_that_failed_keeps_no_bound(tmp_path):
 
 def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
     folder = bare(tmp_path, "synthetic")
-    points = {"alpha0-gd": [0.2, 0.35], "alpha0-exact": [0.35], "svd-floor": [0.35]}
+    points = {"alpha0-gd": [0.2, 0.35, 0.95], "alpha0-exact": [0.35], "svd-floor": [0.35]}
     monkeypatch.setattr(panels, "printed_points", lambda panel: points)
     x = np.concatenate([np.linspace(0.3, 0.9, 50), np.linspace(0.1, 0.9, 50)])
     loss = 10 ** (1 - 4 * x)  # its logarithm is a line, so that no figure differs from it
@@ -481,6 +481,7 @@ def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
         for row in panels.figure_2_panel(folder.results(), "fig2a", "synthetic")
     }
     assert found == {
+        ("alpha0-gd", 0.95, 0): None,
         ("alpha0-gd", 0.2, 1): pytest.approx(0.2),  # the first figure has no such draw
         **{("alpha0-gd", 0.35, k): pytest.approx(-0.4) for k in (0, 1)},
         **{("alpha0-exact", 0.35, k): pytest.approx(-2.4) for k in (0, 1)},
