@@ -7,7 +7,6 @@ loss. The tables here have our loss at the same curves and x, a row per figure o
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -42,20 +41,12 @@ def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:
         }
         if run.params.power == 0:
             curves["svd-floor"] = np.full(len(x), log10_floor(run))
-        for repeat, draws in enumerate(np.array_split(np.arange(len(x)), max(1, len(x) // DRAWS))):
-            order = draws[np.argsort(x[draws])]
-            for curve, y in curves.items():
-                rows += [
-                    run.row(repeat=repeat, curve=curve, x=at, log10_loss=loss)
-                    for at, loss in _between(points.get(curve, []), x[order], y[order])
-                ]
-        found = {(row["curve"], row["x"]) for row in rows}
-        rows += [
-            run.row(repeat=0, curve=curve, x=at, log10_loss=None)
-            for curve in curves
-            for at in points.get(curve, [])
-            if (curve, at) not in found
-        ]
+        for curve, y in curves.items():
+            for at in points.get(curve, []):
+                figures = np.array_split(np.arange(len(x)), max(1, len(x) // DRAWS))
+                losses = [loss_at(at, x[draws], y[draws]) for draws in figures]
+                shown = [k for k, loss in enumerate(losses) if loss is not None] or [0]
+                rows += [run.row(repeat=k, curve=curve, x=at, log10_loss=losses[k]) for k in shown]
     return rows
 
 
@@ -77,11 +68,12 @@ def figure_3_panel(results: Results, panel: str, problem: str) -> Rows:
         selects = (run.params.select,) if run.params.power else ("final", "initial")
         for curve, losses in curves.items():
             for repeat, (steps, loss) in enumerate(zip(run["iteration"], losses, strict=True)):
-                rows += [
-                    run.row(repeat=repeat, select=select, curve=curve, x=at, log10_loss=y)
-                    for select in selects
-                    for at, y in _between(points.get(curve, []), steps, np.log10(loss))
-                ]
+                for at in points.get(curve, []):
+                    y = loss_at(at, steps, np.log10(loss))
+                    rows += [
+                        run.row(repeat=repeat, select=select, curve=curve, x=at, log10_loss=y)
+                        for select in selects
+                    ]
     return rows
 
 
@@ -91,8 +83,8 @@ def log10_floor(run: Run) -> float:
     return float(np.log10(0.5 * np.sum(tail**2)))
 
 
-def _between(wanted: list[float], x: np.ndarray, y: np.ndarray) -> Iterator[tuple[float, float]]:
-    """Yield the wanted x that lie between the first and the last, and y on the lines there."""
-    for at in wanted:
-        if x[0] <= at <= x[-1]:
-            yield at, float(np.interp(at, x, y))
+def loss_at(at: float, x: np.ndarray, y: np.ndarray) -> float | None:
+    """Return y at an x, on lines that join points in the order of x; None outside them."""
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    return float(np.interp(at, x, y)) if x[0] <= at <= x[-1] else None
