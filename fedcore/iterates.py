@@ -28,8 +28,8 @@ class Factors(Protocol):
 
     V: np.ndarray
 
-    def excess(self) -> float:
-        """Return ``½ ‖(U − Û) Vᵀ‖²_F``."""
+    def excess(self) -> np.ndarray:
+        """Return every client's ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, shape (n_clients,); (1,) if all are 0."""
         ...
 
 
@@ -48,10 +48,10 @@ class ExplicitFactors:
     V: np.ndarray
     look: Callable[..., Sequence[Any]]
 
-    def excess(self) -> float:
-        """Return ``½ Σᵢ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the clients make one pass over their data."""
+    def excess(self) -> np.ndarray:
+        """Return ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the clients make one pass over their data."""
         q = column_space(self.V)
-        return 0.5 * sum(self.look(squared_misfit, (q, self.V.T @ q)))
+        return 0.5 * np.array(self.look(squared_misfit, (q, self.V.T @ q)))
 
 
 def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
@@ -66,9 +66,9 @@ class ExactFactors:
 
     V: np.ndarray
 
-    def excess(self) -> float:
+    def excess(self) -> np.ndarray:
         """Return 0."""
-        return 0.0
+        return np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +78,9 @@ class SpectralFactors:
     Attributes
     ----------
     V : ndarray of shape (d, r)
-    energy : ndarray of shape (k,)
-        Squared norms of the columns of ``E₀ diag(σ)``, σ the non-zero singular values of V, summed
-        over the clients; in data units squared.
+    energy : ndarray of shape (n_clients, k)
+        Squared norms of the columns of every client's ``E₀ diag(σ)``, σ the non-zero singular
+        values of V; in data units squared.
     remaining : ndarray of shape (k,)
         Factor by which each column of E₀ has shrunk.
     """
@@ -89,9 +89,9 @@ class SpectralFactors:
     energy: np.ndarray
     remaining: np.ndarray
 
-    def excess(self) -> float:
-        """Return ``½ Σⱼ remainingⱼ² energyⱼ``; no pass over the data."""
-        return 0.5 * float(self.remaining**2 @ self.energy)
+    def excess(self) -> np.ndarray:
+        """Return ``½ Σⱼ remainingⱼ² energyᵢⱼ``; no pass over the data."""
+        return 0.5 * self.energy @ self.remaining**2
 
 
 class Classifiers(Protocol):

@@ -3,9 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from fedcore.algorithms import power_gd, power_prox
 from fedcore.federation.federation import Federation
 from fedcore.iterates import ExactFactors, ExplicitFactors, Iterate, SpectralFactors
 from fedcore.metrics import factorization, get
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recorder, Recording
 
 
 def gaussian(m: int, k: int, seed: int) -> np.ndarray:
@@ -35,14 +38,15 @@ def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, V):
     # Two sums of squares of the same size: rounding.
     total = factorization.objective(Iterate(factors=factors), problem)
     assert total == pytest.approx(direct, rel=1e-12)
-    assert total == pytest.approx(problem.exact_loss(V) + factors.excess(), rel=1e-15)
+    assert total == pytest.approx(problem.exact_loss(V) + factors.excess().sum(), rel=1e-15)
 
 
 def test_the_excess_is_the_distance_to_the_least_squares_solution(clients):
     V = gaussian(9, 3, 4)
     U, S = drawn(clients, V), np.vstack(clients)
     best = np.linalg.lstsq(V, S.T, rcond=None)[0].T
-    expected = 0.5 * np.linalg.norm((np.vstack(U) - best) @ V.T) ** 2
+    best = np.split(best, np.cumsum([len(u) for u in U])[:-1])
+    expected = [0.5 * np.linalg.norm((u - b) @ V.T) ** 2 for u, b in zip(U, best, strict=True)]
     assert kept_by(clients, V, U).excess() == pytest.approx(expected, rel=1e-12)
 
 
@@ -50,7 +54,7 @@ def test_the_excess_of_the_least_squares_solution_is_zero_to_the_square_of_round
     V = gaussian(9, 3, 5)
     factors = kept_by(clients, V, [np.linalg.lstsq(V, s.T, rcond=None)[0].T for s in clients])
     # ‖·‖² of an error of some 1e-15 per entry; the data have norm 7.
-    assert factors.excess() < 1e-28
+    assert factors.excess().sum() < 1e-28
     assert ExactFactors(V).excess() == 0.0
 
 
@@ -70,14 +74,32 @@ def test_spectral_factors_agree_with_the_matrices_that_they_stand_for(clients):
     V = gaussian(9, 3, 9)
     _, sigma, right_t = np.linalg.svd(V, full_matrices=False)
     remaining = np.array([0.9, 0.1, -0.3])
-    U, energy = [], np.zeros(3)
+    U, energy = [], []
     for i, s in enumerate(clients):
         error = gaussian(len(s), 3, 20 + i)  # E₀ in the eigenbasis of VᵀV
         U.append(s @ np.linalg.pinv(V).T + (error * remaining) @ right_t)
-        energy += (error**2).sum(axis=0)
-    spectral = SpectralFactors(V, sigma**2 * energy, remaining)
+        energy.append((error**2).sum(axis=0))
+    spectral = SpectralFactors(V, sigma**2 * np.array(energy), remaining)
     # Equal in exact arithmetic; rounding.
     assert spectral.excess() == pytest.approx(kept_by(clients, V, U).excess(), rel=1e-12)
+
+
+@pytest.mark.parametrize("method", [power_gd, power_prox])
+def test_the_excess_of_every_client_is_its_loss_above_its_exact_solution(clients, method):
+    problem, federation = Problem("any", clients), Federation(clients, 1)
+    recorder = Recorder(problem, federation.ledger, Recording([get("client_excess")]))
+    params = method.Params(n_components=3, local_steps=4)
+    found = method.run(federation, params, federation.rng, recorder)
+    V = found["V"]
+    best = V @ np.linalg.pinv(V)
+    direct = [
+        0.5 * (np.linalg.norm(S - U @ V.T) ** 2 - np.linalg.norm(S - S @ best) ** 2)
+        for S, U in zip(clients, found["U"], strict=True)
+    ]
+    # A subtraction of losses of order one: rounding.
+    each = recorder.by_client["client_excess"][-1]
+    assert each == pytest.approx(direct, rel=1e-9, abs=1e-12)
+    assert recorder.rows[-1]["client_excess"] == pytest.approx(np.mean(each))
 
 
 def test_metrics_take_a_basis_as_well_as_factors(problem):

@@ -82,7 +82,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return np.einsum("ij,ij->j", state.error, state.error)
 
     federation.local(draw_error)
-    energy = sum(federation.observe(column_energy))
+    energy = np.array(federation.observe(column_energy))
     descent = descended(range_basis(V).sigma, params.momentum)
     record(0, factors=SpectralFactors(V, energy, next(descent)[0]), counts=counts)
     for k in record.rounds(params.local_steps):

@@ -7,14 +7,25 @@ import scipy.linalg
 
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, condition_number
-from fedcore.metrics import Metric
+from fedcore.metrics import Metric, intermediate
 from fedcore.problems.problem import Problem
 
 
 def objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``F = ½‖S − U Vᵀ‖²_F``; for a basis without factors, with the exact U."""
-    excess = 0.0 if iterate.factors is None else iterate.factors.excess()
-    return problem.exact_loss(iterate.shared) + excess
+    return problem.exact_loss(iterate.shared) + float(excess_of_clients(iterate, problem).sum())
+
+
+@intermediate
+def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
+    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``; 0 for a basis without factors."""
+    excess = np.zeros(1) if iterate.factors is None else iterate.factors.excess()
+    return np.broadcast_to(excess, len(problem.clients))
+
+
+def client_excess(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean over the clients of ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``."""
+    return float(excess_of_clients(iterate, problem).mean())
 
 
 def exact_objective(iterate: Iterate, problem: Problem) -> float:
@@ -61,6 +72,13 @@ METRICS = (
         "data units squared",
         "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V, less the Eckart-Young floor",
         exact_excess,
+    ),
+    Metric(
+        "client_excess",
+        "data units squared",
+        "mean over the clients of F_i(U_i) - F_i(Û_i), Û_i the exact solution at the iterate's V",
+        client_excess,
+        each=excess_of_clients,
     ),
     Metric("kappa", "1", "condition number of V", kappa, finite=False),
 )

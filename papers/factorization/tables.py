@@ -7,19 +7,15 @@ the captions say ‖·‖² (log10 2 = 0.301 more).
 
 from __future__ import annotations
 
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from factorization.operations import operations
-from factorization.theory import (
-    TEN,
-    bounds,
-    excess,
-    restarts,
-    theorem_1,
-)
+from factorization.panels import figure_2_panel, figure_3_panel
+from factorization.theory import LARGEST, TEN, bounds, draws, excess, log5, restarts, theorem_1
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
 from fedcore.repro.tables.report import Table
@@ -31,6 +27,8 @@ CLOSE = 0.01  # log10 of the loss over the exact loss that a figure over ten dec
 
 POWER = attrgetter("params.power")
 TAGS = ("log10_threshold", "printed_log10_threshold")
+AT_X = by_group("log10_loss", "problem", "status", "curve", "x")
+AT_STEP = by_group("log10_loss", "problem", "status", "select", "curve", "x")
 SHOWN = without("experiment", "algorithm", "variant", *TAGS)
 
 
@@ -66,14 +64,14 @@ def spectra(results: Results) -> Rows:
 
 
 def kappa(results: Results) -> Rows:
-    """κ(V) of the text and the excess of ‖S − U Vᵀ‖², for both readings of the restarts."""
+    """κ(V) of the text and log₅ of the excess of ‖S − U Vᵀ‖², for both readings of the restarts."""
     return results.table(
         "kappa",
         alpha=POWER,
         select=attrgetter("params.select"),
         kappa=last("kappa"),
         kappa_squared=lambda run: run.last("kappa") ** 2,
-        excess=excess,
+        log5_excess=lambda run: log5(excess(run)),
     )
 
 
@@ -247,6 +245,7 @@ def final_errors(results: Results) -> Rows:
         rows += run.rows(
             alpha=run.params.power,
             momentum=run.params.momentum,
+            select=run.params.select,
             log10_loss=np.log10(loss),
             log10_exact=np.log10(exact),
             log10_above_exact=np.log10(loss / exact),
@@ -270,26 +269,10 @@ def claims(results: Results) -> Rows:
         zero, one = (_only(results, "fig2", problem, power=power) for power in (0, 1))
         exacts = zero.last("exact_objective"), one.last("exact_objective")
         holds = flags(exacts[1] < exacts[0], *exacts)
-        rows += one.rows(claim="alpha1-lowers-exact-loss", holds=holds)
+        rows += one.rows(claim="alpha1-lowers-exact-loss", select=None, holds=holds)
     for problem in results.problems("fig3"):
-        plain, fast = (
-            [_only(results, "fig3", problem, power=k, momentum=momentum) for k in (0, 1)]
-            for momentum in (False, True)
-        )
-        exact0, exact1 = (run.last("exact_objective") for run in plain)
-        final0, final1 = (run.last("objective") for run in plain)
-        fast0, fast1 = (run.last("objective") for run in fast)
-        best0, best1 = np.fmin(final0, fast0), np.fmin(final1, fast1)
-        ends = (exact0, exact1, final0, final1, fast0, fast1)
-        for claim, holds, failed in (
-            ("alpha1-lowers-exact-loss", exact1 < exact0, False),
-            ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0), plain[1].diverged),
-            ("alpha0-descent-is-best", best0 < best1, plain[0].diverged & fast[0].diverged),
-            ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1), False),
-            ("momentum-is-faster-alpha0", _faster(fast[0], plain[0]), fast[0].diverged),
-            ("momentum-is-faster-alpha1", _faster(fast[1], plain[1]), fast[1].diverged),
-        ):
-            rows += plain[1].rows(claim=claim, holds=flags(holds, *ends, failed=failed))
+        for select in ("final", "initial"):
+            rows += _figure_3_claims(results, problem, select)
     single = {run.problem: run for run in results.runs("theorems") if run.params.power == 0}
     for problem in results.problems("kappa"):
         zero, one = (
@@ -297,15 +280,41 @@ def claims(results: Results) -> Rows:
             _only(results, "kappa", problem, power=1, select="final"),
         )
         low, high = zero.last("kappa"), one.last("kappa")
-        rows += zero.rows(claim="alpha1-raises-kappa", holds=flags(high > low, low, high))
+        holds = flags(high > low, low, high)
+        rows += zero.rows(claim="alpha1-raises-kappa", select="final", holds=holds)
         if problem in single:
-            draws = single[problem].last("kappa")
-            for claim, values in (
-                ("several-draws-lower-kappa", low),
-                ("one-draw-lowers-kappa", draws[: len(low)]),
-            ):
-                holds = flags(values < np.nanmedian(draws), values)
-                rows += zero.rows(claim=claim, holds=holds)
+            holds = flags(low < np.nanmedian(single[problem].last("kappa")), low)
+            rows += zero.rows(claim="several-draws-lower-kappa", select="final", holds=holds)
+    return rows
+
+
+def _figure_3_claims(results: Results, problem: str, select: str) -> Rows:
+    """Sentences on Figure 3; of α = 1, with the draw of Φ that `select` has chosen."""
+    of_alpha: list[dict[str, Any]] = [{"power": 0}, {"power": 1, "select": select}]
+    runs = list(results.runs("fig3", problem=problem))
+    if not any(run.params.power and run.params.select == select for run in runs):
+        return []
+    plain, fast = (
+        [_only(results, "fig3", problem, momentum=momentum, **params) for params in of_alpha]
+        for momentum in (False, True)
+    )
+    exact0, exact1 = (run.last("exact_objective") for run in plain)
+    final0, final1 = (run.last("objective") for run in plain)
+    fast0, fast1 = (run.last("objective") for run in fast)
+    best0, best1 = np.fmin(final0, fast0), np.fmin(final1, fast1)
+    ends = (exact0, exact1, final0, final1, fast0, fast1)
+    rows: Rows = []
+    for claim, holds, failed in (
+        ("alpha1-lowers-exact-loss", exact1 < exact0, False),
+        ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0), plain[1].diverged),
+        ("alpha0-descent-is-best", best0 < best1, plain[0].diverged & fast[0].diverged),
+        ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1), False),
+        ("alpha1-takes-more-steps", _steps(plain[0]) < _steps(plain[1]), plain[0].diverged),
+        ("momentum-is-faster-alpha0", _faster(fast[0], plain[0]), fast[0].diverged),
+        ("momentum-is-faster-alpha1", _faster(fast[1], plain[1]), fast[1].diverged),
+    ):
+        holds = flags(holds, *ends, failed=failed)
+        rows += plain[1].rows(claim=claim, select=select, holds=holds)
     return rows
 
 
@@ -319,15 +328,17 @@ def _only(results: Results, experiment: str, problem: str, **params: Any) -> Run
     return run
 
 
+def _steps(run: Run) -> np.ndarray:
+    """Steps until a descent comes within 1 % of the exact loss; infinite if it never does."""
+    near = run["objective"] <= 1.01 * run.last("exact_objective")[:, None]
+    return np.nan_to_num(reached(near, run["iteration"]), nan=np.inf)
+
+
 def _faster(run: Run, other: Run) -> np.ndarray:
     """Whether a descent comes within 1 % of the exact loss in fewer steps, or else ends lower."""
-    steps, others = (
-        reached(one["objective"] <= 1.01 * one.last("exact_objective")[:, None], one["iteration"])
-        for one in (run, other)
-    )
-    never = np.isnan(steps) & np.isnan(others)
-    sooner = np.nan_to_num(steps, nan=np.inf) < np.nan_to_num(others, nan=np.inf)
-    return np.where(never, run.last("objective") < other.last("objective"), sooner)
+    steps, others = _steps(run), _steps(other)
+    lower = run.last("objective") < other.last("objective")
+    return np.where(np.isinf(steps) & np.isinf(others), lower, steps < others)
 
 
 def corollary_2(results: Results) -> Rows:
@@ -407,15 +418,22 @@ TABLES = {
     "ledger": Table(ledger, without(*TAGS)),
     "operations": Table(
         operations,
-        by_group(("ratio", "multiply_adds", "at_the_clients"), "method", "side", "part"),
+        by_group(("ratio", "multiply_adds"), "method", "side", "part"),
     ),
     "theory_counts": Table(theory_counts, SHOWN),
+    "panel_2a": Table(partial(figure_2_panel, panel="fig2a", problem="synthetic_exact"), AT_X),
+    "panel_2b": Table(partial(figure_2_panel, panel="fig2b", problem="synthetic"), AT_X),
+    "panel_3a": Table(partial(figure_3_panel, panel="fig3a", problem="synthetic"), AT_STEP),
+    "panel_3b": Table(partial(figure_3_panel, panel="fig3b", problem="w8a"), AT_STEP),
+    "panel_3c": Table(partial(figure_3_panel, panel="fig3c", problem="mnist"), AT_STEP),
+    "panel_3d": Table(partial(figure_3_panel, panel="fig3d", problem="celeba"), AT_STEP),
     "exact_errors": Table(exact_errors, without(*TAGS, "algorithm")),
     "figure_2": Table(figure_2, SHOWN),
     "slopes": Table(slopes, by_group("slope", "problem", "status", "alpha", "predicted")),
     "final_errors": Table(final_errors, without(*TAGS, "experiment", "algorithm")),
     "claims": Table(claims, without("algorithm", "variant", *TAGS)),
     "bounds": Table(bounds, SHOWN),
+    "draws": Table(draws, by_group(LARGEST, "problem", "status", "alpha")),
     "restarts": Table(
         restarts, by_group(("kappa_squared", "excess"), "problem", "status", "alpha")
     ),

@@ -7,15 +7,15 @@ import math
 import numpy as np
 import pytest
 
+from factorization import panels, theory
 from factorization import tables as report
-from factorization import theory
 from fedcore.history import History
 from fedcore.repro.plan.plan import load_plan
 from fedcore.repro.tables.rows import chosen
 from folder import Folder
 
 RANK = 3
-METRICS = ["objective", "exact_objective", "exact_excess", "kappa"]
+METRICS = ["objective", "exact_objective", "exact_excess", "client_excess", "kappa"]
 THRESHOLDS = {"log10_threshold": 5.0, "printed_log10_threshold": 5.5}  # those of w8a
 
 
@@ -200,7 +200,9 @@ def test_final_and_exact_errors_and_claims(folder):
         for momentum in (False, True):
             folder.add(
                 "fig3", "power_gd", "gap", f"alpha{alpha}-{'agd' if momentum else 'gd'}",
-                params={"power": alpha, "momentum": momentum, "local_steps": 20},
+                params={
+                    "power": alpha, "momentum": momentum, "local_steps": 20, "select": "final"
+                },
             )  # fmt: skip
     results = folder.results("fig2", "kappa", "theorems")
     finals, exacts = report.final_errors(results), report.exact_errors(results)
@@ -219,7 +221,7 @@ def test_final_and_exact_errors_and_claims(folder):
         assert final["momentum"] == final["variant"].endswith("agd")
         assert final["recovered"] == (log_loss - log_exact <= 0.01)
     claims = {(row["claim"], row["repeat"]): row["holds"] for row in report.claims(results)}
-    assert len(claims) == 12
+    assert len(claims) == 14
     loss = {(f["alpha"], f["momentum"], f["repeat"]): f for f in finals}
     for repeat in range(2):
         ends = {(a, m): loss[a, m, repeat]["log10_loss"] for a in (0, 1) for m in (False, True)}
@@ -242,7 +244,7 @@ def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
     for alpha in (0, 1):
         for momentum, loss in ((False, plain), (True, fast)):
             history = made_up(objective=loss, exact_objective=np.full((5, 4), 1.0))
-            params = {"power": alpha, "momentum": momentum}
+            params = {"power": alpha, "momentum": momentum, "select": "final"}
             folder.add(
                 "fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
                 params=params,
@@ -261,16 +263,15 @@ def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
         for momentum in (False, True):
             run = lost if momentum else {"objective": [[9.0, 1.0]], "diverged": [[0, 0]]}
             history = made_up(**run, exact_objective=[[1.0, 1.0]], kappa=[[3.0, 3.0]])
-            params = {"power": alpha, "momentum": momentum, "local_steps": 1}
+            params = {"power": alpha, "momentum": momentum, "local_steps": 1, "select": "final"}
             folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
                        params=params)  # fmt: skip
     results = folder.results("fig2", "kappa", "theorems")
     ends = {(row["alpha"], row["momentum"]): row for row in report.final_errors(results)}
-    kept = {(row["alpha"], row["momentum"]): row for row in report.theorem_1(results)}
     said = {row["claim"]: row["holds"] for row in report.claims(results)}
     for alpha in (0, 1):
-        assert ends[alpha, True]["recovered"] is kept[alpha, True]["holds"] is False
-        assert ends[alpha, False]["recovered"] is kept[alpha, False]["holds"] is True
+        assert ends[alpha, True]["recovered"] is False
+        assert ends[alpha, False]["recovered"] is True
         assert said[f"momentum-is-faster-alpha{alpha}"] is False
     assert said["alpha0-descent-is-best"] is None  # plain descent did not diverge
 
@@ -284,7 +285,7 @@ def test_claims_about_several_draws_and_the_condition_number(folder):
         )
         kappas[power, select] = [np.linalg.cond(V) for V in history.final["V"]]
     single = folder.add("theorems", "power_iteration", "gap", params={"power": 0}, repeats=9)
-    draws = [np.linalg.cond(V) for V in single.final["V"]]
+    middle = sorted(np.linalg.cond(V) for V in single.final["V"])[4]
     rows = report.claims(folder.results("fig2", "fig3"))
 
     def holds(claim):
@@ -292,9 +293,7 @@ def test_claims_about_several_draws_and_the_condition_number(folder):
 
     low, high = kappas[0, "initial"], kappas[1, "final"]
     assert holds("alpha1-raises-kappa") == [b > a for a, b in zip(low, high, strict=True)]
-    middle = sorted(draws)[4]
     assert holds("several-draws-lower-kappa") == [value < middle for value in low]
-    assert holds("one-draw-lowers-kappa") == [value < middle for value in draws[:4]]
 
 
 def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(folder):
@@ -341,36 +340,33 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
     (2.0, False, True), (1.0, False, True), (0.9, False, False),
     (1.0, True, True), (0.8, True, False),
 ])  # fmt: skip
-def test_theorem_1_compares_every_step_with_the_bound(tmp_path, speed, momentum, holds):
+def test_theorem_1_compares_every_client_and_step_with_its_bound(tmp_path, speed, momentum, holds):
     folder = bare(tmp_path, "synthetic")
-    kappa, exact, steps = 3.0, 2.0, np.arange(40)
+    kappa, steps = 3.0, np.arange(40)
     rate = 1 - 1 / kappa if momentum else 1 - kappa**-2
-    loss = np.vstack([exact + 7.0 * rate ** (speed * steps), np.full(40, np.nan)])
-    history = made_up(
-        objective=loss, exact_objective=np.full((2, 40), exact), kappa=np.full((2, 40), kappa)
-    )
+    # The second client falls by the speed, and hides behind the first in their sum.
+    above = np.stack([1e6 * rate ** (2 * steps), rate ** (speed * steps)], axis=1)
+    history = made_up(kappa=np.full((2, 40), kappa), diverged=[[0] * 40, [0] * 39 + [1]])
+    history.clients["client_excess"] = np.stack([above, np.full((40, 2), np.nan)])
     params = {"power": 0, "momentum": momentum, "local_steps": 39}
     folder.add("fig3", "power_gd", "synthetic", history=history, params=params)
     row, failed = report.theorem_1(folder.results("fig2"))
-    assert row["holds"] is holds and failed["holds"] is None
-    worst = steps * (speed - 1) * math.log10(rate) - (math.log10(2) if momentum else 0)
-    assert row["worst"] == pytest.approx(worst.max(), abs=1e-6)  # subtraction of the exact loss
-    assert row["holds_constant"] is (True if momentum else None)
-    if not momentum:
-        assert row["holds_accelerated"] is False  # 1 - 1/9 is slower than 1 - 1/3
+    worst = rate ** ((speed - 1) * steps[1:]) / (2 if momentum else 1)
+    assert row["share"] == pytest.approx(worst.max(), rel=1e-12)
+    assert (row["share"] <= 1 + 1e-12) == holds and np.isnan(failed["share"])
+    assert (row["share_constant"] is None) != momentum
 
 
-@pytest.mark.parametrize(("end", "holds"), [(0.0, True), (1.0, False), (np.nan, None)])
-def test_theorem_1_leaves_out_steps_that_were_not_measured(tmp_path, end, holds):
+def test_theorem_1_leaves_out_steps_that_were_not_measured(tmp_path):
     folder = bare(tmp_path, "synthetic")
-    loss = np.full((1, 9), np.nan)
-    loss[0, 0], loss[0, -1] = 9.0, 2.0 + 7.0 * (1 - 1 / 9) ** 8 * (1 + end)
-    exact, kappa = np.full((1, 9), 2.0), np.full((1, 9), 3.0)
-    history = made_up(objective=loss, exact_objective=exact, kappa=kappa)
+    history = made_up(kappa=np.full((2, 9), 3.0))
+    above = np.full((2, 9, 1), np.nan)
+    above[:, 0], above[0, -1] = 7.0, 7.0 * (1 - 1 / 9) ** 9
+    history.clients["client_excess"] = above
     params = {"power": 0, "momentum": False, "local_steps": 8}
     folder.add("fig3", "power_gd", "synthetic", history=history, params=params)
-    (row,) = report.theorem_1(folder.results("fig2"))
-    assert row["holds"] is holds
+    row, nothing = report.theorem_1(folder.results("fig2"))
+    assert row["share"] == pytest.approx(1 - 1 / 9) and nothing["share"] is None
 
 
 def test_the_papers_runs_measure_every_step_of_theorem_1():
@@ -381,13 +377,13 @@ def test_the_papers_runs_measure_every_step_of_theorem_1():
 
 @pytest.mark.parametrize("kappa", [1.0, 1.5, 4.0, 100.0])
 def test_the_constant_momentum_meets_the_accelerated_rate(kappa):
-    assert theory.momentum_holds(kappa, 500, (kappa - 1) / (kappa + 1))
+    assert theory.constant_momentum_share(kappa, 500, (kappa - 1) / (kappa + 1)) <= 1
 
 
 @pytest.mark.parametrize("beta", [0.0, 0.99])
 def test_other_momenta_do_not_meet_the_accelerated_rate(beta):
     # Plain descent shrinks the direction of κ⁻² by (1 − κ⁻²)²; with too much, errors shrink by β.
-    assert not theory.momentum_holds(4.0, 200, beta)
+    assert theory.constant_momentum_share(4.0, 200, beta) > 1
 
 
 def test_restarts_take_ten_draws_at_a_time(folder):
@@ -409,14 +405,11 @@ def test_restarts_take_ten_draws_at_a_time(folder):
         assert row["kappa_squared"] == pytest.approx(kappa[draw] ** 2)
         assert row["excess"] == pytest.approx(2 * above[draw])
         assert row["rate_one"] == (kappa[draw] ** 2 < rates[alpha])
-        assert row["rate_without_p"] == (kappa[draw] ** 2 < rates[alpha] / 36)
+        assert 5 ** row["log5_excess"] == pytest.approx(row["excess"])
         if alpha == 0:
-            assert row["error_one"] is row["error_ten"] is row["reduced"] is None
-            assert row["error_without_p"] is None
+            assert row["error_one"] is row["reduced"] is None
             continue
         assert row["error_one"] == (2 * above[draw] < limit)
-        assert row["error_without_p"] == (2 * above[draw] < limit / 16)
-        assert row["error_ten"] == (2 * above[draw : draw + 10] < limit).any()
         factor = above[draw] / histories[0].last("exact_excess")[draw]
         assert row["reduced"] == (factor <= (0.4 / 3) ** 4)
 
@@ -445,25 +438,83 @@ def test_bounds_count_the_draws_that_exceed_them(folder, clients):
         assert row["allowed"] == pytest.approx(factor * row["p"])
         assert row["exceeded"] == np.mean(values >= bound)
         assert row["median"] == pytest.approx(np.median(values), rel=1e-6)
-        assert row["draws"] == 25 and row["holds"]  # a theorem
+        assert row["draws"] == 25
+        end = {"body": "", "appendix": "_proof"}[row["version"]]
+        largest = [
+            draw[f"theorem_{row['theorem']}{end}"] for draw in theory.draws(folder.results())
+        ]
+        assert [p >= row["p"] for p in largest] == (values < bound).tolist()
 
 
-def test_a_bound_that_is_exceeded_too_often_does_not_hold(tmp_path):
+def test_a_draw_that_failed_keeps_no_bound(tmp_path):
     folder = bare(tmp_path, "synthetic")
-    history = made_up(kappa=np.full((20, 1), 1e9), exact_excess=np.zeros((20, 1)))
+    history = made_up(kappa=[[2.0], [1e9], [np.nan]], exact_excess=[[0.0], [0.0], [np.nan]])
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
     history.about["problem"] = {"n_features": 3}
     params = {"n_components": 1, "power": 0}
     folder.add("theorems", "power_exact", "synthetic", params=params, history=history)
-    rows = report.bounds(folder.results())
-    assert {row["holds"] for row in rows if row["theorem"] == 2} == {False}
-    assert {row["holds_without_p"] for row in rows if row["theorem"] == 2} == {False}
-    assert {row["holds"] for row in rows if row["theorem"] == 3} == {True}
+    rows = theory.draws(folder.results())
+    assert [row["theorem_2"] for row in rows] == [0.2, 0, 0]
+    assert [row["theorem_3"] for row in rows] == [0.2, 0.2, 0]
     (line,) = report.corollary_2(folder.results())
     # d r² ξ^{4α+2}
     assert line["formula_noise"] == pytest.approx(3e-12)
     assert line["formula_sigma"] == 3.0
-    assert line["median_kappa_squared"] == pytest.approx(1e18)
+
+
+# --- points read from print ---------------------------------------------------------------------
+
+
+def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
+    folder = bare(tmp_path, "synthetic")
+    points = {"alpha0-gd": [0.2, 0.35, 0.95], "alpha0-exact": [0.35], "svd-floor": [0.35]}
+    monkeypatch.setattr(panels, "printed_points", lambda panel: points)
+    x = np.concatenate([np.linspace(0.3, 0.9, 50), np.linspace(0.1, 0.9, 50)])
+    loss = 10 ** (1 - 4 * x)  # its logarithm is a line, so that no figure differs from it
+    columns = {"objective": loss[:, None], "exact_objective": loss[:, None] / 100}
+    history = made_up(kappa=x[:, None] ** -0.5, **columns)
+    history.reference["singular_values"] = np.array([1.0] * RANK + [0.1, 0.1])
+    params = {"power": 0, "local_steps": 3}
+    folder.add("fig2_again", "power_gd", "synthetic", history=history, params=params)
+    found = {
+        (row["curve"], row["x"], row["repeat"]): row["log10_loss"]
+        for row in panels.figure_2_panel(folder.results(), "fig2a", "synthetic")
+    }
+    assert found == {
+        ("alpha0-gd", 0.95, 0): None,
+        ("alpha0-gd", 0.2, 1): pytest.approx(0.2),  # the first figure has no such draw
+        **{("alpha0-gd", 0.35, k): pytest.approx(-0.4) for k in (0, 1)},
+        **{("alpha0-exact", 0.35, k): pytest.approx(-2.4) for k in (0, 1)},
+        **{("svd-floor", 0.35, k): pytest.approx(-2) for k in (0, 1)},
+    }
+
+
+def test_figure_3_is_read_between_steps(tmp_path, monkeypatch):
+    folder = bare(tmp_path, "synthetic")
+    points = {
+        f"alpha{k}-{kind}": [0.5, 7.0] for k in (0, 1) for kind in ("gd", "momentum", "exact")
+    }
+    monkeypatch.setattr(panels, "printed_points", lambda panel: points)
+    for power, select in ((0, "final"), (1, "final"), (1, "initial")):
+        history = made_up(objective=[[100.0, 1.0, 1.0]], exact_objective=[[0.1, 0.1, 0.1]])
+        history.reference["singular_values"] = np.ones(5)
+        params = {"power": power, "select": select, "momentum": True, "local_steps": 2}
+        name = f"{power}{select}"
+        folder.add("fig3", "power_gd", "synthetic", name, history=history, params=params)
+    rows = panels.figure_3_panel(folder.results(), "fig3a", "synthetic")
+    found = {(row["select"], row["curve"], row["x"]): row["log10_loss"] for row in rows}
+    assert len(rows) == len(found) == 2 * 2 * 2 * 2
+    for (_, curve, x), loss in found.items():
+        inside = pytest.approx(-1 if curve.endswith("exact") else 1)
+        assert loss == (inside if x == 0.5 else None)  # two steps
+
+
+@pytest.mark.parametrize("panel", ["fig2a", "fig2b", "fig3a", "fig3b", "fig3c", "fig3d"])
+def test_printed_points_are_those_of_curves_that_are_drawn(panel):
+    known = {f"alpha{k}-{kind}" for k in (0, 1) for kind in ("gd", "momentum", "exact")}
+    found = panels.printed_points(panel)
+    assert found and found.keys() <= known | {"svd-floor"}
+    assert all(0 <= x <= (1 if "fig2" in panel else 500) for xs in found.values() for x in xs)
 
 
 OF_U = ("client_rank", "stacked_rank", "client_zeros", "client_size")

@@ -1,0 +1,90 @@
+"""Figures 2 and 3 of `factorization` at the points that were read from print.
+
+``printed/<panel>.csv`` has the points: ``curve``, ``x``, and ``y``, the decimal logarithm of the
+loss. The tables here have our loss at the same curves and x, a row per figure or per repeat.
+"""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+
+from fedcore.repro.tables.results import Results, Run
+from fedcore.repro.tables.rows import Rows
+
+PRINTED = Path(__file__).parent / "printed"
+DRAWS = 50  # of Φ, joined by lines in Figure 2
+
+
+def printed_points(panel: str) -> dict[str, list[float]]:
+    """Return the x of every curve of a panel."""
+    found: dict[str, dict[float, None]] = {}
+    with (PRINTED / f"{panel}.csv").open(encoding="utf-8", newline="") as lines:
+        for line in csv.DictReader(lines):
+            found.setdefault(line["curve"], {})[float(line["x"])] = None
+    return {curve: list(xs) for curve, xs in found.items()}
+
+
+def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:
+    """Figure 2: the loss at the printed κ⁻²(V), on lines that join 50 draws of Φ, as printed.
+
+    A figure has no row for an x outside its draws; an x outside all figures has one without a loss.
+    """
+    points, rows = printed_points(panel), []
+    for run in results.runs("fig2_again", problem=problem):
+        x, alpha = run.last("kappa") ** -2, f"alpha{run.params.power}"
+        curves = {
+            f"{alpha}-gd": np.log10(run.last("objective")),
+            f"{alpha}-exact": np.log10(run.last("exact_objective")),
+        }
+        if run.params.power == 0:
+            curves["svd-floor"] = np.full(len(x), log10_floor(run))
+        for curve, y in curves.items():
+            for at in points.get(curve, []):
+                figures = np.array_split(np.arange(len(x)), max(1, len(x) // DRAWS))
+                losses = [loss_at(at, x[draws], y[draws]) for draws in figures]
+                shown = [k for k, loss in enumerate(losses) if loss is not None] or [0]
+                rows += [run.row(repeat=k, curve=curve, x=at, log10_loss=losses[k]) for k in shown]
+    return rows
+
+
+def figure_3_panel(results: Results, panel: str, problem: str) -> Rows:
+    """Figure 3: the loss after the printed numbers of steps, by what chose the draw of Φ.
+
+    ``select`` is "final" where the best κ(V) chose it, and "initial" where that of SᵀΦ did. With
+    α = 0 they are one.
+    """
+    points, rows = printed_points(panel), []
+    for run in results.runs("fig3", problem=problem):
+        alpha, momentum = f"alpha{run.params.power}", run.params.momentum
+        curves = {f"{alpha}-{'momentum' if momentum else 'gd'}": run["objective"]}
+        if momentum:  # V is that of the plain descent, and so is the exact solution
+            curves[f"{alpha}-exact"] = run["exact_objective"]
+            if run.params.power == 0:
+                floor = np.full(run["objective"].shape, 10.0 ** log10_floor(run))
+                curves["svd-floor"] = floor
+        selects = (run.params.select,) if run.params.power else ("final", "initial")
+        for curve, losses in curves.items():
+            for repeat, (steps, loss) in enumerate(zip(run["iteration"], losses, strict=True)):
+                for at in points.get(curve, []):
+                    y = loss_at(at, steps, np.log10(loss))
+                    rows += [
+                        run.row(repeat=repeat, select=select, curve=curve, x=at, log10_loss=y)
+                        for select in selects
+                    ]
+    return rows
+
+
+def log10_floor(run: Run) -> float:
+    """Return log10 of ``½ Σ_{i>r} σᵢ²``, the loss of the centralised SVD."""
+    tail = run.history.reference["singular_values"][run.params.n_components :]
+    return float(np.log10(0.5 * np.sum(tail**2)))
+
+
+def loss_at(at: float, x: np.ndarray, y: np.ndarray) -> float | None:
+    """Return y at an x, on lines that join points in the order of x; None outside them."""
+    order = np.argsort(x)
+    x, y = x[order], y[order]
+    return float(np.interp(at, x, y)) if x[0] <= at <= x[-1] else None
