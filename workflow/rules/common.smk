@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.resources import Resources
 
 from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
@@ -52,6 +53,10 @@ WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file(
 QUICK = PLAN.config["quick"]
 VECTOR = [] if QUICK else ["pdf"]  # of each figure beside its PNG
 MEASURED = {} if QUICK else job_times.read_kept(CHECKOUT / "kept/run.json")
+# Of the profile or the command line; without a value if neither has one.
+DEFAULT_RUNTIME = Resources.from_mapping(workflow.resource_settings.default_resources or {}).get(
+    "runtime"
+)
 
 
 wildcard_constraints:
@@ -70,10 +75,13 @@ def memory_of(wildcards, input, attempt):
     return attempt * (cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb))
 
 
-def minutes_of(wildcards, attempt):
-    """Four times what its experiment's cells took in full runs; else an hour, or 6 if quick."""
-    seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (60 if QUICK else 900, 0))
-    return attempt * math.ceil(2 + 4 * seconds / 60)
+def minutes_of(wildcards, attempt, **given):
+    """Four times what its experiment's cells took in full runs; else what the profile gives."""
+    experiment = "{paper}/{experiment}".format(**wildcards)
+    if experiment in MEASURED:
+        seconds, _ = MEASURED[experiment]
+        return attempt * math.ceil(2 + 4 * seconds / 60)
+    return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
 
 
 def problem_of(wildcards):
