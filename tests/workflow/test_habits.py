@@ -51,6 +51,30 @@ def test_a_snakefile_from_another_folder(first_run, raw):
     same(first_run[0], raw, *first_run[0].payload())
 
 
+@pytest.mark.parametrize("given", ["own", "command line", "neither"])
+def test_the_configuration_of_the_working_folder_counts(pristine, tmp_path, given):
+    """Without one the checkout's counts; one line says which files do."""
+    mine, theirs = tmp_path / "config/config.yaml", pristine.root / "config/config.yaml"
+    options, used = (
+        ["-s", pristine.root / "Snakefile", "--directory", tmp_path, "-n"],
+        [],
+    )
+    if given == "own":
+        mine.parent.mkdir()
+        shutil.copyfile(pristine.root / "tiny.yaml", mine)
+        used = ["config/config.yaml"]
+    else:
+        used = [os.path.relpath(theirs, tmp_path)]
+    if given == "command line":
+        options += ["--configfile", pristine.root / "tiny.yaml"]
+        used += [os.path.relpath(pristine.root / "tiny.yaml", tmp_path)]
+    if given == "neither":
+        options += ["--config", "papers=[tiny]"]
+    said = snakemake(pristine, tmp_path.parent, *options)
+    assert f"\nConfiguration: {', changed by '.join(used)}\n" in said
+    assert ("results/tiny/" in said) is (given != "neither")
+
+
 @pytest.mark.parametrize("start", [".", "workflow"])
 def test_the_snakefile_where_the_catalogue_looks_for_it(pristine, start):
     options = ["-s", "workflow/Snakefile", "--configfile", pristine.root / "tiny.yaml", "-n"]

@@ -29,11 +29,14 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
 keep_in(".snakemake/fedcore-code.json", write=True)
-for path in [CHECKOUT / "config/config.yaml", *workflow.overwrite_configfiles]:
+CONFIG = Path("config/config.yaml")
+if not CONFIG.is_file():  # no file of one's own in the working folder
+    CONFIG = CHECKOUT / CONFIG
+for path in [CONFIG, *workflow.overwrite_configfiles]:
     read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
 
 
-configfile: str(CHECKOUT / "config/config.yaml")
+configfile: str(CONFIG)
 
 
 try:
@@ -42,10 +45,15 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
-if workflow.is_main_process and PLAN.not_run:  # also in a dry run
-    print(
-        f"{len(PLAN.not_run)} problems or experiments are not run; a run says why", file=sys.stderr
-    )
+if workflow.is_main_process:  # also in a dry run
+    changes = workflow.overwrite_configfiles
+    files = [path for path in workflow.configfiles if path not in changes] + changes
+    print("Configuration:", ", changed by ".join(map(os.path.relpath, files)), file=sys.stderr)
+    if PLAN.not_run:
+        print(
+            f"{len(PLAN.not_run)} problems or experiments are not run; a run says why",
+            file=sys.stderr,
+        )
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
