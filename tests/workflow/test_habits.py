@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -48,6 +49,30 @@ def test_a_snakefile_from_another_folder(first_run, raw):
     snakemake(first_run[0], raw, "-s", root / "Snakefile", "--configfile", root / "tiny.yaml")
     assert Path(raw, "results/tiny/report/tiny/index.html").is_file()
     same(first_run[0], raw, *first_run[0].payload())
+
+
+@pytest.mark.parametrize("given", ["own", "command line", "neither"])
+def test_the_configuration_of_the_working_folder_counts(pristine, tmp_path, given):
+    """Without one the checkout's counts; one line says which files do."""
+    mine, theirs = tmp_path / "config/config.yaml", pristine.root / "config/config.yaml"
+    options, used = (
+        ["-s", pristine.root / "Snakefile", "--directory", tmp_path, "-n"],
+        [],
+    )
+    if given == "own":
+        mine.parent.mkdir()
+        shutil.copyfile(pristine.root / "tiny.yaml", mine)
+        used = ["config/config.yaml"]
+    else:
+        used = [os.path.relpath(theirs, tmp_path)]
+    if given == "command line":
+        options += ["--configfile", pristine.root / "tiny.yaml"]
+        used += [os.path.relpath(pristine.root / "tiny.yaml", tmp_path)]
+    if given == "neither":
+        options += ["--config", "papers=[tiny]"]
+    said = snakemake(pristine, tmp_path.parent, *options)
+    assert f"\nConfiguration: {', changed by '.join(used)}\n" in said
+    assert ("results/tiny/" in said) is (given != "neither")
 
 
 @pytest.mark.parametrize("start", [".", "workflow"])
@@ -270,6 +295,26 @@ def test_memory_and_time_of_one_algorithm_are_set_as_snakemake_documents_it(fres
         re.findall(r"^rule (\w+):\n(?:    .*\n)*?    resources: .*?mem_mb=(\d+)", dry.text, re.M)
     )
     assert asked["run_power_gd"] == "8765" != asked["problem"]
+
+
+def test_what_was_never_measured_sets_no_runtime(fresh):
+    """The profile's default counts for it, also as an expression; without one it asks for none."""
+    notes = json.loads((fresh.root / "kept/run.json").read_text())
+    notes["tiny"] = {"times": {"first": {"cells": 1, "seconds": 600.0, "MB": 1}}}
+    (fresh.root / "kept/run.json").write_text(json.dumps(notes))
+    rule = re.compile(
+        r"^rule .*\n(?:    .*\n)*?    output: (\S+)\n(?:    .*\n)*?    resources: (.*)", re.M
+    )
+    for options, others in (
+        ([], set()),
+        (["--default-resources", "runtime=37"], {"37"}),
+        (["--default-resources", "runtime=36 + attempt"], {"37"}),
+    ):
+        measured, unmeasured = set(), set()
+        for output, resources in rule.findall(fresh.run("-n", *options).text):
+            into = measured if "/histories/tiny/first/" in output else unmeasured
+            into |= {*re.findall(r"runtime=(\d+)", resources)}
+        assert (measured, unmeasured) == ({"42"}, others)
 
 
 def test_what_one_algorithm_asks_for_follows_from_its_data_and_grows_with_each_attempt(first_run):

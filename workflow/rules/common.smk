@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.resources import Resources
 
 from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
@@ -28,11 +29,14 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
 keep_in(".snakemake/fedcore-code.json", write=True)
-for path in [CHECKOUT / "config/config.yaml", *workflow.overwrite_configfiles]:
+CONFIG = Path("config/config.yaml")
+if not CONFIG.is_file():  # no file of one's own in the working folder
+    CONFIG = CHECKOUT / CONFIG
+for path in [CONFIG, *workflow.overwrite_configfiles]:
     read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
 
 
-configfile: str(CHECKOUT / "config/config.yaml")
+configfile: str(CONFIG)
 
 
 try:
@@ -41,10 +45,15 @@ try:
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
-if workflow.is_main_process and PLAN.not_run:  # also in a dry run
-    print(
-        f"{len(PLAN.not_run)} problems or experiments are not run; a run says why", file=sys.stderr
-    )
+if workflow.is_main_process:  # also in a dry run
+    changes = workflow.overwrite_configfiles
+    files = [path for path in workflow.configfiles if path not in changes] + changes
+    print("Configuration:", ", changed by ".join(map(os.path.relpath, files)), file=sys.stderr)
+    if PLAN.not_run:
+        print(
+            f"{len(PLAN.not_run)} problems or experiments are not run; a run says why",
+            file=sys.stderr,
+        )
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
@@ -52,6 +61,10 @@ WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file(
 QUICK = PLAN.config["quick"]
 VECTOR = [] if QUICK else ["pdf"]  # of each figure beside its PNG
 MEASURED = {} if QUICK else job_times.read_kept(CHECKOUT / "kept/run.json")
+# Of the profile or the command line; without a value if neither has one.
+DEFAULT_RUNTIME = Resources.from_mapping(workflow.resource_settings.default_resources or {}).get(
+    "runtime"
+)
 
 
 wildcard_constraints:
@@ -70,10 +83,13 @@ def memory_of(wildcards, input, attempt):
     return attempt * (cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb))
 
 
-def minutes_of(wildcards, attempt):
-    """Four times what its experiment's cells took in full runs; else an hour, or 6 if quick."""
-    seconds, _ = MEASURED.get("{paper}/{experiment}".format(**wildcards), (60 if QUICK else 900, 0))
-    return attempt * math.ceil(2 + 4 * seconds / 60)
+def minutes_of(wildcards, attempt, **given):
+    """Four times what its experiment's cells took in full runs; else what the profile gives."""
+    experiment = "{paper}/{experiment}".format(**wildcards)
+    if experiment in MEASURED:
+        seconds, _ = MEASURED[experiment]
+        return attempt * math.ceil(2 + 4 * seconds / 60)
+    return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
 
 
 def problem_of(wildcards):

@@ -45,7 +45,6 @@ rule problem:
         "../envs/fedcore.yaml"
     resources:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[problem_of(wildcards)]["mem_mb"],
-        runtime=lambda wildcards, attempt: attempt * 60,
     params:
         spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
