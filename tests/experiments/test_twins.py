@@ -237,13 +237,9 @@ def test_every_reading_of_faps_that_judges_a_count_has_twins():
     """The printed rule (26) amplifies rounding. Twins on a cheap problem show it of a variant."""
     plan = load_plan({"papers": ["faps"]}, ROOT, answers=bool)
     faps = [cell for cell in plan.cells.values() if cell.algorithm == "faps"]
-    twinned = {c.name.removeprefix(f"{c.problem}-") for c in faps if c.twin == "rounding"}
-    judged = {c.name.removeprefix(f"{c.problem}-") for c in faps} - {"server"}  # 30 steps a round
-    counted = set()
-    for item in plan.claims_of("faps")["claims"]:
-        for part in (item, *item["readings"]):
-            where = part.get("select", {}).get("where", {})
-            test = part.get("test", item.get("test", {}))
-            if where.get("algorithm") == "faps" and "one_run" in test:
-                counted.add(where["variant"])
-    assert counted & judged and counted & judged <= twinned
+    twinned = {cell.tags.get("method") for cell in faps if cell.twin == "rounding"}
+    readings = [r for item in plan.claims_of("faps")["items"] for r in item.get("readings", [])]
+    selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
+    counted = {s["where"].get("method") for s in selects if s["column"] == "rounds"}
+    counted &= {cell.tags.get("method") for cell in faps}
+    assert counted and counted <= twinned

@@ -190,45 +190,52 @@ def sample(cases, size, seed):
 
 
 CLAIMS = """
-departures:
+question: Does it?
+changes:
   code: {what: w, ground: authors' code, because: b, passages: [x]}
-  tried: {what: w, ground: fitted, because: b, tried: 20, searched: Table 4}
+  tried: {what: w, ground: search, because: b, tried: 20, searched: {low: all of it}}
+causes:
+  the-code: {what: the code, because: b, taken_away: code}
 tables:
   t1: {source: Table 1, caption: c, columns: [easy], labels: {easy: Easy}, rows: {ssi: ["5"]}}
-claims:
-  - id: t1-ssi-easy
-    select: {table: ends, where: {algorithm: ssi}, column: rounds, each: problem}
-    test: {mean: {of: "{printed}", margin: 0.1, runs: 4, absolute: true}}
+items:
+  - id: t1-ssi
+    title: t
+    row: [t1, ssi]
+    select: {table: ends, where: {algorithm: ssi}}
+    test: {number: {runs: 4, tolerance: 0.1}}
     because: b
+    cells: {easy: {select: {column: rounds}}}
     needs: [easy]
-  - source: Table 2
-    kind: claim
-    quantity: q
+  - each: [{id: low}, {id: high, source: other}]
+    headline: the speed
+    title: t
+    source: Section 2
+    kind: sentence
     printed: p
-    each: [{id: low}, {id: high, spread: false}]
-    items:
-      - select: {table: ends, column: error, each: problem}
-        test: {at_most: {limit: 5, of: most}}
-        because: b
-        departures: [code]
-        readings: [{departures: [tried], select: {column: other}, test: {holds: most}}]
-        counterfactual: {what: plain, select: {column: plain}}
-  - {id: figure, source: s, kind: panel, quantity: q, printed: p,
-     unchecked: {verdict: not run, because: "no data: x"}}
+    select: {table: ends, column: error, points: [problem]}
+    test: {most_runs: {at_most: 5, every: true}}
+    because: b
+    replaces: [code]
+    cause: the-code
+    readings: [{replaces: [tried], select: {column: other}, test: {most_runs: {at_most: 2}}}]
+  - {id: none, title: t, source: s, kind: number, printed: p, not_run: "no data: x"}
+facts: [{kind: setting, source: s, fact: f}]
+figures: [{source: s, shows: f}]
 software:
-  - {id: audit, source: s, kind: check, quantity: q, printed: p, because: b,
-     select: {table: ends, column: c}, test: {between: [1, 2]},
-     counterfactual: {what: ten times, scale: 10}}
+  - {id: audit, title: t, source: s, kind: check, printed: p, because: b,
+     select: {table: ends, column: c}, test: {exact: {between: [1, 2]}}}
 """
 
 
 @pytest.mark.parametrize("mutate", [wrong_values, wrong_names])
 def test_claims(mutate):
     settings = parse_yaml(CLAIMS, "text")
-    assert len(claims.written_out(settings, "c.yaml")["claims"]) == 4
-    # A row may have remarks, and a cell of another name is missed where it is filled in.
-    # A list of one problem is what its name is.
-    unseen = {"claims.1.each.1.spread", "tables.t1.rows.ssi", "claims.0.needs.0"}
+    assert len(claims.written_out(settings, "c.yaml")["items"]) == 4
+    # A list of one problem is what its name is, a limit that is a text names a column, and items of
+    # a search are looked up where they are shown.
+    limits = ("items.1.test.most_runs.at_most", "items.1.readings.0.test.most_runs.at_most")
+    unseen = {"items.0.needs.0", "changes.tried.searched.low", *limits}
     found = survivors(mutate(settings), lambda case: claims.written_out(case, "c.yaml"))
     assert [case for case in found if case[0] not in unseen] == []
 

@@ -97,10 +97,10 @@ def test_overrides_and_leave_out_name_it_by_its_name(checkout):
 
 def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
     claims = checkout.parent / "elsewhere/hospital/claims.yaml"
-    claims.write_text("claims: []\ntables: {}\n", encoding="utf-8")
+    claims.write_text("items: []\ntables: {}\n", encoding="utf-8")
     entry = "../elsewhere/hospital"
     assert planned({"papers": [entry]}).judged == ["hospital"]
-    claims.write_text("claims: []\ntabels: {}\n", encoding="utf-8")
+    claims.write_text("items: []\ntabels: {}\n", encoding="utf-8")
     name = "../elsewhere/hospital/claims.yaml"
     refused(lambda: planned({"papers": [entry]}), ConfigError, name, "'tabels'")
 
