@@ -35,7 +35,6 @@ REFUSED = [  # a command, and what its line names
     ("run ssi w8a -r 1 --by age", "--by"),
     ("algorithms pover_gd", "'power_gd'"),
     ("fetch w8a mnits", "'mnist'"),
-    ("verdicts", "make quickstart"),
     ("verdicts gone", "gone"),
     ("verdicts . --combine", "verdicts"),
     ("compare ssj w8a -r 1", "'ssj'", "'ssi'"),

@@ -22,6 +22,7 @@ RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 SPIN, LONGEST = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
 FIRST = 1 << 13  # bytes that are broadcast at once, before the others know whether there are more
+FORWARDED = 0.5  # seconds in which mpiexec reads what a rank has said, before Abort ends all
 
 
 def started_as() -> int:
@@ -123,6 +124,7 @@ class Link:
     def abort(self, sentence: str) -> NoReturn:
         """Say why, and end all ranks at once."""
         print(f"Error: {visible(sentence)}", file=sys.__stderr__, flush=True)
+        time.sleep(FORWARDED)
         self._world.Abort(1)
         raise SystemExit(1)
 
