@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedcore.files import atomic
 from fedcore.reports import tables
 
 FILE = "tests.tsv"
@@ -57,7 +58,8 @@ def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, s
         if last.get(name) != sha
     ]
     if new:
-        tables.write([*rows, *new], folder / FILE)
+        with atomic.replace(folder / FILE) as draft:
+            draft.write_text(tables.text([*rows, *new], FILE), encoding="utf-8")
 
 
 def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
