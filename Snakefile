@@ -39,6 +39,7 @@ for paper in PLAN.papers:
 
 
 onstart:
+    begin()
     print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 

@@ -1,4 +1,5 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
+import hashlib
 import json
 import math
 import os
@@ -28,7 +29,7 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 # A notebook server's variables would give jobs another kernel, start-up file or backend of figures.
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
-keep_in(".snakemake/fedcore-code.json", write=True)
+CODE = keep_in(".snakemake/fedcore-code.json")
 CONFIG = Path("config/config.yaml")
 if not CONFIG.is_file():  # no file of one's own in the working folder
     CONFIG = CHECKOUT / CONFIG
@@ -40,10 +41,30 @@ configfile: str(CONFIG)
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT, answers=download.asks_once())
-    DIGESTS = PLAN.write(Path(".snakemake/fedcore-plans"))
+    PLAN = load_plan(config, CHECKOUT)
+    SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
+    PLAN.leave_out_missing(SERVERS.answered)
+    DIGESTS = {paper: hashlib.sha256(text).hexdigest() for paper, text in PLAN.encoded.items()}
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
+
+
+def begin():
+    """Write what jobs read, and ask servers. Reading the rules does neither, so `-n` does not."""
+    try:
+        PLAN.write(Path(".snakemake/fedcore-plans"))
+    except FedcoreError as error:
+        raise WorkflowError(str(error)) from None
+    CODE.save()
+    lost = PLAN.missing_data(SERVERS.ask)
+    SERVERS.save()
+    known = PLAN.unavailable | PLAN.without_data
+    for reason in sorted({lost[name] for name in lost.keys() - known.keys()}):
+        print(f"{reason}. The next run leaves out what needs it.", file=sys.stderr)
+
+
+if not workflow.modifier.is_main_snakefile():  # Snakemake starts a run without a module's onstart
+    begin()
 
 if workflow.is_main_process:  # also in a dry run
     changes = workflow.overwrite_configfiles

@@ -16,7 +16,7 @@ rule fetch:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
 
 
-# Parsing has written `made`; this rule copies it, so that it has a time and a log.
+# The start of a run has written `made`; this rule copies it, so that it has a time and a log.
 rule plan:
     output:
         f"{RESULTS}/plans/{{paper}}.json",

@@ -7,7 +7,6 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -155,6 +154,25 @@ class Plan:
         }
         return left_out | self.unavailable
 
+    def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
+        """Return why data of problems cannot be obtained; see `datasets.missing`."""
+        from fedcore import datasets
+
+        raw, surrogate = self.config["paths"]["raw"], self.config["surrogates"]
+        reasons = {
+            name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
+            for name, spec in self.problems.items()
+            if "dataset" in spec
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
+        """Leave out the problems whose data cannot be obtained, unless they have results."""
+        for name, reason in self.missing_data(answers).items():
+            if name not in self.unavailable:
+                kept = _has_results(self.config["paths"], name)
+                (self.without_data if kept else self.unavailable)[name] = reason
+
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
         return build.data_of(self.problems[problem])
@@ -197,18 +215,22 @@ class Plan:
             "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
 
-    def write(self, folder: Path) -> dict[str, str]:
-        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
-        digests = {}
-        for paper in self.papers:
-            files = self.files[paper]
+    @cached_property
+    def encoded(self) -> dict[str, bytes]:
+        """What each paper's jobs read, as the bytes of its file; what draws it is checked, too."""
+        encoded = {}
+        for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
             fingerprint(files.tables)  # they can be read
             if files.notebook.is_file():
                 imported_by(files.notebook, paper)
-            text = json.dumps(self.describe(paper), indent=1).encode()
-            digests[paper] = hashlib.sha256(text).hexdigest()
+            encoded[paper] = json.dumps(self.describe(paper), indent=1).encode()
+        return encoded
+
+    def write(self, folder: Path) -> None:
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``."""
+        for paper, text in self.encoded.items():
             try:
                 with atomic.replace(folder / f"{paper}.json") as made:
                     made.write_bytes(text)
@@ -217,7 +239,6 @@ class Plan:
                     f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
                     "start where you may write, with a copy of the checkout or --directory"
                 ) from error
-        return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call."""
@@ -282,9 +303,7 @@ def load_plan(
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
-    for name, reason in _unavailable(plan, answers).items():
-        kept = _has_results(checked["paths"], name)
-        (plan.without_data if kept else plan.unavailable)[name] = reason
+    plan.leave_out_missing(answers)
     return plan
 
 
@@ -565,16 +584,3 @@ def _without_package(plan: Plan) -> dict[str, str]:
                 reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
                 found |= dict.fromkeys(sorted(names), reason)
     return found
-
-
-def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
-    """Return the other problems whose data cannot be obtained, with the reason and the remedy."""
-    from fedcore import datasets
-
-    raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]
-    reasons = {
-        name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
-        for name, spec in plan.problems.items()
-        if "dataset" in spec and name not in plan.unavailable
-    }
-    return {name: reason for name, reason in reasons.items() if reason}
