@@ -20,7 +20,8 @@ include: "workflow/rules/common.smk"
 
 rule all:
     input:
-        lambda wildcards: rules.report.input,
+        [products(paper) for paper in PLAN.papers],
+        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
         f"{RESULTS}/report/index.html",
 
 

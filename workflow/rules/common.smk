@@ -41,7 +41,7 @@ configfile: str(CONFIG)
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT)
+    PLAN = load_plan(config, CHECKOUT, check_claims=False)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     DIGESTS = {paper: hashlib.sha256(text).hexdigest() for paper, text in PLAN.encoded.items()}
@@ -50,8 +50,10 @@ except FedcoreError as error:
 
 
 def begin():
-    """Write what jobs read, and ask servers. Reading the rules does neither, so `-n` does not."""
+    """Write what jobs read, ask servers, and check what papers print; `-n` does none of it."""
     try:
+        for paper in PLAN.judged:
+            PLAN.claims_of(paper)
         PLAN.write(Path(".snakemake/fedcore-plans"))
     except FedcoreError as error:
         raise WorkflowError(str(error)) from None
@@ -63,7 +65,8 @@ def begin():
         print(f"{reason}. The next run leaves out what needs it.", file=sys.stderr)
 
 
-if not workflow.modifier.is_main_snakefile():  # Snakemake starts a run without a module's onstart
+# Snakemake starts a run without a module's `onstart`.
+if workflow.is_main_process and not workflow.modifier.is_main_snakefile():
     begin()
 
 if workflow.is_main_process:  # also in a dry run
@@ -117,11 +120,6 @@ def problem_of(wildcards):
     return PLAN.problem("{paper}/{problem}".format(**wildcards))
 
 
-def beside(history, kind):
-    """Where another file of a cell lies, also with the prefix that a module gives to outputs."""
-    return str(Path(history).parents[4] / kind / Path(*Path(history).parts[-4:]).with_suffix(""))
-
-
 def styles_in(paper):
     return curve_styles.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
@@ -131,15 +129,26 @@ def drawn(paper, kind, *endings):
     return [f"{RESULTS}/{kind}/{paper}/{name}.{end}" for name in names for end in endings]
 
 
+def histories_of(paper):
+    return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)]
+
+
 def products(paper):
     """Every file of a paper. Snakemake makes a lost intermediate one only if a target names it."""
     cells = PLAN.cells_of(paper)
     return [
         f"{RESULTS}/plans/{paper}.json",
         *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
-        *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
+        *histories_of(paper),
         *drawn(paper, "tables", "tsv", "md"),
         *drawn(paper, "figures", "png", *VECTOR),
         *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md") if paper in PLAN.judged),
     ]
+
+
+def last_of(paper):
+    """What is made when all else of a paper is, but for its verdicts."""
+    if paper in WITH_NOTEBOOK:
+        return [f"{RESULTS}/notebooks/{paper}.ipynb"]
+    return drawn(paper, "tables", "tsv") or [f"{RESULTS}/plans/{paper}.json"]

@@ -10,7 +10,7 @@ rule fetch:
     conda:
         "../envs/fedcore.yaml"
     params:
-        raw=lambda wildcards, output: Path(output[0]).parents[1],
+        raw=subpath(output[0], ancestor=2),
         sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
@@ -48,8 +48,9 @@ rule problem:
     params:
         spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
-        run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
+        seed=PLAN.config["seed"],
+        surrogate="--surrogate" if PLAN.config["surrogates"] else "",
         code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),
     shell:
-        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
-        " --raw {params.raw:q} --code {params.code} 2> {log:q}"
+        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q}"
+        " --seed {params.seed} {params.surrogate} --raw {params.raw:q} --code {params.code} 2> {log:q}"

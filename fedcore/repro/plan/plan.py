@@ -66,6 +66,7 @@ class Plan:
     without_data: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    _all_cells: dict[str, list[Cell]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -262,9 +263,12 @@ class Plan:
             _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
         return read
 
-    def all_cells_of(self, paper: str) -> Iterator[Cell]:
-        """Yield the cells of one paper, those that cannot run included."""
-        return _cells(self.papers[paper], self.files[paper], self.config)
+    def all_cells_of(self, paper: str) -> list[Cell]:
+        """Return the cells of one paper, those that cannot run included; made at the first call."""
+        if paper not in self._all_cells:
+            made = _cells(self.papers[paper], self.files[paper], self.config)
+            self._all_cells[paper] = list(made)
+        return self._all_cells[paper]
 
 
 def load_plan(
