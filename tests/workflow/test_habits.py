@@ -13,9 +13,12 @@ import sys
 import textwrap
 import threading
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from refused import is_a_line_with_a_way_on
 
 CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
 
@@ -105,6 +108,22 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     mine.write_text(MODULE.format(snakefile=theirs))
     snakemake(checkout, raw.parent, "-s", mine, "--directory", raw)
     same(checkout, raw, *checkout.payload())
+
+
+def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
+    """With a repository on this disk, which Snakemake treats as those of servers."""
+    for words in ("init", "add Snakefile workflow", "-c user.name=a -c user.email=b commit -m c"):
+        subprocess.run(["git", *words.split()], cwd=fresh.root, check=True, capture_output=True)
+    (tmp_path / "config").mkdir()
+    shutil.copyfile(fresh.root / "tiny.yaml", tmp_path / "config/config.yaml")
+    (tmp_path / "Snakefile").write_text(
+        MODULE.format(snakefile=f"git+file://{fresh.root}/Snakefile@HEAD")
+    )
+    elsewhere = replace(fresh, root=tmp_path, beside=(fresh.root,))
+    run = elsewhere.python("-m", "snakemake", "-n", stderr=subprocess.STDOUT)
+    (said,) = [line for line in run.stdout.splitlines() if "clone the repository" in line]
+    is_a_line_with_a_way_on(said)
+    assert run.returncode == 1 and "Traceback" not in run.stdout
 
 
 # A workflow with a key and a rule of its own, which keeps what fedcore makes in a folder.

@@ -44,12 +44,12 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
-            drawn="FEDCORE_FIGURES=png" if QUICK else "",
+            drawn="FEDCORE_FIGURES=png " if QUICK else "",
             code=fingerprint(
                 *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
             ),
         shell:
-            "{params.beside}{params.drawn} JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
+            "{params.beside}{params.drawn}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
 
 
