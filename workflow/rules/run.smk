@@ -27,5 +27,6 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
         shell:
             "python -m fedcore job cell {params.spec:q} {input:q} {output:q}"
-            " --seconds {log.seconds:q} --checkpoints {params.results:q}/checkpoints/{wildcards.paper}"
-            "/{wildcards.experiment}/{wildcards.algorithm}/{wildcards.cell} 2> {log.errors:q}"
+            " --seconds {log.seconds:q} --checkpoints"
+            " {params.results:q}/checkpoints/{wildcards.paper}/{wildcards.experiment}/{wildcards.algorithm}/{wildcards.cell}"
+            " 2> {log.errors:q}"
