@@ -1,5 +1,4 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
-import hashlib
 import json
 import math
 import os
@@ -44,7 +43,7 @@ try:
     PLAN = load_plan(config, CHECKOUT, check_claims=False)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
-    DIGESTS = {paper: hashlib.sha256(text).hexdigest() for paper, text in PLAN.encoded.items()}
+    PLAN.check_files()
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 

@@ -216,22 +216,23 @@ class Plan:
             "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
 
-    @cached_property
-    def encoded(self) -> dict[str, bytes]:
-        """What each paper's jobs read, as the bytes of its file; what draws it is checked, too."""
-        encoded = {}
+    def check_files(self) -> None:
+        """Refuse reports and notebooks that cannot be read, or that draw something else."""
         for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
             fingerprint(files.tables)  # they can be read
             if files.notebook.is_file():
                 imported_by(files.notebook, paper)
-            encoded[paper] = json.dumps(self.describe(paper), indent=1).encode()
-        return encoded
+
+    def encoded(self, paper: str) -> bytes:
+        """Return the file that a paper's jobs read."""
+        return json.dumps(self.describe(paper), indent=1).encode()
 
     def write(self, folder: Path) -> None:
         """Write what each paper's jobs read, ``<folder>/<paper>.json``."""
-        for paper, text in self.encoded.items():
+        for paper in self.papers:
+            text = self.encoded(paper)
             try:
                 with atomic.replace(folder / f"{paper}.json") as made:
                     made.write_bytes(text)
