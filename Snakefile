@@ -7,9 +7,16 @@
 # Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its settings
 # (`spec`, a cell's with the fingerprint of its code) or the fingerprint (`code`). docs/workflow.md has more.
 
+from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.20")
+
+if "://" in workflow.current_basedir.get_path_or_uri(True):  # Snakemake fetches rules alone
+    raise WorkflowError(
+        "fedcore's rules run the code of their checkout, and there is none here: clone the "
+        "repository, and give `snakefile:` the path of the clone's Snakefile"
+    )
 
 
 container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
@@ -20,7 +27,8 @@ include: "workflow/rules/common.smk"
 
 rule all:
     input:
-        lambda wildcards: rules.report.input,
+        [products(paper) for paper in PLAN.papers],
+        [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
         f"{RESULTS}/report/index.html",
 
 
@@ -39,6 +47,7 @@ for paper in PLAN.papers:
 
 
 onstart:
+    begin()
     print(*left_out.sentences(PLAN.not_run), sep="\n", file=sys.stderr)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
+import time
 from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError, entry_points, requires, version
 from importlib.util import find_spec
@@ -125,15 +126,24 @@ def _plugins() -> Iterator[Line]:
 
 def _data(raw: str) -> Iterator[Line]:
     from fedcore import datasets
+    from fedcore.datasets.download import Servers
+
+    begun, servers = time.time(), Servers(Path(raw))
+
+    def ask(url: str) -> bool:
+        """Ask each server anew, and once."""
+        return servers.ask(url, seconds=time.time() - begun)
 
     mirror = os.environ.get("FEDCORE_MIRROR", "")
     if mirror and not Path(mirror).is_dir():
         yield "broken", "FEDCORE_MIRROR", f"{mirror} is no folder"
     for name in datasets.names():
-        reason = datasets.missing(name, raw)
+        reason = datasets.missing(name, raw, answers=ask)
         fetched = Path(raw, name, "fetched.json").is_file()
         there = f"in {Path(raw, name)}" if fetched else f"not fetched: fedcore fetch {name}"
         yield "note" if reason or not fetched else "ok", f"data set {name}", reason or there
+    if Path(raw).is_dir():
+        servers.save()
 
 
 @click.command()

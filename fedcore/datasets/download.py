@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import http.client
+import json
 import queue
 import sys
 import threading
@@ -16,18 +17,20 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from fedcore.datasets.verification import save
 from fedcore.errors import DataError
+from fedcore.files import atomic
 
 ATTEMPTS = 3
 BACKOFF_S = 1.0
 TIMEOUT_S = 60.0  # without a byte
 SLOWEST = 50e3  # bytes a second; an attempt may take TIMEOUT_S plus the file's size / SLOWEST
 ANSWER_S = 5.0
+DAY_S = 86400.0
 _CHUNK = 2**18
 _SHOWN = 200  # characters of an error
 _RETRIED_REFUSALS = frozenset({408, 425, 429})
@@ -50,17 +53,50 @@ def answers(url: str) -> bool:
     return True
 
 
-def asks_once() -> Callable[[str], bool]:
-    """Return `answers` with a memory: each server is asked once."""
-    known: dict[str, bool] = {}
+class Servers:
+    """Whether servers answered when they were last asked, which a file in `raw` says.
 
-    def remembered(url: str) -> bool:
-        server = urllib.parse.urlsplit(url).netloc
-        if server not in known:
-            known[server] = answers(url)
-        return known[server]
+    Without the file, or with a damaged one, no server has been asked.
+    """
 
-    return remembered
+    def __init__(self, raw: Path) -> None:
+        self._path, self._new = raw / "servers.json", False
+        self._asked = _read_asked(self._path)
+
+    def answered(self, url: str) -> bool:
+        """Whether the server of an address answered when it was last asked, or never was asked."""
+        _, answered = self._asked.get(_server(url), (0.0, True))
+        return answered
+
+    def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
+        """Whether the server of an address answers; what it did in the last `seconds` counts."""
+        server, now = _server(url), time.time()
+        asked, answered = self._asked.get(server, (0.0, True))
+        if not 0 <= now - asked < seconds:
+            answered = answers(url)
+            self._asked[server], self._new = (now, answered), True
+        return answered
+
+    def save(self) -> None:
+        """Write the file, if a server was asked; where nobody may write, the next process asks."""
+        if self._new:
+            with contextlib.suppress(OSError), atomic.replace(self._path) as made:
+                made.write_text(json.dumps(self._asked, indent=1), encoding="utf-8")
+
+
+def _server(url: str) -> str:
+    return urllib.parse.urlsplit(url).netloc
+
+
+def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
+    """Return when each server was asked, in seconds since 1970, and whether it answered."""
+    try:
+        read = json.loads(path.read_text(encoding="utf-8"))
+        return {
+            server: (float(asked), bool(answered)) for server, (asked, answered) in read.items()
+        }
+    except (OSError, ValueError, TypeError, AttributeError):
+        return {}
 
 
 class _Arriving:

@@ -315,7 +315,8 @@ def test_number_of_features_is_checked(source, registry, place):
 def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
     toy, server, tmp_path
 ):
-    ask = download.asks_once()
+    servers = download.Servers(tmp_path)
+    ask = servers.ask
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound, but nobody listens
         dead = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -326,6 +327,17 @@ def test_a_server_that_does_not_answer_is_asked_once_and_its_data_are_missing(
         assert datasets.missing("toy", tmp_path, registry=reg, answers=ask) is None
     assert not ask(f"{dead}/images") and ask(f"{server.base}/other")
     assert server.seen == {"HEAD": 1}
+    servers.save()
+    later = download.Servers(tmp_path)
+    assert not later.answered(dead) and later.answered(server.base) and later.answered("http://new")
+    assert later.ask(server.base) and server.seen == {"HEAD": 1}, "within a day"
+    assert later.ask(server.base, seconds=0.0) and server.seen == {"HEAD": 2}
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"a": ["x", true]}', '{"a": null}'])
+def test_a_damaged_note_of_servers_is_as_none(tmp_path, text):
+    (tmp_path / "servers.json").write_text(text)
+    assert download.Servers(tmp_path).answered("http://a/b")
 
 
 @pytest.fixture

@@ -81,12 +81,13 @@ def test_read_only_results(first_run, done):
 
 
 @ROOT_ONLY
-def test_a_read_only_checkout(done):
-    mount("--bind", done.root, done.root)
+def test_a_folder_of_plans_that_is_read_only(done):
+    plans = done.root / ".snakemake/fedcore-plans"
+    mount("--bind", plans, plans)
     try:
-        mount("-o", "remount,ro,bind", done.root)
-        run = done.snakemake("-n")
+        mount("-o", "remount,ro,bind", plans)
+        run = done.snakemake(TABLES[0], "--forceall")
     finally:
-        subprocess.run(["umount", "--lazy", str(done.root)], check=True)
+        subprocess.run(["umount", "--lazy", str(plans)], check=True)
     assert run.status == 1 and "Traceback" not in run.text
-    assert f"{done.root}/.snakemake/fedcore-plans cannot be written (" in run.text
+    assert f"{plans} cannot be written (" in run.text

@@ -29,8 +29,17 @@ CONFIGURATION = {
     "braces": ("tiny.yaml", "results/tiny", "results/{}", "paths.results", "'results/{}'"),
     "parameter": (PAPER, "n_features: 5", "n_feature: 5",
                   f"{PAPER}, problem other", "'n_feature'", "'n_features'"),
-    "item": (CLAIMS, "headline:", "headlin:", f"{CLAIMS}, table1-power", "'headlin'", "'headline'"),
 }  # fmt: skip
+
+
+def test_a_wrong_item_is_found_before_anything_runs(fresh):
+    fresh.edit(CLAIMS, "headline:", "headlin:")
+    run = fresh.snakemake()
+    assert run.status == 1 and "Traceback" not in run.text
+    (said,) = [line for line in run.text.splitlines() if "headlin'" in line]
+    is_a_line_with_a_way_on(said)
+    assert f"{CLAIMS}, table1-power" in said and "'headline'" in said
+    assert not (fresh.root / "data/clients").exists()
 
 
 BROKEN = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.server
 import json
 import os
 import re
@@ -10,9 +11,14 @@ import shutil
 import subprocess
 import sys
 import textwrap
+import threading
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
+from refused import is_a_line_with_a_way_on
 
 CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
 
@@ -104,6 +110,22 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     same(checkout, raw, *checkout.payload())
 
 
+def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
+    """With a repository on this disk, which Snakemake treats as those of servers."""
+    for words in ("init", "add Snakefile workflow", "-c user.name=a -c user.email=b commit -m c"):
+        subprocess.run(["git", *words.split()], cwd=fresh.root, check=True, capture_output=True)
+    (tmp_path / "config").mkdir()
+    shutil.copyfile(fresh.root / "tiny.yaml", tmp_path / "config/config.yaml")
+    (tmp_path / "Snakefile").write_text(
+        MODULE.format(snakefile=f"git+file://{fresh.root}/Snakefile@HEAD")
+    )
+    elsewhere = replace(fresh, root=tmp_path, beside=(fresh.root,))
+    run = elsewhere.python("-m", "snakemake", "-n", stderr=subprocess.STDOUT)
+    (said,) = [line for line in run.stdout.splitlines() if "clone the repository" in line]
+    is_a_line_with_a_way_on(said)
+    assert run.returncode == 1 and "Traceback" not in run.stdout
+
+
 # A workflow with a key and a rule of its own, which keeps what fedcore makes in a folder.
 OTHER = """
 configfile: "config/config.yaml"
@@ -161,7 +183,7 @@ def test_generated_unit_tests_pass(done):
 
 def test_each_command_gives_the_same_bytes_by_hand(first_run, fresh):
     """In the order of the jobs, each as it is printed; Snakemake itself runs none."""
-    (fresh.root / "results/tiny/logs").mkdir(parents=True)
+    fresh.run("results/tiny/plans/tiny.json")  # the start of a run writes what a plan copies
     dry = fresh.run("-n", "-p", "--forceall")
     lines = [line.removeprefix("Shell command: ") for line in dry.text.splitlines()]
     job = re.compile(r"\s*(\w+=\S* )*(python -m fedcore|papermill) ")
@@ -287,6 +309,52 @@ def test_a_report_of_snakemake(first_run, done):
     done.run("--report", "report.html")
     page = (done.root / "report.html").read_text(encoding="utf-8")
     assert "ends.png" in page and "tiny.md" in page
+
+
+@pytest.fixture
+def asked():
+    """A server that answers, and counts by its address how often it was asked."""
+    found = Counter()
+
+    class Answers(http.server.BaseHTTPRequestHandler):
+        def do_HEAD(self):
+            found[self.headers["Host"]] += 1
+            self.send_response(404)
+            self.end_headers()
+
+        def log_message(self, *_):
+            """Print nothing."""
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        found[f"127.0.0.1:{server.server_port}"] = 0
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+def test_reading_the_rules_writes_nothing_and_asks_no_server(fresh, asked):
+    """The start of a run asks, once a day."""
+    (server,) = asked
+    for name in ("images.gz", "labels.gz"):
+        urls = f"{{urls: [http://{server}/{name}], bytes: 9, name: {name}, "
+        fresh.edit("config/datasets.yaml", f"{{name: {name}, ", urls)
+    shutil.rmtree(fresh.root / "data/raw")
+
+    def files():
+        found = [path.relative_to(fresh.root) for path in fresh.root.rglob("*") if path.is_file()]
+        names = {path.as_posix() for path in found if "__pycache__" not in path.parts}
+        return {name for name in names if not name.startswith(".snakemake/log/")}
+
+    before = files()
+    for option in ("-n", "--lint", "--dag", "--list-rules"):
+        fresh.run(option)
+    assert files() == before and asked[server] == 0
+    for _ in range(2):
+        fresh.run("results/tiny/plans/tiny.json")
+        (fresh.root / "results/tiny/plans/tiny.json").unlink()
+        assert asked[server] == 1
 
 
 def test_memory_and_time_of_one_algorithm_are_set_as_snakemake_documents_it(fresh):

@@ -28,7 +28,7 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 # A notebook server's variables would give jobs another kernel, start-up file or backend of figures.
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
-keep_in(".snakemake/fedcore-code.json", write=True)
+CODE = keep_in(".snakemake/fedcore-code.json")
 CONFIG = Path("config/config.yaml")
 if not CONFIG.is_file():  # no file of one's own in the working folder
     CONFIG = CHECKOUT / CONFIG
@@ -40,10 +40,33 @@ configfile: str(CONFIG)
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT, answers=download.asks_once())
-    DIGESTS = PLAN.write(Path(".snakemake/fedcore-plans"))
+    PLAN = load_plan(config, CHECKOUT, check_claims=False)
+    SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
+    PLAN.leave_out_missing(SERVERS.answered)
+    PLAN.check_files()
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
+
+
+def begin():
+    """Write what jobs read, ask servers, and check what papers print; `-n` does none of it."""
+    try:
+        for paper in PLAN.judged:
+            PLAN.claims_of(paper)
+        PLAN.write(Path(".snakemake/fedcore-plans"))
+    except FedcoreError as error:
+        raise WorkflowError(str(error)) from None
+    CODE.save()
+    lost = PLAN.missing_data(SERVERS.ask)
+    SERVERS.save()
+    known = PLAN.unavailable | PLAN.without_data
+    for reason in sorted({lost[name] for name in lost.keys() - known.keys()}):
+        print(f"{reason}. The next run leaves out what needs it.", file=sys.stderr)
+
+
+# Snakemake starts a run without a module's `onstart`.
+if workflow.is_main_process and not workflow.modifier.is_main_snakefile():
+    begin()
 
 if workflow.is_main_process:  # also in a dry run
     changes = workflow.overwrite_configfiles
@@ -96,11 +119,6 @@ def problem_of(wildcards):
     return PLAN.problem("{paper}/{problem}".format(**wildcards))
 
 
-def beside(history, kind):
-    """Where another file of a cell lies, also with the prefix that a module gives to outputs."""
-    return str(Path(history).parents[4] / kind / Path(*Path(history).parts[-4:]).with_suffix(""))
-
-
 def styles_in(paper):
     return curve_styles.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
@@ -110,15 +128,26 @@ def drawn(paper, kind, *endings):
     return [f"{RESULTS}/{kind}/{paper}/{name}.{end}" for name in names for end in endings]
 
 
+def histories_of(paper):
+    return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)]
+
+
 def products(paper):
     """Every file of a paper. Snakemake makes a lost intermediate one only if a target names it."""
     cells = PLAN.cells_of(paper)
     return [
         f"{RESULTS}/plans/{paper}.json",
         *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
-        *(f"{RESULTS}/histories/{cell.path}.h5" for cell in cells),
+        *histories_of(paper),
         *drawn(paper, "tables", "tsv", "md"),
         *drawn(paper, "figures", "png", *VECTOR),
         *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md") if paper in PLAN.judged),
     ]
+
+
+def last_of(paper):
+    """What is made when all else of a paper is, but for its verdicts."""
+    if paper in WITH_NOTEBOOK:
+        return [f"{RESULTS}/notebooks/{paper}.ipynb"]
+    return drawn(paper, "tables", "tsv") or [f"{RESULTS}/plans/{paper}.json"]

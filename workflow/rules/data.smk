@@ -1,4 +1,5 @@
 # Data sets are fetched; problems are dealt to clients or drawn, with the answer to compare with.
+import hashlib
 
 
 rule fetch:
@@ -10,13 +11,13 @@ rule fetch:
     conda:
         "../envs/fedcore.yaml"
     params:
-        raw=lambda wildcards, output: Path(output[0]).parents[1],
+        raw=subpath(output[0], ancestor=2),
         sums=lambda wildcards: registry.sums_of(wildcards.dataset),
     shell:
         "python -m fedcore fetch {wildcards.dataset} --raw {params.raw:q} 2> {log:q}"
 
 
-# Parsing has written `made`; this rule copies it, so that it has a time and a log.
+# The start of a run has written `made`; this rule copies it, so that it has a time and a log.
 rule plan:
     output:
         f"{RESULTS}/plans/{{paper}}.json",
@@ -27,7 +28,7 @@ rule plan:
         "../envs/fedcore.yaml"
     params:
         made=".snakemake/fedcore-plans/{paper}.json",
-        sha256=lambda wildcards: DIGESTS[wildcards.paper],
+        sha256=lambda wildcards: hashlib.sha256(PLAN.encoded(wildcards.paper)).hexdigest(),
     shell:
         "python -m fedcore job plan {params.made} {params.sha256} {output:q} 2> {log:q}"
 
@@ -48,8 +49,9 @@ rule problem:
     params:
         spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
-        run=f"--seed {PLAN.config['seed']}" + " --surrogate" * PLAN.config["surrogates"],
+        seed=PLAN.config["seed"],
+        surrogate="--surrogate" if PLAN.config["surrogates"] else "",
         code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),
     shell:
-        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q} {params.run}"
-        " --raw {params.raw:q} --code {params.code} 2> {log:q}"
+        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q}"
+        " --seed {params.seed} {params.surrogate} --raw {params.raw:q} --code {params.code} 2> {log:q}"

@@ -6,7 +6,7 @@ for paper in DRAWN:
             f"tables_{paper}"
         input:
             plan=f"{RESULTS}/plans/{paper}.json",
-            histories=[f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)],
+            histories=histories_of(paper),
         output:
             drawn(paper, "tables", "tsv", "md"),
         log:
@@ -27,8 +27,8 @@ for paper in WITH_NOTEBOOK:
         input:
             notebook=PLAN.files[paper].notebook,
             plan=f"{RESULTS}/plans/{paper}.json",
-            histories=getattr(rules, f"tables_{paper}").input.histories,
-            tables=getattr(rules, f"tables_{paper}").output,
+            histories=histories_of(paper),
+            tables=drawn(paper, "tables", "tsv", "md"),
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
@@ -44,7 +44,7 @@ for paper in WITH_NOTEBOOK:
             "../envs/fedcore.yaml"
         params:
             beside=PLAN.files[paper].beside,
-            drawn="FEDCORE_FIGURES=png " * QUICK,
+            drawn="FEDCORE_FIGURES=png " if QUICK else "",
             code=fingerprint(
                 *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
             ),
@@ -97,7 +97,7 @@ rule summary:
 rule report:
     input:
         [f"{RESULTS}/verdicts.tsv"] if PLAN.judged else [],
-        [products(paper) for paper in PLAN.papers],
+        [last_of(paper) for paper in PLAN.papers],
     output:
         f"{RESULTS}/report/index.html",
     log:
@@ -106,9 +106,9 @@ rule report:
         "../envs/fedcore.yaml"
     threads: 4
     params:
-        results=lambda wildcards, output: Path(output[0]).parents[1],
-        command="snakemake --cores 1" + " --configfile config/quick.yaml" * PLAN.config["quick"],
-        surrogates="--surrogates" * PLAN.config["surrogates"],
+        results=subpath(output[0], ancestor=2),
+        command="snakemake --cores 1" + (" --configfile config/quick.yaml" if QUICK else ""),
+        surrogates="--surrogates" if PLAN.config["surrogates"] else "",
         looks=[styles_in(paper) for paper in PLAN.papers],
         code=[fingerprint("fedcore.repro.site.build"), *data_files("fedcore.repro.site.build")],
     shell:

@@ -9,7 +9,8 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
         output:
             f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
         log:
-            f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
+            errors=f"{RESULTS}/logs/run/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.log",
+            seconds=f"{RESULTS}/seconds/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv",  # no output: they differ
         benchmark:
             f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
         wildcard_constraints:
@@ -22,9 +23,10 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             mem_mb=memory_of,
             runtime=minutes_of,
         params:
-            seconds=lambda w, output: beside(output[0], "seconds") + ".tsv",  # no output: they differ
-            checkpoints=lambda w, output: beside(output[0], "checkpoints"),
+            results=subpath(output[0], ancestor=5),  # also where a module puts a prefix before it
             spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
         shell:
             "python -m fedcore job cell {params.spec:q} {input:q} {output:q}"
-            " --seconds {params.seconds:q} --checkpoints {params.checkpoints:q} 2> {log:q}"
+            " --seconds {log.seconds:q} --checkpoints"
+            " {params.results:q}/checkpoints/{wildcards.paper}/{wildcards.experiment}/{wildcards.algorithm}/{wildcards.cell}"
+            " 2> {log.errors:q}"

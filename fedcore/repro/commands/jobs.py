@@ -115,7 +115,12 @@ def plan(made: Path, sha256: str, output: Path) -> None:
     """Publish the plan of a paper, which Snakemake has MADE of the configuration."""
     from fedcore.files import atomic
 
-    content = made.read_bytes()
+    try:
+        content = made.read_bytes()
+    except FileNotFoundError as error:
+        raise DataError(
+            f"{made} is not there: the start of a run writes it, so run again without --no-hooks"
+        ) from error
     if hashlib.sha256(content).hexdigest() != sha256:
         raise DataError(
             f"{made} is of another configuration, which a second snakemake here has read: run again"

@@ -8,7 +8,6 @@ version of Python, and of the package the names of all modules and the bytes of 
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import hashlib
 import json
@@ -56,15 +55,11 @@ class CodeCache:
             made.write_text(f"{_digest(text)}\n{text}", encoding="utf-8")
 
 
-def keep_in(path: str | os.PathLike[str], *, write: bool) -> None:
-    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged.
-
-    With `write`, the file is written when Python ends.
-    """
+def keep_in(path: str | os.PathLike[str]) -> CodeCache:
+    """Take from a file what an earlier process has read of fedcore's code, if it is unchanged."""
     kept = CodeCache(Path(path))
-    if write:
-        atexit.register(kept.save)
     fingerprint.read_by(kept.get)
+    return kept
 
 
 def _read(path: Path) -> dict[str, tuple[str, Any]]:

@@ -7,7 +7,6 @@ Both are checked against their schemas, which refuse unknown keys, before any jo
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -67,6 +66,7 @@ class Plan:
     without_data: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    _all_cells: dict[str, list[Cell]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -155,6 +155,25 @@ class Plan:
         }
         return left_out | self.unavailable
 
+    def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
+        """Return why data of problems cannot be obtained; see `datasets.missing`."""
+        from fedcore import datasets
+
+        raw, surrogate = self.config["paths"]["raw"], self.config["surrogates"]
+        reasons = {
+            name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
+            for name, spec in self.problems.items()
+            if "dataset" in spec
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
+
+    def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
+        """Leave out the problems whose data cannot be obtained, unless they have results."""
+        for name, reason in self.missing_data(answers).items():
+            if name not in self.unavailable:
+                kept = _has_results(self.config["paths"], name)
+                (self.without_data if kept else self.unavailable)[name] = reason
+
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
         return build.data_of(self.problems[problem])
@@ -197,18 +216,23 @@ class Plan:
             "missing": self.left_out_of(paper) | self.unavailable_of(paper),
         }
 
-    def write(self, folder: Path) -> dict[str, str]:
-        """Write what each paper's jobs read, ``<folder>/<paper>.json``, and return its sha256."""
-        digests = {}
-        for paper in self.papers:
-            files = self.files[paper]
+    def check_files(self) -> None:
+        """Refuse reports and notebooks that cannot be read, or that draw something else."""
+        for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
             fingerprint(files.tables)  # they can be read
             if files.notebook.is_file():
                 imported_by(files.notebook, paper)
-            text = json.dumps(self.describe(paper), indent=1).encode()
-            digests[paper] = hashlib.sha256(text).hexdigest()
+
+    def encoded(self, paper: str) -> bytes:
+        """Return the file that a paper's jobs read."""
+        return json.dumps(self.describe(paper), indent=1).encode()
+
+    def write(self, folder: Path) -> None:
+        """Write what each paper's jobs read, ``<folder>/<paper>.json``."""
+        for paper in self.papers:
+            text = self.encoded(paper)
             try:
                 with atomic.replace(folder / f"{paper}.json") as made:
                     made.write_bytes(text)
@@ -217,7 +241,6 @@ class Plan:
                     f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
                     "start where you may write, with a copy of the checkout or --directory"
                 ) from error
-        return digests
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call."""
@@ -241,9 +264,12 @@ class Plan:
             _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
         return read
 
-    def all_cells_of(self, paper: str) -> Iterator[Cell]:
-        """Yield the cells of one paper, those that cannot run included."""
-        return _cells(self.papers[paper], self.files[paper], self.config)
+    def all_cells_of(self, paper: str) -> list[Cell]:
+        """Return the cells of one paper, those that cannot run included; made at the first call."""
+        if paper not in self._all_cells:
+            made = _cells(self.papers[paper], self.files[paper], self.config)
+            self._all_cells[paper] = list(made)
+        return self._all_cells[paper]
 
 
 def load_plan(
@@ -282,9 +308,7 @@ def load_plan(
             plan.claims_of(paper)
     plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
-    for name, reason in _unavailable(plan, answers).items():
-        kept = _has_results(checked["paths"], name)
-        (plan.without_data if kept else plan.unavailable)[name] = reason
+    plan.leave_out_missing(answers)
     return plan
 
 
@@ -565,16 +589,3 @@ def _without_package(plan: Plan) -> dict[str, str]:
                 reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
                 found |= dict.fromkeys(sorted(names), reason)
     return found
-
-
-def _unavailable(plan: Plan, answers: Callable[[str], bool] | None) -> dict[str, str]:
-    """Return the other problems whose data cannot be obtained, with the reason and the remedy."""
-    from fedcore import datasets
-
-    raw, surrogate = plan.config["paths"]["raw"], plan.config["surrogates"]
-    reasons = {
-        name: datasets.missing(spec["dataset"], raw, answers=answers, surrogate=surrogate)
-        for name, spec in plan.problems.items()
-        if "dataset" in spec and name not in plan.unavailable
-    }
-    return {name: reason for name, reason in reasons.items() if reason}

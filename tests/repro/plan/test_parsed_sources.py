@@ -19,9 +19,11 @@ from fedcore.experiments import fingerprint
 assert fingerprint.__file__.startswith(sys.argv[1])
 if len(sys.argv) > 2:
     from fedcore.repro.plan.parsed_sources import keep_in
-    keep_in(sys.argv[2], write=True)
+    kept = keep_in(sys.argv[2])
 code = ["fedcore.experiments.repeats", "fedcore.algorithms.ssi"]
 print(json.dumps([fingerprint.fingerprint(*code), fingerprint.parts(*code)]))
+if len(sys.argv) > 2:
+    kept.save()
 """
 
 
