@@ -2,6 +2,7 @@
 
 ``printed/<panel>.csv`` has the points: ``curve``, ``x``, and ``y``, the decimal logarithm of the
 loss. The tables here have our loss at the same curves and x, a row per figure or per repeat.
+``log10_norm`` is for ‖S − UVᵀ‖², twice the loss, which the captions have.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:
                 figures = np.array_split(np.arange(len(x)), max(1, len(x) // DRAWS))
                 losses = [loss_at(at, x[draws], y[draws]) for draws in figures]
                 shown = [k for k, loss in enumerate(losses) if loss is not None] or [0]
-                rows += [run.row(repeat=k, curve=curve, x=at, log10_loss=losses[k]) for k in shown]
+                rows += [
+                    run.row(repeat=k, curve=curve, x=at, **logarithms(losses[k])) for k in shown
+                ]
     return rows
 
 
@@ -71,10 +74,16 @@ def figure_3_panel(results: Results, panel: str, problem: str) -> Rows:
                 for at in points.get(curve, []):
                     y = loss_at(at, steps, np.log10(loss))
                     rows += [
-                        run.row(repeat=repeat, select=select, curve=curve, x=at, log10_loss=y)
+                        run.row(repeat=repeat, select=select, curve=curve, x=at, **logarithms(y))
                         for select in selects
                     ]
     return rows
+
+
+def logarithms(loss: float | None) -> dict[str, float | None]:
+    """Return log10 of the loss, and of the squared norm, which is twice the loss."""
+    norm = None if loss is None else loss + float(np.log10(2.0))
+    return {"log10_loss": loss, "log10_norm": norm}
 
 
 def log10_floor(run: Run) -> float:

@@ -15,7 +15,17 @@ import numpy as np
 
 from factorization.operations import operations
 from factorization.panels import figure_2_panel, figure_3_panel
-from factorization.theory import LARGEST, TEN, bounds, draws, excess, log5, restarts, theorem_1
+from factorization.theory import (
+    LARGEST,
+    TEN,
+    bounds,
+    draws,
+    excess,
+    log5,
+    log5_order,
+    restarts,
+    theorem_1,
+)
 from fedcore.algorithms.yd2021 import READINGS, iterations_of_theory
 from fedcore.history import History
 from fedcore.repro.tables.report import Table
@@ -72,6 +82,7 @@ def kappa(results: Results) -> Rows:
         kappa=last("kappa"),
         kappa_squared=lambda run: run.last("kappa") ** 2,
         log5_excess=lambda run: log5(excess(run)),
+        log5_order=log5_order,
     )
 
 

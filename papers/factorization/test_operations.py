@@ -216,6 +216,7 @@ def test_the_table_divides_what_was_counted_by_what_is_printed(monkeypatch):
 
     expected = {
         ("local_power", SERVER, "all", "ratio"): (6 * DR + QR) / (9 * DR + QR),
+        ("local_power", SERVER, "all", "as_run"): (6 * DR + 4 * QR) / (9 * DR + QR),
         ("local_power", SERVER, "all", "multiply_adds"): (6 * DR + QR / 2) / (9 * DR + QR / 2),
         ("local_power", CLIENTS, "all", "ratio"): 9 / 6,
         ("local_power", CLIENTS, "exchange", "ratio"): 1.0,

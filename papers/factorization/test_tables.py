@@ -406,6 +406,7 @@ def test_restarts_take_ten_draws_at_a_time(folder):
         assert row["excess"] == pytest.approx(2 * above[draw])
         assert row["rate_one"] == (kappa[draw] ** 2 < rates[alpha])
         assert 5 ** row["log5_excess"] == pytest.approx(row["excess"])
+        assert 5 ** row["log5_order"] == pytest.approx(9 * RANK**2 * 1e-6 ** (4 * alpha + 2))
         if alpha == 0:
             assert row["error_one"] is row["reduced"] is None
             continue
@@ -504,6 +505,9 @@ def test_figure_3_is_read_between_steps(tmp_path, monkeypatch):
     rows = panels.figure_3_panel(folder.results(), "fig3a", "synthetic")
     found = {(row["select"], row["curve"], row["x"]): row["log10_loss"] for row in rows}
     assert len(rows) == len(found) == 2 * 2 * 2 * 2
+    assert [row["log10_norm"] for row in rows if row["log10_loss"] is not None] == pytest.approx(
+        [row["log10_loss"] + math.log10(2) for row in rows if row["log10_loss"] is not None]
+    )
     for (_, curve, x), loss in found.items():
         inside = pytest.approx(-1 if curve.endswith("exact") else 1)
         assert loss == (inside if x == 0.5 else None)  # two steps

@@ -81,7 +81,8 @@ def draws(results: Results) -> Rows:
 def restarts(results: Results) -> Rows:
     """Several draws of Φ: a row per ten draws.
 
-    ``kappa_squared``, ``excess`` and ``log5_excess`` are of the first draw. ``rate_one`` says
+    ``kappa_squared``, ``excess`` and ``log5_excess`` are of the first draw, and ``log5_order`` is
+    that of Corollary 2. ``rate_one`` says
     whether its κ² is below κ²_{1/6} (Theorem 2, m = 1 and P = 1/2), ``error_one`` whether its
     excess is below (1) of Corollary 1, and ``reduced`` whether its excess is at most
     (σ_{r+1}/σ_r)⁴ of that with one multiplication less (Take-away 1).
@@ -108,6 +109,7 @@ def restarts(results: Results) -> Rows:
                     kappa_squared=kappas[k, 0],
                     excess=ten[0],
                     log5_excess=float(log5(ten[0])),
+                    log5_order=log5_order(run),
                     rate_one=None if lost else bool(kappas[k, 0] < square),
                     error_one=None if unknown else bool(below[k, 0]),
                     reduced=None if lost or reduced is None else bool(reduced[k]),
@@ -213,6 +215,12 @@ def tens(values: np.ndarray) -> np.ndarray:
 def excess(run: Run) -> np.ndarray:
     """Excess loss of the exact solution as in the theorems, with ‖·‖² instead of ½‖·‖²."""
     return 2.0 * run.last("exact_excess")
+
+
+def log5_order(run: Run) -> float:
+    """Return log₅ of ``d r² ξ^(4α+2)``, Corollary 2's order of ε, with λ = 1 and ξ = 1e−6."""
+    order = run.data["n_features"] * run.params.n_components**2 * 1e-6 ** (4 * run.params.power + 2)
+    return float(np.log(order) / np.log(5.0))
 
 
 def log5(values: np.ndarray) -> np.ndarray:

@@ -104,6 +104,7 @@ def panel_claims(results: Results) -> Rows:
         )  # fmt: skip
         few, many, whole = drawn[0], drawn[-1], machines[-1]
         larger = [_worst_ratios(curve, steps[0]) for curve in steps[1:]]
+        nearer = [_mean_ratios(curve, steps[0]) for curve in steps[1:]]
         rising = [large[:, -1] / small[:, -1] for small, large in pairwise(budgets)]
         influence, influence_all = (
             np.where(less[:, -1] < EFFECTIVE * less[:, 0], less[:, -1] / more[:, -1], math.nan)
@@ -111,6 +112,7 @@ def panel_claims(results: Results) -> Rows:
         )
         for claim, ratio, limit in (
             ("larger-p-wins", np.max(larger, axis=0), 1.0),
+            ("larger-p-nearer", np.max(nearer, axis=0), 1.0),
             ("larger-eps-wins", np.max(rising, axis=0), 1.0),
             ("larger-K-wins", many[:, -1] / few[:, -1], 1.0),
             ("K-influence", influence, FEWER),
@@ -135,6 +137,8 @@ def alignment_claims(results: Results) -> Rows:
             rho = [found[alignment, p].last("misalignment") for p in steps]
             growth = rho[-1] / rho[min(1, len(rho) - 2)]
             rows += _claims(any_run, f"growth-{alignment}", growth, growth > SETTLED)
+            whole = rho[-1] / rho[0]
+            rows += _claims(any_run, f"whole-growth-{alignment}", whole, whole > SETTLED)
             step = np.min([large / small for small, large in pairwise(rho)], axis=0)
             rows += _claims(any_run, f"grows-{alignment}", step, step > GROWS)
         largest = [
@@ -309,6 +313,12 @@ def _worst_ratios(large: np.ndarray, small: np.ndarray) -> np.ndarray:
     open_ = small[:, common] > SETTLED * small[:, -1:]
     ratio = np.where(open_, large[:, common] / small[:, common], -math.inf).max(axis=1)
     return np.where(open_.any(axis=1), ratio, math.nan)
+
+
+def _mean_ratios(large: np.ndarray, small: np.ndarray) -> np.ndarray:
+    """Return each repeat's geometric mean of the ratios of two curves after the start."""
+    common = slice(1, min(large.shape[1], small.shape[1]))
+    return np.asarray(np.exp(np.log(large[:, common] / small[:, common]).mean(axis=1)))
 
 
 TABLES = {

@@ -92,7 +92,8 @@ def results_of(folder, curves):
 def test_claims_that_the_curves_bear_out(folder):
     results = results_of(folder, PANEL)
     for name, ratio in {
-        "larger-p-wins": 0.6 / 0.9, "larger-eps-wins": 0.5, "larger-K-wins": 0.12 / 0.17,
+        "larger-p-wins": 0.6 / 0.9, "larger-p-nearer": (0.1 / 0.9) ** 0.25,
+        "larger-eps-wins": 0.5, "larger-K-wins": 0.12 / 0.17,
         "K-influence": 0.17 / 0.12, "K8-effective": 0.17,
     }.items():  # fmt: skip
         assert claim(results, name) == (pytest.approx([ratio]), [True]), name
@@ -129,6 +130,7 @@ def test_a_curve_that_has_settled_at_once_tells_nothing_about_p(folder):
     results = results_of(folder, {**PANEL, "p1": [0.1] * 6})
     ratio, holds = claim(results, "larger-p-wins")
     assert ratio == holds == [None]
+    assert claim(results, "larger-p-nearer")[1] == [False]  # p = 1 is nearer from the start
 
 
 def test_runs_are_read_from_histories(folder):
@@ -475,6 +477,7 @@ def test_claims_of_theorem_8(folder):
     results = folder.results()
     for name, ratio, holds in (
         ("growth-none", 3.0, True), ("growth-procrustes", 1.05, False),
+        ("whole-growth-none", 6.0, True), ("whole-growth-procrustes", 1.05, False),
         ("grows-none", 2.0, True), ("grows-procrustes", 1.0, False),
         ("alignment-helps", 0.75, True),
     ):  # fmt: skip

@@ -208,6 +208,7 @@ def orderings(results: Results) -> Rows:
     ``behind`` and ``mtl_behind`` are how many percentage points FedRep and Fed-MTL are behind the
     best method. A method that diverged is not the best. ``tuned_above`` is how far the worst row
     +FT is above FedAvg, and ``untuned_above`` the worse of FedProx and SCAFFOLD themselves.
+    ``tuned_over_personalized`` is the mean of the rows +FT less that of the personalized methods.
     """
     rows: Rows = []
     for named, found in of_table1(results):
@@ -226,6 +227,7 @@ def orderings(results: Results) -> Rows:
                 "mtl_behind": top - found["Fed-MTL"],
                 "best": best,
                 "tuned_above": float(np.min([x - average for x in (fine, *others)])),
+                "tuned_over_personalized": float(np.mean([fine, *others]) - np.mean(personal)),
                 "untuned_above": min(found["FedProx"], found["SCAFFOLD"]) - average,
                 "fedavg_tuned_first": flags(
                     fine > max(others), fine, *others, failed=np.isnan(fine)
