@@ -138,10 +138,6 @@ class RoundingWarning(UserWarning):
     """Rounding has spoiled a part of a result; the message says which and what to do."""
 
 
-class RefusedError(FedcoreError):
-    """A step or value cannot cross to another process, or is another one there."""
-
-
 class ConvergenceWarning(UserWarning):
     """A result is less accurate than was asked for; the message says what to do."""
 

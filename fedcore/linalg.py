@@ -135,12 +135,6 @@ def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
     return out
 
 
-def qr_householder(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return LAPACK's thin QR factorisation, signs as they come; shapes of `qr_positive`."""
-    found = _packed(matrix)
-    return _columns(found), _triangle(found)
-
-
 def orth_householder(matrix: np.ndarray) -> np.ndarray:
     """Return the thin Q of LAPACK's QR factorisation, signs of its columns as they come."""
     return _columns(_packed(matrix))
