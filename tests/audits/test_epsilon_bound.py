@@ -255,7 +255,8 @@ def test_every_audit_of_a_paper_has_its_weakened_twin(paper):
         assert twin == replace(audited[path], name=twin.name, noise_factor=twin.noise_factor)
         assert 0 < twin.noise_factor < 1
     read = plan.claims_of(paper)
-    readings = [one for item in read["items"] + read["software"] for one in item.get("readings", [])]
+    items = read["items"] + read["software"]
+    readings = [one for item in items for one in item.get("readings", [])]
     audits = []
     for reading in readings:
         selects = [cell["select"] for cell in reading["cells"].values()]

@@ -15,7 +15,6 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
-from fedcore.reports import tables
 from fedcore.repro.plan.job_times import machine
 from fedcore.repro.site import build, curves, notebooks
 from fedcore.repro.verdicts import verdict_pages
@@ -212,14 +211,13 @@ def test_words_can_be_told_from_what_is_behind_them():
     """A contrast of 4.5 is what WCAG 2.1 asks for at level AA."""
     css = (build.ASSETS / "site.css").read_text(encoding="utf-8")
     themes = [dict(re.findall(r"--(\w+): (#\w{6})", part)) for part in css.split("@media")[:2]]
-    verdicts = ("good", "fair", "bad", "open", "torn", "none", "stand")
+    verdicts = ("good", "bad", "open", "none")
     pairs = [("ink", behind) for behind in (*verdicts, "paper", "card", "warn")]
     pairs += [(word, behind) for word in ("quiet", "link") for behind in ("paper", "card", "warn")]
     for theme in themes:
         for word, behind in pairs:
             dim, bright = sorted(_luminance(theme[name]) for name in (word, behind))
             assert (bright + 0.05) / (dim + 0.05) >= 4.5, (word, behind)
-    assert ".ours .spread { color: inherit;" in css  # the quiet ink has 4.1 on some verdicts
 
 
 @in_a_browser
@@ -267,9 +265,7 @@ def test_a_claim_shows_the_cells_it_is_judged_by_and_one_without_says_so(first_r
         page = Page(site / f"tiny/{verdict.id}.html")
         assert ("cells" in page.ids) == bool(verdict.measured), verdict.id
         assert ("none" in page.ids) == (verdict.id == "theorem1")
-        cells = page.text.partition('id="cells"')[2]
-        for end in filter(None, (verdict.low, verdict.high)):
-            assert f"<td>{tables.show(end)}</td></tr>" in cells, verdict.id
+        assert html.escape(verdict.measured) in page.text, verdict.id
 
 
 def test_the_first_page_adds_up_all_papers(done, tmp_path):
@@ -277,7 +273,7 @@ def test_the_first_page_adds_up_all_papers(done, tmp_path):
     twice(results)
     made = build.write(results, tmp_path / "site", root=done.root, command="c", surrogates=False)
     front = made.read_text(encoding="utf-8")
-    assert [int(n) for n in re.findall(r"(\d+) printed items", front)] == [6, 3, 3]
+    assert [int(n) for n in re.findall(r">(\d+) items<", front)] == [6, 3, 3]
 
 
 def test_an_executed_notebook_that_is_cut_off_is_refused(tmp_path):
