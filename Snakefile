@@ -4,8 +4,8 @@
 #   snakemake --cores 2 --configfile config/quick.yaml    small sizes, stand-in data
 #   snakemake --cores 2 --set-resources run_ssi:mem_mb=8000 -- results/histories/<cell>.h5
 #
-# Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its settings
-# (`spec`, a cell's with the fingerprint of its code) or the fingerprint (`code`). docs/workflow.md has more.
+# Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its `settings`,
+# or the modules that it imports. docs/workflow.md has more.
 
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version

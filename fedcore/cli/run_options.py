@@ -279,7 +279,7 @@ class RunOptions(SimpleNamespace):
         """Run all repeats of one algorithm."""
         from fedcore import metrics
         from fedcore.experiments.cell import Cell
-        from fedcore.experiments.cell_code import code_of
+        from fedcore.experiments.fingerprint import digests, fingerprint
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
         from fedcore.progress import RoundsBar, complete_rounds
@@ -303,7 +303,7 @@ class RunOptions(SimpleNamespace):
         module = algorithm.module.__name__
         of = "" if module.startswith("fedcore.") else f" of another package ({module})"
         with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
-            cell = dataclasses.replace(cell, code=code_of(cell))
+            cell = dataclasses.replace(cell, code=fingerprint(*digests(*cell.modules)))
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
             )

@@ -15,7 +15,7 @@ from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.validation import check_annotated, whole
 from fedcore.words import counted
 
-# ``module:function``, imported when used: a problem's fingerprint covers its own loader only.
+# ``module:function``, imported when used: a problem depends on the code of its own loader only.
 LOADERS = {
     "celeba": "fedcore.datasets.formats.celeba:read",
     "cifar10": "fedcore.datasets.formats.cifar:read10",
@@ -35,11 +35,10 @@ SURROGATES = {
 _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
-def code(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the code that makes the rows of a registry entry, each as ``module:function``."""
-    if surrogate:
-        return [place("surrogate", entry["surrogate"], SURROGATES)] if "surrogate" in entry else []
-    return [place("loader", entry["loader"], LOADERS)]
+def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
+    """Return the modules that make the rows of a registry entry."""
+    kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
+    return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 
 
 def place(kind: str, name: str, table: Mapping[str, str]) -> str:

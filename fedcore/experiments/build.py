@@ -1,13 +1,11 @@
 """Make a problem from its specification in a configuration file.
 
-There is one module per kind of source, imported when needed, so that the fingerprint of a generated
-problem does not cover the code for data sets, or the reverse.
+There is one module per kind of source. A problem depends on that of its own kind, see `digests`.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 from collections.abc import Mapping
 from types import ModuleType
@@ -15,18 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.experiments import fingerprint, from_dataset, from_generator
 from fedcore.experiments.combinations import combinations
 from fedcore.linalg import gram_matrix
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 
-KINDS = {
-    "generator": "fedcore.experiments.from_generator",
-    "dataset": "fedcore.experiments.from_dataset",
-}
 UNUSED = ("label", "tags", "defaults", "mem_mb")  # by its file
-WRITTEN = "fedcore.problems.storage:save"
+# What all problems are made and written with.
+ALWAYS = ("fedcore.experiments.combinations", "fedcore.linalg", "fedcore.problems.storage")
 
 
 def build(
@@ -117,11 +113,15 @@ def check(spec: Mapping[str, Any]) -> None:
     _kind(spec).check(spec)
 
 
-def modules(spec: Mapping[str, Any], *, surrogate: bool = False) -> list[str]:
-    """Return the code that a problem of this specification depends on, for `fingerprint`."""
+def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
+    """Return the names and digests of the modules that a problem of this specification depends on.
+
+    This module imports both kinds of source; here its own text counts, and the problem's kind.
+    """
     kind = _kind(spec)
+    own = (__name__, fingerprint.digest(__name__))
     plugged = kind.plugged_in(spec, surrogate=surrogate)
-    return [f"{__name__}:build_draws", f"{kind.__name__}:make", WRITTEN, *plugged]
+    return own, *fingerprint.digests(*ALWAYS, kind.__name__, *plugged)
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
@@ -130,4 +130,4 @@ def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, 
 
 
 def _kind(spec: Mapping[str, Any]) -> ModuleType:
-    return importlib.import_module(KINDS["generator" if "generator" in spec else "dataset"])
+    return from_generator if "generator" in spec else from_dataset

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from fedcore import algorithms, metrics
 from fedcore.errors import ConfigError, require_known
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth
@@ -24,6 +25,7 @@ AUDITS = {
 }
 
 NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because it needs PyTorch
+BESIDE = ("tags", "mem_mb", "recipes", "code")  # no settings that its history depends on
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ class Cell:
     With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
     the operating system's entropy. ``recipes`` are those of the files of its `problems`, see
-    `build.recipe`, and ``code`` is its fingerprint, see `cell_code.code_of`.
+    `build.recipe`, and ``code`` is the fingerprint of its `modules`.
     """
 
     paper: str
@@ -102,6 +104,17 @@ class Cell:
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
+    def modules(self) -> list[str]:
+        """Modules of what runs it, its method, its measures, its audit and its newcomers."""
+        measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
+        return [
+            *modules_of(self.algorithm),
+            *metrics.modules(measured),
+            *([AUDITS[self.audit]] if self.audit else []),
+            *([NEWCOMERS] if self.newcomers else []),
+        ]
+
+    @property
     def seed_key(self) -> int:
         """By which its seeds differ from those of other experiments and problems."""
         return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
@@ -111,8 +124,13 @@ class Cell:
         return np.random.SeedSequence(self.seed, spawn_key=(self.seed_key, repeat))
 
     def spec(self) -> dict[str, Any]:
-        """Return as a plain dictionary what its history depends on: not its tags and memory."""
-        return {k: v for k, v in asdict(self).items() if k not in ("tags", "mem_mb")}
+        """Return its settings on which its history depends: not its tags and memory."""
+        return {k: v for k, v in asdict(self).items() if k not in BESIDE}
+
+
+def modules_of(algorithm: str) -> list[str]:
+    """Return the modules that all cells of an algorithm run."""
+    return ["fedcore.experiments.repeats", algorithms.REGISTRY.module_name(algorithm)]
 
 
 REFERENCES: dict[str, Callable[[Problem, int], float]] = {

@@ -133,11 +133,11 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the loader of the data set, or the generator of its stand-in, as import paths."""
+    """Return the module of the data set's loader, or of its stand-in."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return [plugin.module]
-    return loaders.code(entry or {}, surrogate=surrogate)
+    return loaders.modules(entry or {}, surrogate=surrogate)
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:

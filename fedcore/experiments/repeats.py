@@ -61,8 +61,9 @@ def run_cell(
         packages = algorithms.get(cell.algorithm).task.packages
         where, spec = provenance.device(packages), cell.spec()
         del spec["repeats"]
+        code = [cell.code, *cell.recipes]
         versions = provenance.versions(packages)
-        text = json.dumps([spec, checksum(draws), versions, *where.values()], sort_keys=True)
+        text = json.dumps([spec, code, checksum(draws), versions, *where.values()], sort_keys=True)
         key = hashlib.sha256(text.encode()).hexdigest()
         kept = [Checkpoint(f"{checkpoints}.{i}.h5", key) for i in range(cell.repeats)]
     newcomers = None

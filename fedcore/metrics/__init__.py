@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import wraps
 from numbers import Real
@@ -123,6 +123,16 @@ def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
         else:
             known[family] = metrics
     return known, broken
+
+
+def modules(names: Collection[str]) -> list[str]:
+    """Return the modules of the families that these metrics are of."""
+    known, _ = families()
+    return [
+        REGISTRY.module_name(family)
+        for family, found in known.items()
+        if any(metric.name in names for metric in found)
+    ]
 
 
 def get(name: str) -> Metric:

@@ -11,10 +11,11 @@ from snakemake.resources import Resources
 from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
+from fedcore.experiments import build
 from fedcore.errors import FedcoreError
-from fedcore.repro.plan.parsed_sources import keep_in
 from fedcore.repro.plan import job_times
-from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by
+from fedcore.experiments.cell import modules_of
+from fedcore.experiments.fingerprint import data_files, digests, imported_by
 from fedcore.repro.plan.plan import load_plan
 from fedcore.reports import curve_styles
 from fedcore.repro.site import left_out
@@ -28,7 +29,6 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 # A notebook server's variables would give jobs another kernel, start-up file or backend of figures.
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
-CODE = keep_in(".snakemake/fedcore-code.json")
 CONFIG = Path("config/config.yaml")
 if not CONFIG.is_file():  # no file of one's own in the working folder
     CONFIG = CHECKOUT / CONFIG
@@ -56,7 +56,6 @@ def begin():
         PLAN.write(Path(".snakemake/fedcore-plans"))
     except FedcoreError as error:
         raise WorkflowError(str(error)) from None
-    CODE.save()
     lost = PLAN.missing_data(SERVERS.ask)
     SERVERS.save()
     known = PLAN.unavailable | PLAN.without_data
@@ -77,6 +76,7 @@ if workflow.is_main_process:  # also in a dry run
             f"{len(PLAN.not_run)} problems or experiments are not run; a run says why",
             file=sys.stderr,
         )
+PRINTED = ("fedcore.words",)  # cells do not depend on it, but pages print its words
 RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients", "results"))
 # Of the others nothing can run: they have verdicts, and neither tables nor figures.
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
@@ -101,6 +101,17 @@ def cell_of(wildcards):
     return PLAN.cell("{paper}/{experiment}/{algorithm}/{cell}".format(**wildcards))
 
 
+# Each module that all jobs of a rule import is a parameter `(module, digest)`. So the reason of
+# `snakemake -n` names the changed module. Modules of a single job are together in one parameter.
+def measured_by(wildcards):
+    cell = cell_of(wildcards)
+    return sorted({*digests(*cell.modules)} - {*digests(*modules_of(cell.algorithm))})
+
+
+def made_by(wildcards):
+    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.ALWAYS)})
+
+
 def memory_of(wildcards, input, attempt):
     """Room for every client's Gram matrix beside its data, which some algorithms keep."""
     return attempt * (cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb))
@@ -119,7 +130,7 @@ def problem_of(wildcards):
     return PLAN.problem("{paper}/{problem}".format(**wildcards))
 
 
-def styles_in(paper):
+def looks_in(paper):
     return curve_styles.words(cell.algorithm for cell in PLAN.cells_of(paper))
 
 

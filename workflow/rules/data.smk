@@ -47,11 +47,14 @@ rule problem:
     resources:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[problem_of(wildcards)]["mem_mb"],
     params:
-        spec=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
+        *digests(*build.ALWAYS),
+        settings=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
+        entry=lambda wildcards: PLAN.problem_entry(problem_of(wildcards)),
+        made_by=made_by,
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,
         seed=PLAN.config["seed"],
         surrogate="--surrogate" if PLAN.config["surrogates"] else "",
         code=lambda wildcards: PLAN.problem_code(problem_of(wildcards)),
     shell:
-        "python -m fedcore job problem {wildcards.problem} {params.spec:q} {output:q}"
+        "python -m fedcore job problem {wildcards.problem} {params.settings:q} {output:q}"
         " --seed {params.seed} {params.surrogate} --raw {params.raw:q} --code {params.code} 2> {log:q}"

@@ -14,7 +14,7 @@ for paper in DRAWN:
         conda:
             "../envs/fedcore.yaml"
         params:
-            code=fingerprint("fedcore.repro.tables.report", PLAN.files[paper].tables),
+            *digests("fedcore.repro.tables.report", PLAN.files[paper].tables, *PRINTED),
         shell:
             "python -m fedcore job tables {input.plan:q} 2> {log:q}"
 
@@ -43,11 +43,10 @@ for paper in WITH_NOTEBOOK:
         conda:
             "../envs/fedcore.yaml"
         params:
+            *digests(*imported_by(PLAN.files[paper].notebook, paper), *PRINTED),
             beside=PLAN.files[paper].beside,
             drawn="FEDCORE_FIGURES=png " if QUICK else "",
-            code=fingerprint(
-                *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
-            ),
+            looks=looks_in(paper),
         shell:
             "{params.beside}{params.drawn}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
@@ -67,10 +66,11 @@ rule verdicts:
     conda:
         "../envs/fedcore.yaml"
     params:
-        code=fingerprint(
-            "fedcore.repro.verdicts.verdicts:judge",
-            "fedcore.repro.verdicts.verdict_pages:write",
-            "fedcore.repro.verdicts.records:remarks",
+        *digests(
+            "fedcore.repro.verdicts.verdicts",
+            "fedcore.repro.verdicts.verdict_pages",
+            "fedcore.repro.verdicts.records",
+            *PRINTED,
         ),
     shell:
         "python -m fedcore job verdicts {input.plan:q} {input.claims:q} {output.tsv:q} 2> {log:q}"
@@ -88,8 +88,8 @@ rule summary:
     conda:
         "../envs/fedcore.yaml"
     params:
+        *digests("fedcore.repro.verdicts.verdict_pages", *PRINTED),
         papers=PLAN.judged,
-        code=fingerprint("fedcore.repro.verdicts.verdict_pages:combine"),
     shell:
         "python -m fedcore job summary {output.tsv:q} {params.papers} 2> {log:q}"
 
@@ -106,11 +106,12 @@ rule report:
         "../envs/fedcore.yaml"
     threads: 4
     params:
+        *digests("fedcore.repro.site.build", *PRINTED),
         results=subpath(output[0], ancestor=2),
         command="snakemake --cores 1" + (" --configfile config/quick.yaml" if QUICK else ""),
         surrogates="--surrogates" if PLAN.config["surrogates"] else "",
-        looks=[styles_in(paper) for paper in PLAN.papers],
-        code=[fingerprint("fedcore.repro.site.build"), *data_files("fedcore.repro.site.build")],
+        looks=[looks_in(paper) for paper in PLAN.papers],
+        files=data_files("fedcore.repro.site.build"),
     shell:
         "python -m fedcore job report {params.results:q} --command {params.command:q}"
         " {params.surrogates} --processes {threads} 2> {log:q}"

@@ -23,10 +23,14 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             mem_mb=memory_of,
             runtime=minutes_of,
         params:
+            *digests(*modules_of(algorithm)),
             results=subpath(output[0], ancestor=5),  # also where a module puts a prefix before it
-            spec=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
+            settings=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
+            measured_by=measured_by,
+            code=lambda wildcards: cell_of(wildcards).code,
+            recipes=lambda wildcards: [f"--recipe={recipe}" for recipe in cell_of(wildcards).recipes],
         shell:
-            "python -m fedcore job cell {params.spec:q} {input:q} {output:q}"
-            " --seconds {log.seconds:q} --checkpoints"
+            "python -m fedcore job cell {params.settings:q} {input:q} {output:q}"
+            " --code {params.code} {params.recipes} --seconds {log.seconds:q} --checkpoints"
             " {params.results:q}/checkpoints/{wildcards.paper}/{wildcards.experiment}/{wildcards.algorithm}/{wildcards.cell}"
             " 2> {log.errors:q}"

@@ -11,6 +11,7 @@ import json
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -151,12 +152,16 @@ def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
 @click.argument("spec", callback=_read)
 @click.argument("problems", nargs=-1, required=True, type=PATH)
 @click.argument("history", type=PATH)
+@click.option("--code", default="", help="Fingerprint of its code, for the history.")
+@click.option("--recipe", "recipes", multiple=True, help="Of each problem's file, to check it.")
 @click.option("--seconds", type=PATH, help="File for the CPU seconds of its records.")
 @click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
 def cell(
     spec: dict[str, Any],
     problems: tuple[Path, ...],
     history: Path,
+    code: str,
+    recipes: tuple[str, ...],
     seconds: Path | None,
     checkpoints: Path | None,
 ) -> None:
@@ -171,7 +176,7 @@ def cell(
     for output in filter(None, (history, seconds)):
         atomic.remove_left_overs_of(output)
     run_cell(
-        Cell.read(spec), problems[0], history, seconds,
+        replace(Cell.read(spec), code=code, recipes=[*recipes]), problems[0], history, seconds,
         checkpoints=checkpoints, newcomers_file=problems[1] if problems[1:] else None,
         progress=tqdm,
     )  # fmt: skip

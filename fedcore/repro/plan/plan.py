@@ -21,9 +21,8 @@ from fedcore.datasets import fetching, registry
 from fedcore.errors import ConfigError, nearest, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import REFERENCES, Cell
-from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.combinations import combinations
-from fedcore.experiments.fingerprint import fingerprint, imported_by
+from fedcore.experiments.fingerprint import digests, fingerprint, imported_by
 from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml
@@ -93,7 +92,7 @@ class Plan:
             path: replace(
                 cell,
                 recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems],
-                code=code_of(cell),
+                code=fingerprint(*digests(*cell.modules)),
             )
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
@@ -192,11 +191,18 @@ class Plan:
         record = folder / fetching.RECORD
         return [str(record), *(str(file) for file in others if file != record)]
 
+    def problem_entry(self, problem: str) -> str:
+        """Return the entry of a problem's data set in the registry, on which its file depends."""
+        described = build.described(self.problems[problem], surrogate=self.config["surrogates"])
+        return json.dumps(described, sort_keys=True)
+
+    def problem_digests(self, problem: str) -> tuple[tuple[str, str], ...]:
+        """Return the names and digests of the modules that a problem depends on."""
+        return build.digests(self.problems[problem], surrogate=self.config["surrogates"])
+
     def problem_code(self, problem: str) -> str:
         """Return the fingerprint of a problem's code and of its entry in the registry."""
-        spec, surrogate = self.problems[problem], self.config["surrogates"]
-        described = json.dumps(build.described(spec, surrogate=surrogate), sort_keys=True)
-        return fingerprint(*build.modules(spec, surrogate=surrogate), words=[described])
+        return fingerprint(*self.problem_digests(problem), self.problem_entry(problem))
 
     def recipe(self, problem: str) -> str:
         """Return by what a problem's file says that it was made from this plan."""
@@ -221,7 +227,7 @@ class Plan:
         for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
-            fingerprint(files.tables)  # they can be read
+            digests(files.tables)  # they can be read
             if files.notebook.is_file():
                 imported_by(files.notebook, paper)
 
@@ -366,7 +372,7 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 def _check_problem(spec: Mapping[str, Any], where: str) -> None:
     """Refuse an unknown generator or data set, and parameters that `build` would refuse."""
     try:
-        build.modules(spec)
+        build.digests(spec)
         build.check(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
