@@ -55,7 +55,7 @@ GOAL_POOLED, GOAL_LIMIT = 1.5, 0.7
 SQUARE = 1000
 POWERS = 4  # of power_iteration, whose columns become parallel
 STAGES = {  # functions whose time is shown, none inside of another
-    "checks": [("clients.py", "check_clients"), ("clients.py", "require_size")],
+    "checks": [("matrices.py", "check_clients"), ("clients.py", "require_size")],
     "centring": [("federation.py", "center")],
     "Gram": [("exact_fit.py", "pooled_gram"), ("linalg.py", "gram_matrix")],
     "rounds": [("block_krylov.py", "run")],

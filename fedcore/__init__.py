@@ -19,10 +19,10 @@ What lies where, from top to bottom; a module imports from the lines below its o
     what a server learns, by attacks
 ``history``
     what repeats of a run recorded: its HDF5 file, its plot, its data frame
-``runs``
-    one run of an algorithm: `fedcore.run`, and `execute` below it
-``progress``
-    a bar over rounds
+``user_runs``
+    `fedcore.run`: checks what a user gives, and shows progress
+``runs``, ``progress``
+    one run of an algorithm on checked data; a bar over rounds
 ``algorithms``
     one file per method
 ``deep``
@@ -36,8 +36,10 @@ What lies where, from top to bottom; a module imports from the lines below its o
     what a release costs; measures; synthetic models; real data
 ``problems``, ``iterates``, ``plugins``
     clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries
-``rowspace``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    wide blocks; matrices; random streams; whole and checked files, YAML, the schema of a
+``rowspace``, ``user_tables``
+    wide blocks; users' files and frames
+``arrays``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
+    users' arrays; matrices; random streams; whole and checked files, YAML, the schema of a
     history; parameters; sparse matrices
 ``errors``, ``words``
     what a user can cause, as a sentence
@@ -59,13 +61,13 @@ if TYPE_CHECKING:  # what `__getattr__` hides from type checkers and editors
     from fedcore.estimators import FederatedPCA
     from fedcore.federation.federation import Federation
     from fedcore.history import History
-    from fedcore.runs import Result, run
+    from fedcore.user_runs import Result, run
 
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "run": "fedcore.runs",
-    "Result": "fedcore.runs",
+    "run": "fedcore.user_runs",
+    "Result": "fedcore.user_runs",
     "FederatedPCA": "fedcore.estimators",
     "Federation": "fedcore.federation.federation",
     "History": "fedcore.history",

@@ -43,7 +43,7 @@ from fedcore.words import counted
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from fedcore.runs import Result
+    from fedcore.user_runs import Result
 
 _RELEASED = ("iterates/iteration", "iterates/record_number", "iterates/shared", "final/basis")
 _PUBLIC = {"name", "status", "note", "n_clients", "n_features"}  # of a private run's problem

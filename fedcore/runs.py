@@ -1,276 +1,32 @@
-"""One run of an algorithm: `run` for users, `execute` for the library, the cells and the tests.
+"""One run of an algorithm on checked data, for the library, the cells and the tests.
 
-`run` checks what a user gives, by name, and shows progress; `execute` takes what is checked.
+`fedcore.run` is in `fedcore.user_runs`.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import importlib
 import importlib.util
-import inspect
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics
-from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
-from fedcore.deep.prediction import Trained
-from fedcore.errors import Advice, ConvergenceWarning, InputError, held, nearest, warn
+from fedcore.errors import Advice, InputError, held
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
-from fedcore.iterates import Iterate
-from fedcore.parts import residuals
-from fedcore.privacy.noise import Source, simulated
-from fedcore.problems.clients import (
-    Clients,
-    check_clients,
-    check_labels,
-    client_list,
-    client_names,
-    require_size,
-)
+from fedcore.privacy.noise import Source
+from fedcore.problems.clients import require_size
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
-from fedcore.seeds import root_of
-from fedcore.snapshots import stack as stack_snapshots
+from fedcore.recorder import Recorder, Recording
 from fedcore.sparse import refuse
-from fedcore.user_tables.labelled import Features, as_array, column_names, per_client, per_feature
-from fedcore.validation import require_flag
-from fedcore.words import counted, named
 
 Begin = Callable[[Federation], Mapping[str, Any]]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
 SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
-
-
-@dataclass(frozen=True)
-class Result:
-    """Result of a run.
-
-    Attributes
-    ----------
-    components : ndarray of shape (n_components, n_features) or None
-        Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
-    history : dict of str to ndarray of shape (records,)
-        ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
-    ledger : Ledger
-        Traffic between clients and server, and privacy spent.
-    output : dict
-        Everything that the algorithm returned, such as ``V`` and ``U``, a list of one matrix per
-        client, and what `finish` added.
-    released : frozenset of str or None
-        Columns of `history` that a private run released: the guarantee covers them. The others,
-        such as all measures, are exact functions of the data; show them to nobody. None for a run
-        without privacy.
-    trained : Trained or None
-        The networks that were recorded last, for `predict`; None for an algorithm without them.
-    iterates : dict of str to ndarray
-        Iterates that were kept: ``iteration`` and ``record_number`` of shape (snapshots,), and
-        ``shared``, what the server held, of shape (snapshots, n_features, n_components), or
-        (snapshots, p) for the p parameters of networks. They are released as `components` are.
-    """
-
-    components: np.ndarray | None
-    history: dict[str, np.ndarray]
-    ledger: Ledger
-    output: dict[str, Any]
-    released: frozenset[str] | None = None
-    trained: Trained | None = None
-    iterates: dict[str, np.ndarray] = field(default_factory=dict)
-
-    def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, by the network of a client or by the server's.
-
-        Parameters
-        ----------
-        samples : ndarray of shape (n, n_features)
-        client : int, optional
-            Number of the client, from 0; without it the server's network is taken.
-
-        Returns
-        -------
-        ndarray of int of shape (n,)
-
-        Raises
-        ------
-        InputError
-            For unfit samples, an unknown client, if the server holds no whole network, and for an
-            algorithm that learns none.
-        """
-        if self.trained is None:
-            raise InputError(
-                "this run has trained no network: project samples on its components, or take "
-                "an estimator, such as fedcore.FederatedPCA"
-            )
-        return self.trained.predict(samples, client)
-
-    def __repr__(self) -> str:
-        """Sizes, costs, privacy and names in one line; no arrays."""
-        r, d = (0, 0) if self.components is None else self.components.shape
-        found = f"{counted(r, 'component')} of {counted(d, 'feature')}; " if r else ""
-        columns = [
-            name if self.released is None or name in self.released else f"{name} ({NOT_RELEASED})"
-            for name in self.history
-        ]
-        privacy = "" if self.ledger.privacy is None else f"{self.ledger.privacy!r}; "
-        return (
-            f"Result({found}"
-            f"{counted(len(self.history['iteration']), 'record')} of {', '.join(columns)}; "
-            f"{counted(self.ledger.rounds, 'round')}, {self.ledger.bytes_up:,} bytes up, "
-            f"{self.ledger.bytes_down:,} down; {privacy}output: {', '.join(self.output)})"
-        )
-
-
-def run(
-    algorithm: str,
-    clients: Sequence[Any] | Mapping[str, Any],
-    n_components: int | None = None,
-    *,
-    labels: Any = None,
-    held_out: tuple[Any, Any] | None = None,
-    seed: int | np.random.SeedSequence = 0,
-    start: Any = None,
-    measure: Sequence[str] | None = None,
-    iterates: str = "log",
-    stop: StopRule | None = None,
-    begin: Begin | None = None,
-    finish: Finish | None = None,
-    transcript: Transcript | None = None,
-    simulate: bool = False,
-    center: bool = False,
-    progress: bool | int = False,
-    **params: Any,
-) -> Result:
-    """Run a registered algorithm.
-
-    Parameters
-    ----------
-    algorithm : str
-        Name in the registry; ``fedcore.algorithms.names()`` lists them.
-    clients : sequence or mapping of ndarray or sparse matrix of shape (n_i, n_features)
-        One matrix per client, rows are samples; or a mapping from the clients' names, which errors
-        then mention. Sparse matrices of `scipy.sparse` are not made dense, and algorithms that
-        would need this refuse them. Columns of data frames are matched by their names.
-    n_components : int
-        Rank; for algorithms that learn a subspace.
-    labels : sequence or mapping of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from them; by the names of the clients, or
-        in their order. Classes are 0, 1, 2, ….
-    held_out : pair of sequences or mappings, optional
-        Matrices and labels, one of each per client, on which classifiers are measured.
-    seed : int or numpy.random.SeedSequence, default=0
-        The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
-        library versions are the same. Privacy noise differs, see `simulate`.
-    start : ndarray or data frame of shape (n_features, n_components), optional
-        Starting basis, of a frame by the names of the features; the default is drawn from `seed`.
-    measure : sequence of str, optional
-        Names of metrics to record at every iterate; empty for none. The default is ``objective``
-        and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
-    iterates : {"none", "last", "log", "all"}, default="log"
-        Which iterates to keep, 50 MB of them at most; ``log`` keeps the iterations 0, 1, 2, 4, 8, …
-        and the last one. See `fedcore.snapshots`.
-    stop : callable, optional
-        ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.recorder.Stop`. In a private run it may read released columns only.
-    begin, finish : callable, optional
-        ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
-        the clients, after that of `center`, and a last one; see `execute`.
-    transcript : fedcore.federation.transcript.Transcript, optional
-        Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
-    simulate : bool, default=False
-        Draw the noise of a private algorithm from `seed`, so that the run can be repeated. Whoever
-        knows the seed can subtract such noise; the ledger says that nothing is guaranteed. By
-        default noise comes from the operating system's entropy, and a run cannot be repeated.
-    center : bool, default=False
-        Subtract the mean of all samples first, in one more round (`Federation.center`). The mean
-        joins the output as ``mean``, shape (n_features,). Metrics refer to the centred data.
-    progress : bool or int, default=False
-        Whether to show a bar that counts rounds, on standard error. By default nothing is printed.
-    **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``. The default of ``tol``,
-        if the algorithm has it, is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not met, a
-        `fedcore.ConvergenceWarning` says so.
-
-    Returns
-    -------
-    Result
-
-    Raises
-    ------
-    InputError
-        For an unknown algorithm or parameter, unfit client data, two columns of one name in a data
-        frame, or a rank that is too large.
-
-    Examples
-    --------
-    >>> import numpy as np, fedcore
-    >>> rng = np.random.default_rng(0)
-    >>> clients = [rng.standard_normal((30, 8)) for _ in range(4)]
-    >>> result = fedcore.run("power_exact", clients, n_components=2, power=3)
-    >>> result.components.shape, result.ledger.rounds
-    ((2, 8), 4)
-    """
-    chosen = algorithms.get(algorithm)
-    _require_parameters(chosen, params)
-    given = clients if isinstance(clients, Clients | Mapping) else client_list(clients)
-    with named(client_names(given)):
-        samples = _checked(given, labels)
-    columns = None if isinstance(given, Clients) else column_names(client_list(given)[0])
-    if start is not None:
-        start = per_feature(start, "start", Features(columns, samples.n_features))
-    own = {"n_components": n_components, "start": start}
-    given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
-    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
-    if isinstance(measure, str):
-        raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
-    names = [] if measure is None else as_array(measure, "measure").tolist()
-    wanted = [metrics.get(name) for name in np.ravel(names)]
-    for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
-        if value is not None and not callable(value):
-            raise InputError(f"{option} must be a function, got {value!r}")
-    apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
-    problem = Problem("clients", samples, held_out=apart)
-    if measure is None:
-        wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
-    require_flag(simulate=simulate, center=center)
-    noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
-    last: dict[str, Iterate] = {}
-    first = [subtract_mean] * center + ([] if begin is None else [begin])
-    with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
-        recording = Recording(
-            wanted, iterates, stop=stop if bar is None else bar.until(stop),
-            watch=lambda record, iterate: last.update(iterate=iterate),
-        )  # fmt: skip
-        recorder, output = execute(
-            chosen, problem, settings, seed, recording,
-            begin=first if bar is None or not first else [*first, bar.begun],
-            finish=finish, transcript=transcript, noise=noise,
-        )  # fmt: skip
-    iterations = recorder.rows[-1]["iteration"]
-    residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
-    _tell_of_end(algorithm, recorder)
-    components = chosen.task.components(output)
-    require_orthonormal(algorithm, components)
-    return Result(
-        components=components,
-        history=recorder.columns(),
-        ledger=recorder.ledger,
-        output=output,
-        released=recorder.released,
-        trained=_trained(last["iterate"], settings, problem, output, columns),
-        iterates={
-            name: values[0] for name, values in stack_snapshots([recorder.snapshots])[0].items()
-        },
-    )
 
 
 @held("the run")
@@ -402,20 +158,6 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
         )
 
 
-def _trained(
-    last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any],
-    columns: Sequence[Any] | None,
-) -> Trained | None:  # fmt: skip
-    """Return the networks of the last iterate, if it has any."""
-    if last.classifiers is None:
-        return None
-    server = output.get("parameters")
-    return Trained(
-        last.classifiers, server, settings.model, len(problem.clients), problem.n_features,
-        columns,
-    )  # fmt: skip
-
-
 def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
     """Refuse rows that are finite and not orthonormal, as a plug-in may return them.
 
@@ -431,88 +173,3 @@ def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
             f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
             f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"
         )
-
-
-OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients", "params"}
-
-
-def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Refuse names that are neither options nor parameters, and the `params` of `FederatedPCA`.
-
-    Raises
-    ------
-    InputError
-    """
-    known = {field.name for field in dataclasses.fields(algorithm.parameters)}
-    given = params.get("params")
-    if "params" not in known and isinstance(given, Mapping):
-        if twice := sorted(given.keys() & params.keys()):
-            raise InputError(
-                f"{twice[0]} is given twice, in params and as {twice[0]}=…: run takes parameters "
-                "as keywords only, so leave params out"
-            )
-        written = ", ".join(f"{name}={value!r}" for name, value in given.items())
-        raise InputError(
-            "run takes the algorithm's parameters as keywords: write "
-            f"{written or 'none'} in the place of params={{…}}"
-        )
-    for name in params.keys() - known:
-        meant = {*difflib.get_close_matches(name, known | OPTIONS, n=1)}  # an option, or none
-        raise InputError(
-            f"{algorithm.name} has no parameter '{name}': {nearest(name, known | meant)}"
-        )
-
-
-def _bar(
-    algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
-) -> AbstractContextManager[bars.RoundsBar | None]:
-    """Return a bar over a complete run's rounds, if asked."""
-    if not bars.wanted(asked, "progress"):
-        return nullcontext()
-    shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
-    rounds = bars.complete_rounds(algorithm, settings, shape)
-    return bars.RoundsBar(algorithm.name, rounds, asked=True)
-
-
-def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the run has diverged, or its last objective is larger than that of U Vᵀ = 0.
-
-    A private run gets no warning of the second kind: it would show exact values of the data.
-    """
-    last = recorder.rows[-1]
-    reached = last.get("objective", np.nan) if recorder.released is None else np.nan
-    zero = 0.5 * recorder.problem.clients.squares if np.isfinite(reached) else np.nan
-    if reached > zero * (1 + 1e-9):
-        found = f"ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a zero model"
-    elif last["diverged"]:
-        found = "has diverged, its result or a measure of it is not finite"
-    else:
-        return
-    warn(
-        f"{algorithm} {found}: make more or smaller steps (`fedcore algorithms {algorithm}` lists "
-        "its parameters), or take another algorithm",
-        ConvergenceWarning,
-    )
-
-
-def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> Clients:
-    """Return checked samples, with their labels if there are any; `Clients` are both already."""
-    if isinstance(given, Clients):
-        return given
-    samples = check_clients(given, columns)
-    return Clients(samples, labels=None if labels is None else check_labels(labels, samples, given))
-
-
-def _held_out(
-    pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
-) -> Clients:
-    """Return samples and labels that are held out, by the names of `clients` and their columns."""
-    if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise InputError("held_out must be a pair: matrices and labels, one of each per client")
-    matrices, labels = pair
-    if isinstance(matrices, Clients):
-        return matrices
-    given = per_client(matrices, "held_out", "matrix", names, len(clients))
-    return _checked(
-        given if names is None else dict(zip(names, given, strict=True)), labels, columns
-    )

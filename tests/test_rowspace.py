@@ -17,8 +17,8 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
 from fedcore.linalg import orth
 from fedcore.parts.gram_products import gram_product
-from fedcore.problems.clients import check_clients
 from fedcore.rowspace import WIDE, Block, frame_of
+from fedcore.user_tables.matrices import check_clients
 
 pytestmark = pytest.mark.filterwarnings("ignore::fedcore.ConvergenceWarning")
 plain = patch.object(Federation, "frame", lambda self, start: None)

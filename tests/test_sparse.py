@@ -18,9 +18,10 @@ from fedcore.errors import InputError
 from fedcore.federation import centring
 from fedcore.privacy import bounded_rows
 from fedcore.problems import problem as problems
-from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.sparse import SparseRows, checked
+from fedcore.user_tables.matrices import check_clients
 from refused import refused
 
 csr = scipy.sparse.csr_array

@@ -38,12 +38,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from fedcore.arrays import floats
 from fedcore.errors import InputError
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.parts.params import describe
 from fedcore.plugins import Registry
 from fedcore.problems.tasks import SUBSPACE, Task
-from fedcore.user_tables.labelled import floats
 from fedcore.validation import check_names
 
 REGISTRY = Registry(__name__, __path__, "algorithm",

@@ -33,6 +33,7 @@ from scipy import stats
 from scipy.ndimage import uniform_filter1d
 
 from fedcore import algorithms
+from fedcore.arrays import floats
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Exchange, Transcript
 from fedcore.generators import canary
@@ -45,7 +46,6 @@ from fedcore.privacy.noise import Weakened
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.runs import execute
-from fedcore.user_tables.labelled import floats
 from fedcore.validation import require_at_least
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")

@@ -37,11 +37,11 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
+from fedcore.arrays import as_array
 from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
-from fedcore.user_tables.labelled import as_array
 
 Pair = tuple[np.ndarray, np.ndarray]
 

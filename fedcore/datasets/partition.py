@@ -13,8 +13,9 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from fedcore.arrays import as_array
 from fedcore.errors import ConfigError, InputError, require_known
-from fedcore.user_tables.labelled import as_array, per_row
+from fedcore.user_tables.labelled import per_row
 from fedcore.validation import (
     Count,
     CountOrZero,

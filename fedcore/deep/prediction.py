@@ -11,7 +11,7 @@ import numpy as np
 from fedcore.deep.models import MODELS, sample_shape
 from fedcore.errors import InputError
 from fedcore.iterates import Classifiers
-from fedcore.problems.clients import check_like
+from fedcore.user_tables.matrices import check_like
 from fedcore.words import counted
 
 
@@ -39,7 +39,7 @@ class Trained:
     columns: Sequence[Any] | None = None
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, as `fedcore.runs.Result.predict` says."""
+        """Return the class of every sample, as `fedcore.user_runs.Result.predict` says."""
         X = check_like(samples, "samples", self.columns, "the run")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")

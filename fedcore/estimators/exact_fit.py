@@ -15,7 +15,8 @@ from fedcore.federation.federation import Federation
 from fedcore.parts import residuals
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
-from fedcore.runs import run, subtract_mean
+from fedcore.runs import subtract_mean
+from fedcore.user_runs import run
 
 ROUNDS = 8  # that a run takes at least as a rule
 OVERSAMPLES = 1  # columns that show the test the next singular value

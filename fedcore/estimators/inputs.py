@@ -10,8 +10,8 @@ import numpy as np
 
 from fedcore import words
 from fedcore.errors import InputError
-from fedcore.problems.clients import check_clients, check_like, client_list, client_names
 from fedcore.user_tables.labelled import Features, column_names, per_row, row_labels
+from fedcore.user_tables.matrices import check_clients, check_like, client_list, client_names
 from fedcore.words import counted
 
 

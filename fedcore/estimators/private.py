@@ -42,8 +42,8 @@ from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
-from fedcore.runs import run
 from fedcore.sparse import SparseRows
+from fedcore.user_runs import run
 from fedcore.validation import require_start, whole
 from fedcore.words import counted
 

@@ -156,10 +156,10 @@ def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str
                 name = name if _find(name) else name.rpartition(".")[0]
                 if (source := _find(name)) is not None and source.is_file():
                     yield name
-        below = [child for child in ast.iter_child_nodes(node) if isinstance(child, BLOCKS)]
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            below = node.orelse
-        todo += below
+            todo += node.orelse
+        else:
+            todo += [child for child in ast.iter_child_nodes(node) if isinstance(child, BLOCKS)]
 
 
 def _parsed(code: bytes, what: object) -> ast.Module:

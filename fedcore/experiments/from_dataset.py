@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.arrays import check_array
 from fedcore.datasets import loaders, partition, reading, registry
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
-from fedcore.problems.clients import Clients, check_client, check_labels
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import LazyMatrices, Problem
-from fedcore.words import counted
+from fedcore.user_tables.matrices import check_labels
+from fedcore.words import client, counted
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.
 PAIRED = ("identity", "label", "shards", "shuffled")
@@ -105,7 +107,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
     """Return the clients with these parts, each made when it is read, and their labels."""
     parts = list(parts)
-    matrices = LazyMatrices(lambda i: check_client(rows(parts[i]), i), len(parts))
+    matrices = LazyMatrices(lambda i: check_array(rows(parts[i]), client(i)), len(parts))
     first = matrices[0]
     shapes = [(len(part), first.shape[1]) for part in parts]
     own = None if labels is None else check_labels([labels[part] for part in parts], matrices)

@@ -11,10 +11,11 @@ import scipy.sparse
 
 from fedcore.datasets import partition
 from fedcore.errors import Advice, FedcoreError, InputError
-from fedcore.problems.clients import Clients, check_clients, check_labels
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 from fedcore.user_tables import own_files
+from fedcore.user_tables.matrices import check_clients, check_labels
 from fedcore.user_tables.numbers import number
 from fedcore.words import client, counted, named
 

@@ -12,10 +12,11 @@ import numpy as np
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
-from fedcore.problems.clients import Clients, check_clients, check_each
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import LazyMatrices, Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
+from fedcore.user_tables.matrices import check_clients, check_each
 
 
 def make(

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from fedcore.arrays import as_array, check_matrices
 from fedcore.errors import InputError
 from fedcore.federation import messages
 from fedcore.federation.centring import (
@@ -50,10 +51,9 @@ from fedcore.federation.transport import (
 from fedcore.privacy.bounded_rows import require_norm
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.privacy.noise import Source, Weakened
-from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.clients import Clients
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
-from fedcore.user_tables.labelled import as_array
 from fedcore.words import counted
 
 
@@ -72,7 +72,7 @@ class Federation:
     transcript : Transcript, optional
         Records every upload. It changes neither results nor ledger.
     check : bool, default=True
-        False when the clients have passed `check_clients` already.
+        False when the clients have passed `check_matrices` already.
     labelled : bool, default=False
         Whether steps get the clients' labels beside the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
@@ -85,7 +85,7 @@ class Federation:
     Raises
     ------
     InputError
-        For clients that `check_clients` refuses, ids that are not distinct or not as many as
+        For clients that `check_matrices` refuses, ids that are not distinct or not as many as
         clients, or a transcript that watches clients that do not exist.
 
     Notes
@@ -121,7 +121,7 @@ class Federation:
         noise: Source | None = None,
         engine: Engine | None = None,
     ) -> None:
-        checked = check_clients(clients) if check else clients
+        checked = check_matrices(clients) if check else clients
         data = checked if isinstance(checked, Clients) else Clients(checked)
         ids = list(range(len(data))) if ids is None else np.ravel(as_array(ids, "ids")).tolist()
         if len(ids) != len(data) or len(set(ids)) != len(ids):

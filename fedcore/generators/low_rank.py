@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from fedcore.arrays import floats
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.user_tables.labelled import floats
 from fedcore.validation import Count, NonNegative, checked, require_non_negative
 
 

@@ -109,7 +109,13 @@ def check_algorithm(
 
 
 LOOKS = ("observe", "client_state")
-MAY_READ = ("fedcore.federation.", "fedcore.runs", "fedcore.recorder", "fedcore.testing.")
+MAY_READ = (
+    "fedcore.federation.",
+    "fedcore.runs",
+    "fedcore.user_runs",
+    "fedcore.recorder",
+    "fedcore.testing.",
+)
 
 
 @check

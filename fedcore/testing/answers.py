@@ -9,7 +9,6 @@ import numpy as np
 from fedcore import metrics
 from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
-from fedcore.problems.clients import check_clients
 from fedcore.recorder import Recorder, Recording
 from fedcore.testing.asserting import (
     ROUNDING,
@@ -28,6 +27,7 @@ from fedcore.testing.cases import Case, Draws, rounded_data, rounded_once_more
 from fedcore.testing.report import Skipped, Unsaid
 from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
 from fedcore.testing.subject import FinishedRun, Subject
+from fedcore.user_tables.matrices import check_clients
 from fedcore.words import counted
 
 

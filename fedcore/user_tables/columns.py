@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from fedcore.arrays import is_missing
 from fedcore.errors import MOST, TableError
 from fedcore.words import counted
 
@@ -160,15 +161,3 @@ def missing(values: np.ndarray) -> np.ndarray:
 
 def _lacks(value: Any) -> bool:
     return not value.strip() if isinstance(value, str | bytes) else is_missing(value)
-
-
-def is_missing(value: Any) -> bool:
-    """Whether a value stands for one that is not there, in any library's form."""
-    if value is None or value is np.ma.masked or np.ma.is_masked(value):
-        return True
-    try:
-        return bool(value != value)
-    except (TypeError, ArithmeticError):  # pandas' NA has no truth, Decimal's sNaN no equal
-        return True
-    except ValueError:  # an array
-        return False

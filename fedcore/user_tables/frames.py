@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.arrays import is_missing
 from fedcore.errors import Advice, ColumnWarning, warn
-from fedcore.user_tables.columns import Unfit, examined, is_missing, listed, refusal
+from fedcore.user_tables.columns import Unfit, examined, listed, refusal
 from fedcore.user_tables.doubts import far_codes, identifies, summaries
 from fedcore.user_tables.labelled import column_names, names_as_given, require_distinct
 from fedcore.user_tables.names import COUNTING, UNNAMED, absent, counts_rows

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from decimal import Decimal
-from numbers import Real
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
+from fedcore.arrays import as_array, is_missing, kind_of, numbers
 from fedcore.errors import InputError
-from fedcore.user_tables.columns import is_missing, missing
+from fedcore.user_tables.columns import missing
 from fedcore.user_tables.names import clean
 from fedcore.words import counted
 
@@ -185,7 +184,7 @@ def per_client(
     if column_names(given) is not None or isinstance(given, str | bytes | Set):
         raise InputError(
             f"{who} must be a list with one {noun} per client, or a mapping from the clients' "
-            f"names, got {_kind(given)}"
+            f"names, got {kind_of(given)}"
         )
     if isinstance(given, Mapping):
         values = list(given.values())
@@ -220,7 +219,7 @@ def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
         return list(values.values())
     unfit = isinstance(values, str | bytes | Set) or hasattr(values, "toarray")
     if unfit or not isinstance(values, Iterable):
-        raise InputError(f"{who} must be a list with one {noun} per client, got {_kind(values)}")
+        raise InputError(f"{who} must be a list with one {noun} per client, got {kind_of(values)}")
     return values if isinstance(values, Sequence) else list(values)
 
 
@@ -327,96 +326,6 @@ def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[An
     if isinstance(given, Mapping):
         return as_array(list(given.values()), who), as_they_look(given), None
     return as_array(given, who), row_labels(given), column_names(given)
-
-
-def as_array(given: Any, who: str) -> np.ndarray:
-    """Return a container's values as NumPy has them.
-
-    Raises
-    ------
-    InputError
-        For what is no container of values or loses something as an array: text, a set, a
-        generator, a sparse matrix, masked values, records, labels of its own.
-    """
-    if np.ma.is_masked(given):
-        raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
-    if hasattr(given, "toarray"):
-        raise InputError(f"{who} must be dense, got {_kind(given)}: give .toarray() of it")
-    if hasattr(given, "coords") and hasattr(given, "to_pandas"):
-        raise InputError(
-            f"{who} is {_kind(given)}, with labels of its own: give .to_pandas() of it"
-        )
-    if isinstance(given, str | bytes | bytearray | Set | Iterator | Mapping):
-        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
-    lacking = False
-    if isinstance(given, Sequence):
-        for i, part in enumerate(given):
-            if isinstance(part, float | int | str) and part == part:
-                continue  # what most lists hold
-            if row_labels(part) is not None or isinstance(part, Mapping):
-                raise InputError(
-                    f"{who}[{i}] is {_kind(part)} in a list: give one data frame for all"
-                )
-            lacking = lacking or is_missing(part)
-    try:
-        # NumPy would have pandas change the process's warnings, for a moment. Arrow's own refuses
-        # what it has to copy.
-        own = hasattr(given, "to_numpy") and not hasattr(given, "to_pylist")
-        values = np.empty(len(given), object) if lacking else given.to_numpy() if own else given
-        values = np.asarray(values)
-        if lacking:  # as text, NumPy would take a missing value for one
-            values[:] = given
-    except Exception as error:  # other libraries' containers raise what they like
-        said = str(error).partition("\n")[0]
-        raise InputError(
-            f"{who} must be a list or an array, and none can be made of {_kind(given)}: {said}"
-        ) from error
-    if values.dtype.names or (values.dtype == object and values.ndim == 0):
-        raise InputError(f"{who} must be a list or an array, got {_kind(given)}")
-    return values
-
-
-def floats(given: Any, who: str) -> np.ndarray:
-    """Return numbers of any container, as they stand, as float64.
-
-    Raises
-    ------
-    InputError
-        As `as_array` and `numbers`.
-    """
-    return numbers(as_array(given, who), who)
-
-
-def numbers(values: np.ndarray, who: str) -> np.ndarray:
-    """Return values as float64, missing ones as NaN.
-
-    Raises
-    ------
-    InputError
-        When they are no numbers.
-    """
-    if values.dtype == object:
-        parts = values.ravel().tolist()
-        plain = [np.nan if is_missing(part) else part for part in parts]
-        if all(isinstance(part, Real | Decimal | np.bool_) for part in plain):
-            try:
-                return np.array([float(part) for part in plain]).reshape(values.shape)
-            except OverflowError as error:
-                raise InputError(f"{who} must hold numbers: {error}") from error
-        wrong = next(p for p in plain if not isinstance(p, Real | Decimal | np.bool_))
-        raise InputError(f"{who} must hold numbers, and has {_kind(wrong)}")
-    if values.dtype.kind not in "biuf":
-        raise InputError(f"{who} must hold numbers, and has {values.dtype}")
-    return values.astype(np.float64)
-
-
-def _kind(value: Any) -> str:
-    """Name the class of an object and whose it is; text as it is."""
-    if isinstance(value, str):
-        return f"the text {value!r}"
-    kind = type(value)
-    module = kind.__module__.partition(".")[0]
-    return kind.__name__ if module == "builtins" else f"{kind.__name__} of {module}"
 
 
 def _listed(names: Iterable[Any], most: int = 3) -> str:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 import fedcore
-from fedcore import runs
+from fedcore import user_runs
 from fedcore.audits.epsilon_bound import lower_bound
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA, private
@@ -165,8 +165,8 @@ def scores(runs: int) -> tuple[list[float], list[float]]:
 def test_an_audit_does_not_refute_epsilon_and_finds_a_tenth_of_the_noise_out(monkeypatch):
     honest = lower_bound(*scores(200), delta=DELTA, gaussian=True)
     assert 1.0 < honest.epsilon <= CLAIM  # it sees the canary, and no more than is claimed
-    real = runs.simulated
-    monkeypatch.setattr(runs, "simulated", lambda *given: Weakened(real(*given), 0.1))
+    real = user_runs.simulated
+    monkeypatch.setattr(user_runs, "simulated", lambda *given: Weakened(real(*given), 0.1))
     assert lower_bound(*scores(60), delta=DELTA, gaussian=True).epsilon > CLAIM
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fedcore.experiments.cell_code import code_of
 
 import fedcore
 from fedcore import metrics
@@ -17,7 +18,6 @@ from fedcore.errors import ConfigError
 from fedcore.experiments import build, sources
 from fedcore.experiments import fingerprint as module
 from fedcore.experiments.cell import Cell
-from fedcore.experiments.cell_code import code_of
 from fedcore.experiments.fingerprint import closure, fingerprint
 from fedcore.repro.plan.plan import Plan
 from refused import refused

@@ -15,7 +15,8 @@ import fedcore
 from fedcore.federation import centring
 from fedcore.federation.federation import Federation
 from fedcore.linalg import sin_theta
-from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.clients import Clients
+from fedcore.user_tables.matrices import check_clients
 
 
 @st.composite

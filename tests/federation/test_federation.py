@@ -17,7 +17,8 @@ from fedcore.federation.execution import summed
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost
 from fedcore.federation.transcript import Transcript
-from fedcore.problems.clients import Clients, Labelled, check_clients
+from fedcore.problems.clients import Clients, Labelled
+from fedcore.user_tables.matrices import check_clients
 from refused import refused
 
 ENGINES = {True: InProcess, False: partial(InProcess, plain=True)}  # whether steps are stacked

@@ -10,10 +10,11 @@ from fedcore import algorithms, metrics
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.experiments import build, from_dataset
 from fedcore.problems import storage
-from fedcore.problems.clients import Clients, check_clients
+from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
+from fedcore.user_tables.matrices import check_clients
 from refused import refused
 
 SPEC = {

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import fedcore
 from fedcore.errors import ColumnWarning, TableError
-from fedcore.problems.clients import check_matrix
 from fedcore.user_tables import own_files
+from fedcore.user_tables.matrices import check_matrix
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")

@@ -16,8 +16,8 @@ import fedcore
 from commands import call
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
-from fedcore.problems.clients import check_clients, check_labels, check_matrix
 from fedcore.user_tables import own_files
+from fedcore.user_tables.matrices import check_clients, check_labels, check_matrix
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")

@@ -345,7 +345,7 @@ def test_rows_of_an_array_have_no_labels_but_their_numbers():
 
 
 def test_held_out_samples_are_those_of_the_clients_and_their_columns():
-    from fedcore.runs import _held_out
+    from fedcore.user_runs import _held_out
 
     order = [3, 1, 0, 2]
     own = {name: frame[[NAMES[i] for i in order]] for name, frame in reversed(CLIENTS.items())}

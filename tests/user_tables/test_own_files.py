@@ -23,8 +23,8 @@ import fedcore
 from commands import call
 from fedcore.errors import FedcoreError, InputError, TableError
 from fedcore.experiments import from_files
-from fedcore.problems.clients import check_clients, check_matrix
 from fedcore.user_tables import own_files
+from fedcore.user_tables.matrices import check_clients, check_matrix
 from memory_peak import peak
 
 pandas = pytest.importorskip("pandas")

@@ -28,7 +28,9 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             settings=lambda wildcards: json.dumps(cell_of(wildcards).spec()),
             measured_by=measured_by,
             code=lambda wildcards: cell_of(wildcards).code,
-            recipes=lambda wildcards: [f"--recipe={recipe}" for recipe in cell_of(wildcards).recipes],
+            recipes=lambda wildcards: [
+                f"--recipe={recipe}" for recipe in cell_of(wildcards).recipes
+            ],
         shell:
             "python -m fedcore job cell {params.settings:q} {input:q} {output:q}"
             " --code {params.code} {params.recipes} --seconds {log.seconds:q} --checkpoints"

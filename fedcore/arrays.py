@@ -1,0 +1,234 @@
+"""What users give as numbers, as an array: containers of any library, and clients' matrices."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence, Set
+from decimal import Decimal
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from fedcore import sparse, words
+from fedcore.errors import Advice, InputError
+from fedcore.sparse import SparseRows
+from fedcore.words import counted
+
+FLOATS = np.dtype(np.float32), np.dtype(np.float64)
+
+
+def as_array(given: Any, who: str) -> np.ndarray:
+    """Return a container's values as NumPy has them.
+
+    Raises
+    ------
+    InputError
+        For what is no container of values or loses something as an array: text, a set, a
+        generator, a sparse matrix, masked values, records, labels of its own.
+    """
+    if np.ma.is_masked(given):
+        raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
+    if hasattr(given, "toarray"):
+        raise InputError(f"{who} must be dense, got {kind_of(given)}: give .toarray() of it")
+    if hasattr(given, "coords") and hasattr(given, "to_pandas"):
+        raise InputError(
+            f"{who} is {kind_of(given)}, with labels of its own: give .to_pandas() of it"
+        )
+    if isinstance(given, str | bytes | bytearray | Set | Iterator | Mapping):
+        raise InputError(f"{who} must be a list or an array, got {kind_of(given)}")
+    lacking = False
+    if isinstance(given, Sequence):
+        for i, part in enumerate(given):
+            if isinstance(part, float | int | str) and part == part:
+                continue  # what most lists hold
+            if hasattr(getattr(part, "index", None), "tolist") or isinstance(part, Mapping):
+                raise InputError(
+                    f"{who}[{i}] is {kind_of(part)} in a list: give one data frame for all"
+                )
+            lacking = lacking or is_missing(part)
+    try:
+        # NumPy would have pandas change the process's warnings, for a moment. Arrow's own refuses
+        # what it has to copy.
+        own = hasattr(given, "to_numpy") and not hasattr(given, "to_pylist")
+        values = np.empty(len(given), object) if lacking else given.to_numpy() if own else given
+        values = np.asarray(values)
+        if lacking:  # as text, NumPy would take a missing value for one
+            values[:] = given
+    except Exception as error:  # other libraries' containers raise what they like
+        said = str(error).partition("\n")[0]
+        raise InputError(
+            f"{who} must be a list or an array, and none can be made of {kind_of(given)}: {said}"
+        ) from error
+    if values.dtype.names or (values.dtype == object and values.ndim == 0):
+        raise InputError(f"{who} must be a list or an array, got {kind_of(given)}")
+    return values
+
+
+def floats(given: Any, who: str) -> np.ndarray:
+    """Return numbers of any container, as they stand, as float64.
+
+    Raises
+    ------
+    InputError
+        As `as_array` and `numbers`.
+    """
+    return numbers(as_array(given, who), who)
+
+
+def numbers(values: np.ndarray, who: str) -> np.ndarray:
+    """Return values as float64, missing ones as NaN.
+
+    Raises
+    ------
+    InputError
+        When they are no numbers.
+    """
+    if values.dtype == object:
+        parts = values.ravel().tolist()
+        plain = [np.nan if is_missing(part) else part for part in parts]
+        if all(isinstance(part, Real | Decimal | np.bool_) for part in plain):
+            try:
+                return np.array([float(part) for part in plain]).reshape(values.shape)
+            except OverflowError as error:
+                raise InputError(f"{who} must hold numbers: {error}") from error
+        wrong = next(p for p in plain if not isinstance(p, Real | Decimal | np.bool_))
+        raise InputError(f"{who} must hold numbers, and has {kind_of(wrong)}")
+    if values.dtype.kind not in "biuf":
+        raise InputError(f"{who} must hold numbers, and has {values.dtype}")
+    return values.astype(np.float64)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for one that is not there, in any library's form."""
+    if value is None or value is np.ma.masked or np.ma.is_masked(value):
+        return True
+    try:
+        return bool(value != value)
+    except (TypeError, ArithmeticError):  # pandas' NA has no truth, Decimal's sNaN no equal
+        return True
+    except ValueError:  # an array
+        return False
+
+
+def kind_of(value: Any) -> str:
+    """Name the class of an object and whose it is; text as it is."""
+    if isinstance(value, str):
+        return f"the text {value!r}"
+    kind = type(value)
+    module = kind.__module__.partition(".")[0]
+    return kind.__name__ if module == "builtins" else f"{kind.__name__} of {module}"
+
+
+def check_matrices(clients: Sequence[Any]) -> list[Any]:
+    """Check one matrix per client, dense or sparse, of the same features in the same order.
+
+    Returns
+    -------
+    list of ndarray, or list of SparseRows, of shape (n_i, d)
+        float64 (float32 stays float32), C-contiguous; copied only if necessary.
+
+    Raises
+    ------
+    InputError
+        When there is no client, or one is unfit, or has names of columns: these are matched by
+        `fedcore.user_tables.matrices.check_clients`.
+    """
+    checked: list[Any] = []
+    for i, client in enumerate(clients):
+        if hasattr(client, "columns") or hasattr(client, "column_names"):
+            raise InputError(
+                f"{words.client(i)} has named columns, and nothing matches them here: give "
+                "check_clients(clients), of fedcore.user_tables.matrices"
+            )
+        checked.append(check_array(client, words.client(i)))
+        require_same_form(checked)
+    if not checked:
+        raise InputError("a federation needs at least one client")
+    return checked
+
+
+def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
+    """Check one matrix without names and return it as `check_matrices` does; messages say `who`.
+
+    Its columns are taken in `order`.
+    """
+    _require_present(matrix, who)
+    if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
+        return sparse.checked(matrix, who)
+    data = as_array(matrix, who)
+    if data.dtype == object and data.ndim == 2:
+        data = numbers(data, who)
+    if data.ndim != 2:
+        raise InputError(
+            f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D. Reshape your "
+            "data: one row for each sample"
+        )
+    if 0 in data.shape:
+        lacking = "sample" if data.shape[0] == 0 else "feature"
+        raise InputError(
+            f"{who} is empty and has 0 {lacking}(s) (shape={data.shape}) while a minimum of 1 is "
+            "required. Drop it or give it samples"
+        )
+    if data.dtype.kind == "c":
+        raise InputError(f"{who} is of {data.dtype}. Complex data not supported: give real numbers")
+    if data.dtype == object:
+        data = numbers(data, who)
+    if data.dtype.kind not in "biuf":
+        raise InputError(f"{who}: dtype {data.dtype} is not numeric")
+    if order is not None:
+        data = data[:, order]
+    if data.dtype != np.float32:
+        data = data.astype(np.float64, copy=False)
+    if not np.isfinite(data).all():
+        row, column = np.argwhere(~np.isfinite(data))[0]
+        at = f"row {words.row(who, row)}, {words.feature(column)}"
+        wrong = str(data[row, column]).replace("nan", "NaN")
+        raise InputError(f"{who} has {wrong} at {at}")
+    return np.ascontiguousarray(data)
+
+
+def is_checked(matrix: Any) -> bool:
+    """Whether `check_array` would return this matrix itself; then nobody need be named."""
+    if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
+        return False
+    fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
+    return bool(fits and np.isfinite(matrix.sum()))  # an overflow of the sum is looked at later
+
+
+def require_same_form(checked: Sequence[Any]) -> None:
+    """Require that the last client is dense or sparse and as wide as the first."""
+    first, last, i = checked[0], checked[-1], len(checked) - 1
+    if isinstance(first, SparseRows) != isinstance(last, SparseRows):
+        forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
+        raise InputError(
+            f"{words.client(i)} is {forms[0]} and {words.client(0)} is {forms[1]}: make all "
+            "sparse, by scipy.sparse.csr_array, or all dense, by .toarray()"
+        )
+    require_width(last, i, first.shape[1])
+
+
+def require_width(matrix: Any, i: int, n_features: int) -> None:
+    """Require that client `i` has as many features as client 0."""
+    if matrix.shape[1] != n_features:
+        own = counted(matrix.shape[1], "feature")
+        raise InputError(f"{words.client(i)} has {own}, {words.client(0)} has {n_features}")
+
+
+def require_no_path(value: Any, who: str) -> None:
+    """Refuse the path of a file, and say what reads it."""
+    if isinstance(value, str | os.PathLike):
+        path = os.fspath(value)
+        call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"
+        read = Advice("read it", call=call)
+        raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
+
+
+def _require_present(client: Any, who: str) -> None:
+    if client is None:
+        raise InputError(f"{who} is None; leave it out or give it a matrix")
+    require_no_path(client, who)
+    if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
+        raise InputError(
+            f"{who} has masked entries: fill them with .filled(value), or drop their samples"
+        )

@@ -1,0 +1,195 @@
+"""Clients' matrices and labels as users give them: arrays, sparse matrices and data frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fedcore import sparse, words
+from fedcore.arrays import (
+    check_array,
+    is_checked,
+    numbers,
+    require_no_path,
+    require_same_form,
+    require_width,
+)
+from fedcore.errors import InputError
+from fedcore.sparse import SparseRows
+from fedcore.user_tables import frames
+from fedcore.user_tables.labelled import (
+    column_names,
+    column_order,
+    one_per_client,
+    per_client,
+    per_row,
+    require_distinct,
+    row_labels,
+)
+
+
+def check_clients(
+    clients: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None = None
+) -> list[Any]:
+    """Check client matrices and return them as C-contiguous float arrays, or as sparse rows.
+
+    Parameters
+    ----------
+    clients : sequence or mapping of array-like of shape (n_i, d)
+        Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
+        any format.
+    names : sequence, optional
+        Names of the columns in their order, if not those of the first client.
+
+    Returns
+    -------
+    list of ndarray, or list of SparseRows, of shape (n_i, d)
+        float64 (float32 stays float32), C-contiguous; copied only if necessary. Sparse matrices
+        become `fedcore.sparse.SparseRows`. The columns of data frames are matched by their names
+        and have the order of the first client's.
+
+    Raises
+    ------
+    InputError
+        When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
+        entries, contains NaN or infinity, or differs from the first client in the number or the
+        names of features, or is sparse where the first client is dense, or the reverse.
+    """
+    clients = client_list(clients)
+    if not len(clients):
+        raise InputError("a federation needs at least one client")
+    first = names is None  # else others have been told of these columns
+    orders: Sequence[list[int] | None] = [None] * len(clients)
+    if not first or any(column_names(client) is not None for client in clients):
+        if first:
+            frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
+        names = column_names(clients[0]) if first else names
+        orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+    with np.errstate(over="ignore", invalid="ignore"):
+        done = [is_checked(client) for client in clients]
+    checked: list[Any] = []
+    for i, (client, order, ready) in enumerate(zip(clients, orders, done, strict=True)):
+        checked.append(client if ready else check_matrix(client, words.client(i), order))
+        require_same_form(checked)
+    if first and names is not None:
+        frames.tell(names, checked)
+    return checked
+
+
+def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
+    """Yield dense matrices that come one after the other, checked as `check_clients` does.
+
+    Raises
+    ------
+    InputError
+        As `check_clients`, and for a sparse matrix.
+    """
+    width, names = 0, None
+    for i, client in enumerate(clients):
+        names = names if i else column_names(client)
+        matrix = check_matrix(client, words.client(i), _order_of(client, i, names))
+        if isinstance(matrix, SparseRows):
+            sparse.refuse("a problem file")
+        width = width or matrix.shape[1]
+        require_width(matrix, i, width)
+        yield matrix
+    if not width:
+        check_clients([])  # says that one is needed
+
+
+def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
+    require_distinct(client, words.client(i))
+    return column_order(column_names(client), names, words.client(i), words.client(0))
+
+
+def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
+    """Check a matrix whose columns, if they have names, come in the order of `names`.
+
+    Without `names`, the names can only be the numbers of the columns.
+    """
+    require_distinct(matrix, who)
+    own = column_names(matrix)
+    order = None
+    if own is not None:
+        wanted = range(len(own)) if names is None else names
+        if names is None and {*own} != {*wanted}:
+            raise InputError(
+                f"{who} has column names and {whose} has none, so that nothing matches them: give "
+                "an array with the columns in the order of the fit, or fit data frames"
+            )
+        frames.require_names(matrix, who, wanted, whose)
+        order = column_order(own, wanted, who, whose)
+    return check_matrix(matrix, who, order)
+
+
+def client_list(clients: Any) -> Sequence[Any]:
+    """Return an iterable of one matrix per client, or a mapping of names to them, as a sequence.
+
+    Raises
+    ------
+    InputError
+        For a single matrix, a string, a set, or an object that is not iterable.
+    """
+    # `toarray` identifies sparse matrices without an import of scipy.sparse.
+    require_no_path(clients, "clients")
+    if hasattr(clients, "toarray"):
+        raise InputError("clients is one sparse matrix: pass a list, [matrix]")
+    shape = getattr(clients, "shape", ())  # polars has no ``ndim``
+    if getattr(clients, "ndim", None) == 2 or len(shape) == 2:
+        raise InputError("clients must be a list of matrices; for one client pass [matrix]")
+    return one_per_client(clients, "clients", "matrix")
+
+
+def client_names(clients: Any) -> list[str] | None:
+    """Return the names of clients that are given by their names."""
+    return [str(name) for name in clients] if isinstance(clients, Mapping) else None
+
+
+def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list[np.ndarray]:
+    """Check the labels of clients and return them in the precision of the clients' samples.
+
+    Parameters
+    ----------
+    labels : sequence or mapping of array-like of shape (n_i,)
+    clients : sequence of ndarray of shape (n_i, d)
+        Result of `check_clients`.
+    given : sequence or mapping, optional
+        The clients before `check_clients`: their names and the labels of their rows.
+
+    Returns
+    -------
+    list of ndarray of shape (n_i,)
+
+    Raises
+    ------
+    InputError
+        When a client's labels are missing, too few, too many, not numbers, or not finite, or have
+        names or an index that the clients have not.
+    """
+    vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
+    rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
+    return [
+        _own_labels(vector, samples, words.client(i), own)
+        for i, (vector, samples, own) in enumerate(zip(vectors, clients, rows, strict=True))
+    ]
+
+
+def _own_labels(
+    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None
+) -> np.ndarray:
+    """Check the labels of one client, whose rows have the labels `rows`."""
+    y = numbers(
+        per_row(given, f"the labels of {who}", len(samples), rows, "have"), f"the labels of {who}"
+    )
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"the labels of {who} have {y[row]} at row {row}")
+    return y.astype(samples.dtype)
+
+
+def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
+    """Check one matrix as `check_clients` does, with columns in `order`; messages say `who`."""
+    names = column_names(matrix)
+    return check_array(matrix if names is None else frames.of_frame(matrix, names, who), who, order)
