@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from decimal import Decimal
 from numbers import Real
 from typing import Any
@@ -99,6 +99,17 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
     return values.astype(np.float64)
 
 
+def missing(values: np.ndarray) -> np.ndarray:
+    """Return where an array of anything has no value: None, NaN, NaT, NA or an empty text."""
+    if values.dtype.kind in "biufcmM":
+        return np.isnan(values)
+    return np.array([_lacks(value) for value in values.tolist()], bool)
+
+
+def _lacks(value: Any) -> bool:
+    return not value.strip() if isinstance(value, str | bytes) else is_missing(value)
+
+
 def is_missing(value: Any) -> bool:
     """Whether a value stands for one that is not there, in any library's form."""
     if value is None or value is np.ma.masked or np.ma.is_masked(value):
@@ -136,16 +147,55 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
-        if hasattr(client, "columns") or hasattr(client, "column_names"):
-            raise InputError(
-                f"{words.client(i)} has named columns, and nothing matches them here: give "
-                "check_clients(clients), of fedcore.user_tables.matrices"
-            )
-        checked.append(check_array(client, words.client(i)))
+        checked.append(_check_unnamed(client, i))
         require_same_form(checked)
     if not checked:
         raise InputError("a federation needs at least one client")
     return checked
+
+
+def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
+    """Yield dense matrices that come one after the other, checked as `check_matrices` does.
+
+    Raises
+    ------
+    InputError
+        As `check_matrices`, and for a sparse matrix.
+    """
+    width = 0
+    for i, client in enumerate(clients):
+        matrix = _check_unnamed(client, i)
+        if isinstance(matrix, SparseRows):
+            sparse.refuse("a problem file")
+        width = width or matrix.shape[1]
+        require_width(matrix, i, width)
+        yield matrix
+    if not width:
+        check_matrices([])  # says that one is needed
+
+
+def _check_unnamed(client: Any, i: int) -> Any:
+    if hasattr(client, "columns") or hasattr(client, "column_names"):
+        raise InputError(
+            f"{words.client(i)} has named columns, and nothing matches them here: give "
+            "check_clients(clients), of fedcore.user_tables.matrices"
+        )
+    return check_array(client, words.client(i))
+
+
+def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
+    """Return the labels of one client, one for each sample, in the precision of its samples.
+
+    Raises
+    ------
+    InputError
+        When they are no finite numbers.
+    """
+    y = numbers(values, f"the labels of {who}")
+    if not np.isfinite(y).all():
+        row = int(np.argmin(np.isfinite(y)))
+        raise InputError(f"the labels of {who} have {y[row]} at row {row}")
+    return y.astype(dtype)
 
 
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:

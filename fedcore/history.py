@@ -419,7 +419,7 @@ class History:
         InputError
             For an unknown column or metric, or a history without metrics.
         """
-        # By name, so that a change of the figures does not count as one of the cells' code.
+        # By name: the figures stand above, and no cell depends on them.
         comparison = importlib.import_module("fedcore.reports.comparison")
         name = str(self.about.get("algorithm", "this run"))
         across, chosen = (

@@ -1,6 +1,6 @@
 """Registries of modules: an entry is a file in a folder, or an entry point of another package.
 
-An entry is imported only when it is asked for, so that its code is in no other entry's fingerprint.
+An entry is imported only when it is asked for, so that no other entry depends on its code.
 """
 
 from __future__ import annotations

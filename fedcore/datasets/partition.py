@@ -13,9 +13,8 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from fedcore.arrays import as_array
+from fedcore.arrays import as_array, missing
 from fedcore.errors import ConfigError, InputError, require_known
-from fedcore.user_tables.labelled import per_row
 from fedcore.validation import (
     Count,
     CountOrZero,
@@ -57,7 +56,11 @@ def by_label(labels: np.ndarray) -> Parts:
 def _values(labels: Any) -> np.ndarray:
     """Return labels as a vector; a sample without one belongs to nobody."""
     values = as_array(labels, "labels")
-    return per_row(labels, "labels", len(values) if values.ndim else 1)
+    if values.ndim != 1:
+        raise InputError(f"labels have shape {values.shape}: give one value per sample")
+    if (lacking := missing(values)).any():
+        raise InputError(f"labels have none at row {int(lacking.argmax())}: every sample needs one")
+    return values
 
 
 def by_identity(identities: np.ndarray) -> Parts:

@@ -24,9 +24,7 @@ from fedcore.files import checksums
 OWN = __name__.split(".")[0]
 # Modules that only make messages or check input: no number depends on them, so an edit of them runs
 # nothing again. The package itself holds the version and names that are imported on first use.
-NOT_COUNTED = {
-    "fedcore", "fedcore.errors", "fedcore.words", "fedcore.validation", "fedcore.progress",
-}  # fmt: skip
+NOT_COUNTED = {"fedcore", "fedcore.errors", "fedcore.words", "fedcore.validation"}
 WORDS = {"citation", "look"}  # arguments of ``Algorithm(…)`` that change no number
 BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)  # in which imports may stand
 

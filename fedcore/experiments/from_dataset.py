@@ -9,14 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from fedcore.arrays import check_array
+from fedcore.arrays import check_array, check_labels_of
 from fedcore.datasets import loaders, partition, reading, registry
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import LazyMatrices, Problem
-from fedcore.user_tables.matrices import check_labels
 from fedcore.words import client, counted
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.
@@ -110,7 +109,11 @@ def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None 
     matrices = LazyMatrices(lambda i: check_array(rows(parts[i]), client(i)), len(parts))
     first = matrices[0]
     shapes = [(len(part), first.shape[1]) for part in parts]
-    own = None if labels is None else check_labels([labels[part] for part in parts], matrices)
+    own = (
+        None
+        if labels is None
+        else [check_labels_of(labels[part], client(i), first.dtype) for i, part in enumerate(parts)]
+    )
     return Clients(matrices, shapes, [first.dtype] * len(parts), labels=own)
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from fedcore import generators
+from fedcore.arrays import check_each, check_matrices
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import LazyMatrices, Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
-from fedcore.user_tables.matrices import check_clients, check_each
 
 
 def make(
@@ -31,7 +31,7 @@ def make(
     if isinstance(drawn, Iterator):
         return Problem(name, _yielded(draw))
     clients, known = drawn if isinstance(drawn, tuple) else (drawn, None)
-    problem = Problem(name, clients if isinstance(clients, Clients) else check_clients(clients))
+    problem = Problem(name, clients if isinstance(clients, Clients) else check_matrices(clients))
     if isinstance(known, Truth):
         problem.truth = known
     elif isinstance(known, Reference):

@@ -10,15 +10,9 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
+from fedcore import __version__
+
 PACKAGES = ("numpy", "scipy", "h5py")
-
-
-def own_version() -> str:
-    """Return fedcore's version.
-
-    Not by an import statement: every cell would depend on all that the package exports.
-    """
-    return str(importlib.import_module("fedcore").__version__)
 
 
 @cache
@@ -42,7 +36,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
     """Return the versions of Python, fedcore, `PACKAGES` and further packages."""
     return {
         "python": platform.python_version(),
-        "fedcore": own_version(),
+        "fedcore": __version__,
         # The metadata that `importlib.metadata` reads take 8 ms for each package.
         **{name: str(importlib.import_module(name).__version__) for name in (*PACKAGES, *packages)},
     }

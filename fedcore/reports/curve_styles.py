@@ -1,7 +1,7 @@
 """Looks of algorithms in all figures: what they say of themselves, or else what their name gives.
 
-An algorithm says ``look=("blue", "dashed")``, which is in no cell's fingerprint: a change draws
-figures again and runs no cell.
+An algorithm says ``look=("blue", "dashed")``, which no cell depends on: a change draws figures
+again and runs no cell.
 """
 
 from __future__ import annotations
@@ -109,5 +109,5 @@ def declared_look(algorithm: str) -> tuple[str, str] | None:
 
 
 def words(names: Iterable[str]) -> list[str]:
-    """Return what the looks of algorithms depend on, for the fingerprint of what shows them."""
+    """Return the looks of algorithms in words; what shows them is drawn again when one changes."""
     return [f"{name} {declared_look(name)}" for name in sorted(set(names))]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from fedcore.arrays import is_missing
+from fedcore.arrays import missing
 from fedcore.errors import MOST, TableError
 from fedcore.words import counted
 
@@ -150,14 +150,3 @@ def parsed(column: Any) -> np.ndarray:
             if isinstance(values[i], Real | np.bool_ | Decimal):
                 found[i] = values[i]
     return found
-
-
-def missing(values: np.ndarray) -> np.ndarray:
-    """Return where an array of anything has no value: None, NaN, NaT, NA or an empty text."""
-    if values.dtype.kind in "biufcmM":
-        return np.isnan(values)
-    return np.array([_lacks(value) for value in values.tolist()], bool)
-
-
-def _lacks(value: Any) -> bool:
-    return not value.strip() if isinstance(value, str | bytes) else is_missing(value)

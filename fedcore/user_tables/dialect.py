@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore.files import END
 from fedcore.user_tables.numbers import number
 from fedcore.user_tables.table import Reading, fault
 
@@ -20,7 +21,6 @@ SEPARATORS = "\t;|,"
 SAMPLE = 200  # lines looked at first
 # How texts are written, by the first two bytes; else in UTF-8.
 CODINGS = (rb"\xff\xfe|\xfe\xff", "utf-16"), (rb".\0", "utf-16-le"), (rb"\0.", "utf-16-be")
-END = b"\r\n\0\x1a"  # of a file; the last one by DOS
 Lines = Sequence[tuple[int, list[str]]]
 
 

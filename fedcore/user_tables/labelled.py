@@ -14,9 +14,8 @@ from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
 
-from fedcore.arrays import as_array, is_missing, kind_of, numbers
+from fedcore.arrays import as_array, is_missing, kind_of, missing, numbers
 from fedcore.errors import InputError
-from fedcore.user_tables.columns import missing
 from fedcore.user_tables.names import clean
 from fedcore.words import counted
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from fedcore import sparse, words
+from fedcore import words
 from fedcore.arrays import (
     check_array,
+    check_labels_of,
     is_checked,
-    numbers,
     require_no_path,
     require_same_form,
-    require_width,
 )
 from fedcore.errors import InputError
-from fedcore.sparse import SparseRows
 from fedcore.user_tables import frames
 from fedcore.user_tables.labelled import (
     column_names,
@@ -76,27 +74,6 @@ def check_clients(
     if first and names is not None:
         frames.tell(names, checked)
     return checked
-
-
-def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
-    """Yield dense matrices that come one after the other, checked as `check_clients` does.
-
-    Raises
-    ------
-    InputError
-        As `check_clients`, and for a sparse matrix.
-    """
-    width, names = 0, None
-    for i, client in enumerate(clients):
-        names = names if i else column_names(client)
-        matrix = check_matrix(client, words.client(i), _order_of(client, i, names))
-        if isinstance(matrix, SparseRows):
-            sparse.refuse("a problem file")
-        width = width or matrix.shape[1]
-        require_width(matrix, i, width)
-        yield matrix
-    if not width:
-        check_clients([])  # says that one is needed
 
 
 def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
@@ -171,22 +148,13 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
     return [
-        _own_labels(vector, samples, words.client(i), own)
+        check_labels_of(
+            per_row(vector, f"the labels of {words.client(i)}", len(samples), own, "have"),
+            words.client(i),
+            samples.dtype,
+        )
         for i, (vector, samples, own) in enumerate(zip(vectors, clients, rows, strict=True))
     ]
-
-
-def _own_labels(
-    given: Any, samples: np.ndarray, who: str, rows: Sequence[Any] | None
-) -> np.ndarray:
-    """Check the labels of one client, whose rows have the labels `rows`."""
-    y = numbers(
-        per_row(given, f"the labels of {who}", len(samples), rows, "have"), f"the labels of {who}"
-    )
-    if not np.isfinite(y).all():
-        row = int(np.argmin(np.isfinite(y)))
-        raise InputError(f"the labels of {who} have {y[row]} at row {row}")
-    return y.astype(samples.dtype)
 
 
 def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:

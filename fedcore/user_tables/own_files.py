@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
+from fedcore.arrays import missing
 from fedcore.errors import Advice, DataError, FedcoreError, InputError, TableError, nearest
 from fedcore.user_tables import doubts, names
 from fedcore.user_tables.columns import (
@@ -18,7 +19,6 @@ from fedcore.user_tables.columns import (
     bad_cells,
     examined,
     listed,
-    missing,
     parsed,
     refusal,
 )

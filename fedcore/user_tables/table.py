@@ -10,8 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from scipy.sparse import issparse
 
+from fedcore.arrays import missing
 from fedcore.errors import Advice, InputError, TableError
-from fedcore.user_tables.columns import as_values, missing
+from fedcore.user_tables.columns import as_values
 from fedcore.user_tables.names import clean
 from fedcore.validation import check_annotated, one_of, whole
 

@@ -1,4 +1,4 @@
-"""LIBSVM text files (w8a), see `fedcore.user_tables.libsvm`."""
+"""LIBSVM text files (w8a), see `fedcore.files.libsvm`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.datasets.loaded import Loaded
-from fedcore.user_tables.libsvm import table
+from fedcore.files.libsvm import table
 
 
 def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
