@@ -172,12 +172,21 @@ def _parsed(code: bytes, what: object) -> ast.Module:
 
 
 def _drop_words(node: ast.AST) -> None:
-    """Drop the docstring of what has one, and `WORDS`."""
+    """Drop the docstring of what has one, `WORDS`, and entries of tables that are places."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
     elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Algorithm":
         node.keywords = [word for word in node.keywords if word.arg not in WORDS]
+    elif isinstance(node, ast.Dict):  # a job depends on the module that it looks up
+        kept = [pair for pair in zip(node.keys, node.values, strict=True) if not _place(pair[1])]
+        node.keys, node.values = [key for key, _ in kept], [value for _, value in kept]
+
+
+def _place(node: ast.expr) -> bool:
+    """Whether an entry of a table is the place of a function, as "fedcore.linalg:orth"."""
+    text = node.value if isinstance(node, ast.Constant) else None
+    return isinstance(text, str) and text.startswith(f"{OWN}.") and ":" in text
 
 
 def _canonical(node: object) -> str:

@@ -30,6 +30,7 @@ from fedcore.errors import warn
 from toy.tools import helper
 
 ALGORITHM = Algorithm(look='grey', citation='A')
+TABLE = {"a": "fedcore.linalg:orth"}
 
 
 def run(x):
@@ -78,6 +79,7 @@ ALIKE = [  # what stands in METHOD, and what is the same code
     ('"""A method."""', '"""Quite another text,\n\non three lines."""'),
     ("helper(x) + 1", "(helper(x)\n            + 1)"), ("def run(x):", "\n\n\ndef run(x):"),
     ("look='grey', citation='A'", "look='blue', citation='Somebody'"),
+    ('TABLE = {"a": "fedcore.linalg:orth"}', 'TABLE = {"b": "fedcore.linalg:haar"}'),
 ]  # fmt: skip
 
 
@@ -90,8 +92,7 @@ def test_layout_comments_docstrings_and_words_do_not_count(toy, change):
 
 VALUES = ("0", "False", "0.0", "'0'", "''", "b''", "None", "'None'", "{None: a}", "{**a}", "a[:0]",
           "a[0:]", "f'{a}'", "f'{a!r}'", "'{a}'", "draw('blue')", "draw(look='blue')",
-          "draw(look='grey')", "Algorithm(sparse=True)", "Algorithm(sparse=False)",
-          '{"a": "fedcore.linalg:orth"}', '{"a": "fedcore.linalg:haar"}')  # fmt: skip
+          "draw(look='grey')", "Algorithm(sparse=True)", "Algorithm(sparse=False)")  # fmt: skip
 FORMS = ("x", "y", "x: int", "x=0", "x=False", "x=None", "*x", "*, x", "x, /")
 BODIES = ("return", "return None", "yield", "return x + 1", "return x + 2", "return x - 1")
 OTHERS = [

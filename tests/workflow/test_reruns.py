@@ -64,14 +64,6 @@ def module(name, code="EDITED = True"):
     return f"fedcore/{name}.py", None, f"\n\n{code}\n"
 
 
-def another(name, function):
-    return (
-        module(name, "def another(iterate, problem):\n    return 0.0"),
-        LOADERS,
-        *([module(name, f"{function} = {function}")] if function else []),
-    )
-
-
 # Edits (file, text, other text; no text: the end of the file), and the cells that run again.
 CELLS_OF = {
     "imported by power_gd": ([module("algorithms/power_iteration")], ITERATION | DESCENT),
@@ -79,8 +71,8 @@ CELLS_OF = {
     "another": ([module("algorithms/wk2023")], WK2023),
     "a generator": ([module("generators/low_rank")], CELLS - LITTLE),
     "histories": ([module("history")], CELLS),
-    "a metric": (another("metrics/subspace", "subspace_distance"), DESCENT),
-    "a loader": (another("datasets/formats/idx", "read"), LITTLE),
+    "a metric": ([module("metrics/subspace")], DESCENT),
+    "a loader": ([module("datasets/formats/idx")], LITTLE),
     "status": ([(REGISTRY, f"official\n    {ENTRY}", f"rebuilt\n    {ENTRY}")], LITTLE),
     "note": ([(REGISTRY, ENTRY, ENTRY.replace("Made", "Copied"))], LITTLE),
     "checksum": ([(REGISTRY, SHA256, "f" * 64)], LITTLE),
@@ -92,14 +84,13 @@ CELLS_OF = {
 }
 UNUSED = (
     "algorithms/yd2021", "cli/running", "../papers/factorization/tables", "datasets/surrogates",
-    "datasets/fetching", "datasets/download",  # the checksums say what came
-    "datasets/formats/libsvm", "metrics/factorization",
+    "datasets/formats/libsvm", "metrics/factorization", "errors", "validation",
 )  # fmt: skip
 # Edits, and the rules of which jobs run again.
 RULES_OF = {
     "code that the paper does not use": ([module(name) for name in UNUSED], set()),
-    "beside a metric": (another("metrics/subspace", None), set()),
-    "beside a loader": (another("datasets/formats/idx", None), set()),
+    "a new loader in the table": ([LOADERS], set()),
+    "words that pages print": ([module("words")], TABLES),
     "its report": ([module("../papers/tiny/tables")], TABLES),
     "reports": ([module("repro/tables/report")], TABLES),
     "results": ([module("repro/tables/results")], TABLES),
