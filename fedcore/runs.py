@@ -44,7 +44,7 @@ def execute(
 ) -> tuple[Recorder, dict[str, Any]]:
     """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
 
-    The problem's clients must have passed `clients.check_clients`. Before the algorithm,
+    The problem's clients must have passed `fedcore.arrays.check_matrices`. Before the algorithm,
     each ``begin(federation)`` may exchange messages with the clients and change their samples, as
     `subtract_mean` does; the records refer to the changed samples. After the algorithm,
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The

@@ -3,8 +3,7 @@
 An algorithm without an entry says its case itself, as ``case=`` of its declaration. The checks
 against an oracle fail, with a message that names both places, until there is one. An oracle is the
 method in its plainest form, on the stacked matrix, with NumPy alone. Those of fedcore's methods are
-here, and not in their modules, because code of a module is part of the fingerprint of its
-results.
+here, and not in their modules, because an edit of a module runs its cells again.
 """
 
 from __future__ import annotations
