@@ -58,7 +58,8 @@ def _values(labels: Any) -> np.ndarray:
     values = as_array(labels, "labels")
     if values.ndim != 1:
         raise InputError(f"labels have shape {values.shape}: give one value per sample")
-    if (lacking := missing(values)).any():
+    lacking = missing(values)
+    if lacking.any():
         raise InputError(f"labels have none at row {int(lacking.argmax())}: every sample needs one")
     return values
 

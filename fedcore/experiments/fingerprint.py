@@ -128,9 +128,14 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
 
 def _packages(module: str) -> Iterator[str]:
     """Yield the packages that a module lies in, whose ``__init__.py`` Python executes first."""
-    while module := module.rpartition(".")[0]:
-        if (source := _find(module)) is not None and source.is_file():
-            yield module
+    parts = module.split(".")
+    packages = (".".join(parts[:i]) for i in range(1, len(parts)))
+    yield from filter(_has_text, packages)
+
+
+def _has_text(module: str) -> bool:
+    source = _find(module)
+    return source is not None and source.is_file()
 
 
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str]:
@@ -152,7 +157,7 @@ def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str
         for name in found:
             if name.partition(".")[0] in own:
                 name = name if _find(name) else name.rpartition(".")[0]
-                if (source := _find(name)) is not None and source.is_file():
+                if _has_text(name):
                     yield name
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             todo += node.orelse

@@ -195,7 +195,7 @@ def test_a_problem_depends_on_its_own_kind_of_source():
     for spec, surrogate, own, foreign in (
         (drawn, False, "fedcore.generators.low_rank", "fedcore.datasets"),
         (real, False, "fedcore.datasets.formats.libsvm", "fedcore.generators"),
-        (real, True, "fedcore.datasets.surrogates", "fedcore.datasets.formats"),
+        (real, True, "fedcore.datasets.surrogates", "fedcore.datasets.formats.libsvm"),
     ):
         found = dict(build.digests(spec, surrogate=surrogate))
         assert {own, "fedcore.experiments.build", "fedcore.problems.storage"} <= found.keys()
