@@ -202,12 +202,12 @@ def test_a_problem_depends_on_its_own_kind_of_source():
         assert not any(name.startswith(foreign) for name in found)
 
 
-def test_no_cell_imports_what_reads_the_tables_of_users_or_makes_problems():
+def test_no_cell_imports_what_reads_the_tables_of_users():
     every = Cell.read(dataclasses.asdict(cell("ssi", {}))).modules
     families = [metrics.REGISTRY.module_name(name) for name in metrics.REGISTRY.names()]
     methods = [algorithms.REGISTRY.module_name(name) for name in algorithms.names()]
     found = dict(digests(*every, *families, *methods, *AUDITS.values(), "fedcore.deep.newcomers"))
-    rooms = ("user_tables", "generators", "datasets", "reports", "estimators", "cli", "user_runs")
+    rooms = ("user_tables", "user_runs", "datasets", "reports", "estimators", "cli")
     assert [name for name in found if name.startswith(tuple(f"fedcore.{r}" for r in rooms))] == []
 
 
@@ -254,9 +254,8 @@ def run_cells(tmp_path_factory):
         storage.save(subject.problem(clients), folder / f"{name}.h5")
         options = dict(case_of(name).settings[0]) if subject.subspace else {}
         params = dataclasses.asdict(subject.settings(clients, options))
-        given = {key: value for key, value in params.items() if value is not None}
         measure = [*subject.algorithm.task.printed]
-        made = cell(name, given, problem=name, metrics=measure, iterates="all", repeats=2)
+        made = cell(name, params, problem=name, metrics=measure, iterates="all", repeats=2)
         cells.append(dataclasses.asdict(made))
 
     def run(*muted):
