@@ -121,8 +121,6 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
         return checksums.of(source)[:16], frozenset()
     tree = _parsed(source.read_bytes(), source)
     imported = frozenset(_imports(tree, module, is_package=source.name == "__init__.py"))
-    for node in ast.walk(tree):
-        _drop_words(node)
     return _digest(_canonical(tree)), imported | frozenset(_packages(module))
 
 
@@ -195,8 +193,9 @@ def _place(node: ast.expr) -> bool:
 
 
 def _canonical(node: object) -> str:
-    """Return a dump of a syntax tree that, unlike `ast.dump`'s, all Python versions share."""
+    """Return a dump of a syntax tree without words, which all Python versions share."""
     if isinstance(node, ast.AST):
+        _drop_words(node)
         fields = [
             f"{key}={_canonical(value)}"
             for key, value in ast.iter_fields(node)
