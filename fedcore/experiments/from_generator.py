@@ -12,8 +12,9 @@ import numpy as np
 from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems.clients import Clients, check_clients, check_each
-from fedcore.problems.problem import LazyMatrices, Problem, Reference
+from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
