@@ -85,7 +85,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         options.seed,
         options.repeats,
         click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
-        click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
+        click.option("--metric", "measure", multiple=True,
                      help="What to record; may be given several times.  [default: objective, "
                      "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,

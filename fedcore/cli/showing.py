@@ -50,7 +50,7 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
 @click.option("--against", multiple=True, metavar="COLUMN",
               help="round, bytes_up, bytes_down, epsilon or iteration; several may be given.  "
               "[default: round]")  # fmt: skip
-@click.option("--metric", "metrics", multiple=True, shell_complete=options.metric_names,
+@click.option("--metric", "metrics", multiple=True,
               help="What to draw; may be given several times.  [default: all]")  # fmt: skip
 def plot(
     files: tuple[str, ...],

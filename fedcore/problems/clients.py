@@ -229,16 +229,20 @@ def check_clients(
     if not len(clients):
         raise InputError("a federation needs at least one client")
     first = names is None  # else others have been told of these columns
-    orders: Sequence[list[int] | None] = [None] * len(clients)
+    orders: list[list[int] | None] = []
     if not first or any(column_names(client) is not None for client in clients):
         if first:
             frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
         names = column_names(clients[0]) if first else names
-        orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+        for i, client in enumerate(clients):
+            require_distinct(client, words.client(i))
+            order = column_order(column_names(client), names, words.client(i), words.client(0))
+            orders.append(order)
     with np.errstate(over="ignore", invalid="ignore"):
         done = [_is_checked(client) for client in clients]
     checked: list[Any] = []
-    for i, (client, order, ready) in enumerate(zip(clients, orders, done, strict=True)):
+    for i, (client, ready) in enumerate(zip(clients, done, strict=True)):
+        order = orders[i] if orders else None
         checked.append(client if ready else check_matrix(client, words.client(i), order))
         _require_same_form(checked)
     if first and names is not None:
@@ -262,10 +266,9 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     InputError
         As `check_clients`, and for a sparse matrix.
     """
-    width, names = 0, None
+    width = 0
     for i, client in enumerate(clients):
-        names = names if i else column_names(client)
-        matrix = check_matrix(client, words.client(i), _order_of(client, i, names))
+        matrix = check_client(client, i)
         if isinstance(matrix, SparseRows):
             sparse.refuse("a problem file")
         width = width or matrix.shape[1]
@@ -273,11 +276,6 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
         yield matrix
     if not width:
         check_clients([])  # says that one is needed
-
-
-def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
-    require_distinct(client, words.client(i))
-    return column_order(column_names(client), names, words.client(i), words.client(0))
 
 
 def check_client(client: Any, i: int) -> Any:
@@ -313,8 +311,6 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     names = column_names(matrix)
     if names is None:
         data = as_array(matrix, who)
-        if data.dtype == object and data.ndim == 2:
-            data = numbers(data, who)
     else:
         data = frames.of_frame(matrix, names, who)
     if data.ndim != 2:
@@ -330,10 +326,8 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
         )
     if data.dtype.kind == "c":
         raise InputError(f"{who} is of {data.dtype}. Complex data not supported: give real numbers")
-    if data.dtype == object:
-        data = numbers(data, who)
     if data.dtype.kind not in "biuf":
-        raise InputError(f"{who}: dtype {data.dtype} is not numeric")
+        data = numbers(data, who)
     if order is not None:
         data = data[:, order]
     if data.dtype != np.float32:
@@ -401,10 +395,6 @@ def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
     require_no_path(client, who)
-    if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
-        raise InputError(
-            f"{who} has masked entries: fill them with .filled(value), or drop their samples"
-        )
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:

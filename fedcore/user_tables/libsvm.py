@@ -21,70 +21,6 @@ _SHOWN = 80  # characters of a bad token
 _LARGEST = 2.0**53  # of a class: a float represents every integer below it exactly
 
 
-def table(
-    path: Path, n_features: int, first: int = 1, *, classes: bool = False
-) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
-    """Return labels, queries as text, the matrix, and how many lines have no sample.
-
-    Indices begin with `first`.
-
-    With `classes` labels are whole numbers, there are no queries, and the matrix is `n_features`
-    wide; else it is as wide as its largest index.
-    """
-    try:
-        text = path.read_bytes().rstrip(END)
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
-    lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
-    at = [i for i, line in enumerate(lines) if line.strip()]
-    found = [_LINE.fullmatch(lines[i]) for i in at]
-    parts = [line.groups(b"") if line else (b"nan", b"", b"") for line in found]
-    labels = np.fromiter((float(label) for label, _, _ in parts), float)
-    queries = np.array([query for _, query, _ in parts], "S18").astype(str)
-    pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
-    numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
-    columns, values = numbers[::2] - first, numbers[1::2]
-    rows = np.repeat(np.arange(len(at)), [pairs.count(b":") for _, _, pairs in parts])
-    wrong = (columns < 0) | (columns >= n_features) | ~np.isfinite(values)
-    wrong[1:] |= (np.diff(columns) <= 0) & (np.diff(rows) == 0)
-    whole = (labels == np.floor(labels)) & (abs(labels) < _LARGEST)
-    bad = ~np.isfinite(labels) | (classes & (~whole | (queries != "")))
-    bad[rows[wrong]] = True
-    if bad.any():
-        number = at[int(bad.argmax())]
-        raise _problem(path, number, lines[number], n_features, first, classes)
-    labels = labels.astype(np.int64) if whole.all() else labels
-    width = n_features if classes else int(columns.max(initial=-1)) + 1
-    place = rows, columns.astype(np.intp)
-    x = scipy.sparse.csr_array((values, place), shape=(len(at), width))
-    return labels, queries, x, (len(lines) - len(at)) * (len(at) > 0)
-
-
-def _problem(
-    path: Path, number: int, line: bytes, n_features: int, first: int, classes: bool
-) -> DataError:
-    """Return the error that names the first wrong token of a line, and what a line is."""
-    found, *pairs = line.split()
-    label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
-    if np.isfinite(label) and not (classes and (label % 1 or abs(label) >= _LARGEST)):
-        query = not classes and re.fullmatch(rb"qid:\d{1,18}", b"".join(pairs[:1]))
-        for found in pairs[bool(query) :]:
-            pair = _PAIR.fullmatch(found)
-            index, value = pair.groups() if pair else (b"-1", b"0")
-            if not last < int(index) < n_features + first or not np.isfinite(float(value)):
-                break
-            last = int(index)
-    zero = Advice("if indices begin with 0, say so", {"zero_based": True})
-    shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
-    what = "a whole number below 2^53" if classes else "a number"
-    says = (f"found '{shown}', and a line is 'label index:value index:value …', the label {what}, "
-            f"indices rising from {first} to at most {n_features + first - 1}")  # fmt: skip
-    return DataError(
-        f"{path}, line {number + 1}: {says}", file=path, row=number,
-        advice=[zero] * (not classes and first == 1 and found.startswith(b"0:")),
-    )  # fmt: skip
-
-
 def parse_sparse(
     path: Path, *, zero_based: bool = False
 ) -> tuple[scipy.sparse.csr_array, dict[str, np.ndarray], int]:
@@ -99,6 +35,55 @@ def parse_sparse(
     left_out : int
         Lines that hold no sample: they are blank, or comments alone.
     """
-    labels, queries, x, left_out = table(path, WIDEST, 0 if zero_based else 1)
-    vectors = {"label": labels} | ({"qid": queries} if (queries != "").any() else {})
-    return x, vectors, left_out
+    first = int(not zero_based)
+    try:
+        text = path.read_bytes().rstrip(END)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
+    lines = re.sub(rb"#[^\n]*", b"", text).split(b"\n")
+    at = [i for i, line in enumerate(lines) if line.strip()]
+    found = [_LINE.fullmatch(lines[i]) for i in at]
+    parts = [line.groups(b"") if line else (b"nan", b"", b"") for line in found]
+    labels = np.fromiter((float(label) for label, _, _ in parts), float)
+    queries = np.array([query for _, query, _ in parts], "S18").astype(str)
+    pairs = b"".join(pairs for _, _, pairs in parts).replace(b":", b" ")
+    numbers = np.fromstring(pairs.decode("ascii"), sep=" ")  # every token matches _NUMBER
+    columns, values = numbers[::2] - first, numbers[1::2]
+    rows = np.repeat(np.arange(len(at)), [pairs.count(b":") for _, _, pairs in parts])
+    wrong = (columns < 0) | (columns >= WIDEST) | ~np.isfinite(values)
+    wrong[1:] |= (np.diff(columns) <= 0) & (np.diff(rows) == 0)
+    whole = (labels == np.floor(labels)) & (abs(labels) < _LARGEST)
+    bad = ~np.isfinite(labels)
+    bad[rows[wrong]] = True
+    if bad.any():
+        number = at[int(bad.argmax())]
+        raise _problem(path, number, lines[number], first)
+    vectors = {"label": labels.astype(np.int64) if whole.all() else labels}
+    if (queries != "").any():
+        vectors["qid"] = queries
+    place = rows, columns.astype(np.intp)
+    shape = len(at), int(columns.max(initial=-1)) + 1
+    x = scipy.sparse.csr_array((values, place), shape=shape)
+    return x, vectors, (len(lines) - len(at)) * (len(at) > 0)
+
+
+def _problem(path: Path, number: int, line: bytes, first: int) -> DataError:
+    """Return the error that names the first wrong token of a line, and what a line is."""
+    found, *pairs = line.split()
+    label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
+    if np.isfinite(label):
+        query = re.fullmatch(rb"qid:\d{1,18}", b"".join(pairs[:1]))
+        for found in pairs[bool(query) :]:
+            pair = _PAIR.fullmatch(found)
+            index, value = pair.groups() if pair else (b"-1", b"0")
+            if not last < int(index) < WIDEST + first or not np.isfinite(float(value)):
+                break
+            last = int(index)
+    zero = Advice("if indices begin with 0, say so", {"zero_based": True})
+    shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
+    says = (f"found '{shown}', and a line is 'label index:value index:value …', all numbers, "
+            f"indices rising from {first} to at most {WIDEST + first - 1}")  # fmt: skip
+    return DataError(
+        f"{path}, line {number + 1}: {says}", file=path, row=number,
+        advice=[zero] * (first == 1 and found.startswith(b"0:")),
+    )  # fmt: skip

@@ -9,21 +9,22 @@ from typing import Any
 import numpy as np
 
 from fedcore.datasets.loaded import Loaded
-from fedcore.user_tables.libsvm import table
-
-
-def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the dense matrix and the labels of a LIBSVM file.
-
-    Returns
-    -------
-    x : ndarray of shape (n_samples, n_features), float64
-    y : ndarray of shape (n_samples,), int64
-    """
-    labels, _, x, _ = table(path, n_features, classes=True)
-    return x.toarray(), labels.astype(np.int64)  # none at all are floats
+from fedcore.errors import DataError
+from fedcore.user_tables.libsvm import parse_sparse
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read the file named under ``table``; see `parse`."""
-    return Loaded(*parse(folder / parts["table"], n_features))
+    """Read the file named under ``table``; its labels are classes.
+
+    Returns
+    -------
+    Loaded
+        x of shape (n_samples, n_features), or as wide as its largest index.
+    """
+    path = folder / parts["table"]
+    x, vectors, _ = parse_sparse(path)
+    labels = vectors["label"]
+    if labels.dtype != np.int64:
+        raise DataError(f"{path} has labels that are no whole numbers below 2^53: give classes")
+    x.resize(x.shape[0], max(x.shape[1], n_features))
+    return Loaded(x.toarray(), labels)
