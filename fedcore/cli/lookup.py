@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 from collections.abc import Callable, Collection
@@ -67,7 +66,6 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     from fedcore.parts.params import describe
     from fedcore.parts.residuals import with_tolerance
 
-    fields = {field.name: field for field in dataclasses.fields(algorithm.parameters)}
     of_a_run = with_tolerance(algorithm, {})
     return {
         "name": algorithm.name,
@@ -76,11 +74,11 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "citation": algorithm.citation,
         "labelled": algorithm.labelled,
         "parameters": [
-            {"name": known, "meaning": sentence, "range": kind,
-             "required": default == "required" and known not in of_a_run,
-             "default": of_a_run.get(known, _default(fields[known]))}
-            for known, sentence, kind, default in describe(algorithm.parameters)
-            if known != "start"
+            {"name": known.name, "meaning": known.sentence, "range": known.kind,
+             "required": known.required and known.name not in of_a_run,
+             "default": of_a_run.get(known.name, known.default)}
+            for known in describe(algorithm.parameters)
+            if known.name != "start"
         ],
         **({"networks": _networks()} if "model" in algorithm.task.fields else {}),
     }  # fmt: skip
@@ -98,14 +96,6 @@ def _networks() -> list[dict[str, str]]:
         }
         for name, model in sorted(MODELS.items())
     ]
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    """Return a default as JSON has it; None also for what has none."""
-    value = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        value = field.default_factory()
-    return None if value is dataclasses.MISSING else json.loads(json.dumps(value, default=repr))
 
 
 def _spelled(parameter: dict[str, Any]) -> str:

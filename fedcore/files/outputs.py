@@ -72,7 +72,10 @@ def _reason(final: Path, kind: str) -> str:
     if final.is_symlink():
         return f"a link to {os.readlink(final)}"
     try:
-        own = _sealed(final, kind) if kind in hdf5.MARKS else _summed(final)
+        if kind in hdf5.MARKS:
+            own = _sealed(final, kind)
+        else:
+            own = checksums.place(final).is_file() and not checksums.differs(final)
     except OSError:
         own = False
     if not own:
@@ -86,7 +89,3 @@ def _sealed(final: Path, kind: str) -> bool:
             return hdf5.holds(file, kind)
     except hdf5.BrokenSeal:
         return False
-
-
-def _summed(final: Path) -> bool:
-    return checksums.place(final).is_file() and not checksums.differs(final)
