@@ -23,7 +23,6 @@ from fedcore.user_tables.labelled import (
     one_per_client,
     per_client,
     per_row,
-    require_distinct,
     row_labels,
 )
 from fedcore.words import counted
@@ -227,7 +226,7 @@ def check_clients(
     """
     clients = client_list(clients)
     if not len(clients):
-        raise InputError("a federation needs at least one client")
+        raise InputError("there are no clients: a federation needs at least one")
     first = names is None  # else others have been told of these columns
     orders: list[list[int] | None] = []
     if not first or any(column_names(client) is not None for client in clients):
@@ -235,7 +234,6 @@ def check_clients(
             frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
         names = column_names(clients[0]) if first else names
         for i, client in enumerate(clients):
-            require_distinct(client, words.client(i))
             order = column_order(column_names(client), names, words.client(i), words.client(0))
             orders.append(order)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -288,7 +286,6 @@ def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -
 
     Without `names`, the names can only be the numbers of the columns.
     """
-    require_distinct(matrix, who)
     own = column_names(matrix)
     order = None
     if own is not None:
