@@ -96,6 +96,6 @@ def describe(params: type) -> list[Description]:
         if field.default_factory is not dataclasses.MISSING:
             default = field.default_factory()
         required = default is dataclasses.MISSING
-        plain = None if required else json.loads(json.dumps(default, default=repr))
-        found.append(Description(field.name, said.get(field.name, ""), kind, required, plain))
+        value = None if required else json.loads(json.dumps(default, default=repr))
+        found.append(Description(field.name, said.get(field.name, ""), kind, required, value))
     return found
