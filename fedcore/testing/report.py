@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fedcore.words import counted
+
+AGAIN = "for the same reason as above"
 
 
 class CheckFailed(AssertionError):
@@ -59,10 +61,10 @@ class Report:
         return [finding for finding in self.findings if finding.outcome == "failed"]
 
     def __str__(self) -> str:
-        """One line for each check, and a sum below."""
+        """One line for each check, and a sum below; a reason that comes again is told once."""
         lines = [
-            f"{f.outcome:8}{f.check}" + "".join(f"\n        {line}" for line in f.said.splitlines())
-            for f in self.findings
+            f"{f.outcome:8}{f.check}" + "".join(f"\n        {line}" for line in said.splitlines())
+            for f, said in zip(self.findings, self._told_once(self.findings), strict=True)
         ]
         counts = [
             f"{number} {word}"
@@ -71,10 +73,23 @@ class Report:
         ]
         return "\n".join([*lines, f"{self.name}: {', '.join(counts)}"])
 
+    @staticmethod
+    def _told_once(findings: Sequence[Finding]) -> list[str]:
+        """Return why each failed or was skipped, and `AGAIN` where an earlier one did for that."""
+        told: set[str] = set()
+        found = []
+        for finding in findings:
+            reason = finding.said.partition("\n")[0]
+            found.append(AGAIN if reason in told else finding.said)
+            if finding.outcome == "failed":
+                told.add(reason)
+        return found
+
     def require(self) -> None:
         """Raise `CheckFailed` if a check has failed."""
         if self.failed:
-            said = "\n".join(f"- {finding.check}: {finding.said}" for finding in self.failed)
+            reasons = zip(self.failed, self._told_once(self.failed), strict=True)
+            said = "\n".join(f"- {finding.check}: {reason}" for finding, reason in reasons)
             raise CheckFailed(f"{self.name}: {counted(len(self.failed), 'check')} failed\n{said}")
 
 
