@@ -18,7 +18,7 @@ COMMANDS = {
 }
 SURROUNDINGS = [
     {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
-    {"MPLBACKEND": "not installed", "SOURCE_DATE_EPOCH": "9" * 17},
+    {"MPLBACKEND": "not installed", "SOURCE_DATE_EPOCH": "1000000000000"},
 ]
 
 
