@@ -36,9 +36,10 @@ from fedcore import algorithms
 from fedcore.federation.engines import mpi
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.engines.mpi import Ranks
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.problem import LazyMatrices, Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
 

@@ -150,7 +150,7 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
         checked.append(_check_unnamed(client, i))
         require_same_form(checked)
     if not checked:
-        raise InputError("a federation needs at least one client")
+        raise InputError("there are no clients: a federation needs at least one")
     return checked
 
 
@@ -207,8 +207,6 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
         return sparse.checked(matrix, who)
     data = as_array(matrix, who)
-    if data.dtype == object and data.ndim == 2:
-        data = numbers(data, who)
     if data.ndim != 2:
         raise InputError(
             f"{who}: expected a 2-D (samples, features) array, got {data.ndim}-D. Reshape your "
@@ -222,10 +220,8 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
         )
     if data.dtype.kind == "c":
         raise InputError(f"{who} is of {data.dtype}. Complex data not supported: give real numbers")
-    if data.dtype == object:
-        data = numbers(data, who)
     if data.dtype.kind not in "biuf":
-        raise InputError(f"{who}: dtype {data.dtype} is not numeric")
+        data = numbers(data, who)
     if order is not None:
         data = data[:, order]
     if data.dtype != np.float32:
@@ -278,7 +274,3 @@ def _require_present(client: Any, who: str) -> None:
     if client is None:
         raise InputError(f"{who} is None; leave it out or give it a matrix")
     require_no_path(client, who)
-    if isinstance(client, np.ma.MaskedArray) and np.ma.is_masked(client):
-        raise InputError(
-            f"{who} has masked entries: fill them with .filled(value), or drop their samples"
-        )

@@ -384,7 +384,7 @@ class History:
             path,
             decode,
             kind="history",
-            first="run its cell",
+            first="keep it by fedcore run --out",
             again="run again",
             failure=HistoryError,
         )

@@ -52,7 +52,8 @@ def test_tall_and_wide_data_agree_with_the_svd(matrix_with, algorithm, dtype, sh
 
 def test_signs_and_order_depend_on_the_subspace_only(clients):
     rng = np.random.default_rng(3)
-    one, other = (FederatedPCA(3, start=rng.standard_normal((8, 3))).fit(clients) for _ in range(2))
+    one, other = (FederatedPCA(3, params={"start": rng.standard_normal((8, 3))}).fit(clients)
+                  for _ in range(2))  # fmt: skip
     np.testing.assert_allclose(one.components_, other.components_, atol=1e-7)
     for row in one.components_:
         assert row[np.argmax(np.abs(row))] > 0
@@ -65,13 +66,13 @@ def test_the_first_and_the_last_round_are_charged(clients):
     tested = fedcore.run("ssi", clients, 3, n_oversamples=1).ledger
     short = FederatedPCA(3, algorithm="ssi", center=False).fit(clients)
     assert short.ledger_.scalars_up == tested.scalars_up + n_clients * (r * r + 1)
-    bare = FederatedPCA(3, algorithm="power_exact", power=2, center=False).fit(clients)
+    bare = FederatedPCA(3, algorithm="power_exact", params={"power": 2}, center=False).fit(clients)
     assert bare.ledger_.rounds == plain.rounds + 1
     # Moments, squares outside, and as there was no test the products.
     assert bare.ledger_.scalars_up == plain.scalars_up + n_clients * (r * r + 1 + d * r)
     assert bare.ledger_.scalars_down == plain.scalars_down + n_clients * d * r
     assert bare.history_["round"][-1] == plain.rounds
-    pca = FederatedPCA(3, algorithm="power_exact", power=2).fit(clients)
+    pca = FederatedPCA(3, algorithm="power_exact", params={"power": 2}).fit(clients)
     assert pca.ledger_.rounds == bare.ledger_.rounds + 1
     assert pca.ledger_.scalars_up == bare.ledger_.scalars_up + n_clients * (d + 2)
     assert pca.ledger_.scalars_down == bare.ledger_.scalars_down + n_clients * d
@@ -82,7 +83,7 @@ def test_a_tolerance_ends_the_rounds_and_running_out_of_them_is_told(clients):
     exact, rough = FederatedPCA(2).fit(clients), FederatedPCA(2, tol=0.1).fit(clients)
     assert rough.n_iter_ < exact.n_iter_ < 10 and rough.converged_ and exact.converged_
     with pytest.warns(fedcore.ConvergenceWarning):
-        short = FederatedPCA(2, rounds=1).fit(clients)
+        short = FederatedPCA(2, params={"rounds": 1}).fit(clients)
     assert not short.converged_ and short.n_iter_ == 1
     assert FederatedPCA(2, algorithm="power_exact").fit(clients).converged_ is None
     with pytest.raises(InputError):
@@ -146,7 +147,9 @@ def test_a_private_algorithm_is_not_centred_bare(clients):
         fedcore.run("analyze_gauss", clients, 2, begin=scaled, clip=True, transcript=seen)
     assert not seen.exchanges
     with pytest.raises(InputError):
-        FederatedPCA(2, algorithm="analyze_gauss", clip=True, transcript=seen).fit(clients)
+        FederatedPCA(2, algorithm="analyze_gauss", params={"clip": True, "transcript": seen}).fit(
+            clients
+        )
     assert not seen.exchanges
 
 
@@ -162,7 +165,8 @@ def test_who_protects_without_an_epsilon_among_its_parameters_has_no_bare_last_r
 
     redeclared("ssi", run=run)
     seen = Transcript()
-    pca = FederatedPCA(2, algorithm="ssi", center=False, rounds=3, tol=0, transcript=seen)
+    pca = FederatedPCA(2, algorithm="ssi", center=False, tol=0,
+                       params={"rounds": 3, "transcript": seen})  # fmt: skip
     with pytest.raises(InputError):
         pca.fit(clients)
     assert {exchange.round for exchange in seen.exchanges} == {1, 2, 3}  # no other round
@@ -197,7 +201,7 @@ def test_secure_sums_show_the_server_no_client(clients):
     parts = [client - S.mean(axis=0) for client in clients]
     every, summed = Transcript(clients=[1]), Transcript(sums_only=True)
     for transcript in (every, summed):
-        FederatedPCA(3, rounds=9, transcript=transcript).fit(clients)
+        FederatedPCA(3, params={"rounds": 9, "transcript": transcript}).fit(clients)
     assert {exchange.client for exchange in summed.exchanges} == {None}
     own, pooled = parts[1].T @ parts[1], sum(part.T @ part for part in parts)
     pairs = leakage.pairs_of(every.of(1))
@@ -273,7 +277,7 @@ def test_clients_may_come_from_an_iterator_or_with_names(clients):
 
 
 def test_params_go_round():
-    pca = FederatedPCA(2, algorithm="power_gd", local_steps=7, momentum=True)
+    pca = FederatedPCA(2, algorithm="power_gd", params={"local_steps": 7, "momentum": True})
     named = {
         "n_components": 2, "algorithm": "power_gd", "center": True, "scale": False, "tol": None,
         "random_state": 0, "epsilon": None, "delta": None, "bounds": None, "verbose": False,
@@ -284,9 +288,11 @@ def test_params_go_round():
     assert pca.get_params() == deep
     assert FederatedPCA(**named).get_params() == deep
     copied = clone(pca)
-    assert copied.set_params(local_steps=9, n_components=3) is copied
+    assert copied.set_params(params__local_steps=9, n_components=3) is copied
     assert (copied.n_components, copied.params["local_steps"]) == (3, 9)
     assert pca.params["local_steps"] == 7
+    with pytest.raises(InputError, match="n_components"):
+        copied.set_params(n_componnts=3)
     copied.set_params(params__momentum=False, params={"power": 1})
     assert copied.params == {"power": 1, "momentum": False}
     assert not hasattr(copied, "components_")
@@ -294,5 +300,5 @@ def test_params_go_round():
 
 def test_repr_is_the_call():
     assert repr(FederatedPCA(2)) == "FederatedPCA(n_components=2)"
-    pca = FederatedPCA(2, algorithm="power_gd", random_state=1, momentum=True)
+    pca = FederatedPCA(2, algorithm="power_gd", random_state=1, params={"momentum": True})
     assert eval(repr(pca)).get_params() == pca.get_params()

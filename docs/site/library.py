@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import fedcore
 from fedcore import algorithms as registry
 from fedcore.algorithms import get, names
 from fedcore.metrics import families
-from fedcore.parts.params import describe
+from fedcore.parts.params import Description, describe
 from fedcore.parts.residuals import with_tolerance
 
 ADDING = Path(__file__).parents[1] / "adding.md"
@@ -51,12 +52,19 @@ def _own(name: str) -> bool:
     return registry.REGISTRY.module_name(name).startswith("fedcore.algorithms.")
 
 
+def _default(parameter: Description) -> str:
+    if parameter.required:
+        return "required"
+    value = parameter.default
+    return f"default {value if isinstance(value, str) else json.dumps(value)}"
+
+
 def _algorithm(name: str) -> str:
     algorithm = get(name)
     defaults = {k: f"default {v:g}" for k, v in with_tolerance(algorithm, {}).items()}
     rows = [
         f"| `{p.name}` | {_cell(p.sentence)} | {_cell(p.kind)} | "
-        f"{defaults.get(p.name, p.default)} |"
+        f"{defaults.get(p.name, _default(p))} |"
         for p in describe(algorithm.parameters)
     ]
     table = ["| parameter | meaning | range | default |", "| :-- | :-- | :-- | :-- |", *rows]

@@ -103,7 +103,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             # After a narrower block V was the whole space: F is noise, with too few columns.
             Q = Z if not keep else others if fresh < p else _complement(F, V)
         elif left < p:
-            Q = np.hstack([_rest(V), V @ S[:, : p - left]])
+            rest = scipy.linalg.qr(V, check_finite=False)[0][:, V.shape[1] :]  # orthogonal to V
+            Q = np.hstack([rest, V @ S[:, : p - left]])
         else:
             Q = _complement(F, V)
         fresh = min(p, left) or p
@@ -146,11 +147,6 @@ def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues of T in descending order, and its eigenvectors."""
     theta, S = scipy.linalg.eigh(T, check_finite=False)
     return theta[::-1], S[:, ::-1]
-
-
-def _rest(V: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of all that is orthogonal to V."""
-    return scipy.linalg.qr(V, check_finite=False)[0][:, V.shape[1] :]
 
 
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:

@@ -21,9 +21,8 @@ import numpy as np
 
 from fedcore import deep
 from fedcore.algorithms import Algorithm
-from fedcore.deep import models, rounds, settings
+from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import NonNegative, one_of
@@ -72,17 +71,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return {"parameters": w, "models": list(federation.client_state("own"))}
 
 
-def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: w down and wᵢ up in every round, and the seed of the first network."""
-    size = models.sizes(params.model, shape.n_features).whole
-    return params.cost(shape, up=size, down=size, once=1)
-
-
 ALGORITHM = Algorithm(
     paper="fedrep",
     parameters=Params,
     run=run,
-    communication=communication,
+    communication=rounds.cost_of_own_networks,
     task=CLASSIFIERS,
     citation=(
         "Li, Hu, Beirami & Smith, *Ditto: fair and robust federated learning through "

@@ -20,7 +20,6 @@ from fedcore.algorithms import Algorithm
 from fedcore.deep import rounds
 from fedcore.deep.settings import Personal
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
 
@@ -45,16 +44,11 @@ def run(federation: Federation, params: Personal, rng: np.random.Generator, reco
     return rounds.average_bodies(federation, learner, params, rng, record, train)
 
 
-def communication(params: Personal, shape: Shape) -> Cost:
-    """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
-    return rounds.cost_of_bodies(params, shape)
-
-
 ALGORITHM = Algorithm(
     paper="fedrep",
     parameters=Personal,
     run=run,
-    communication=communication,
+    communication=rounds.cost_of_bodies,
     task=CLASSIFIERS,
     citation=(
         "Arivazhagan, Aggarwal, Singh & Choudhary, *Federated learning with personalization "

@@ -20,10 +20,9 @@ import numpy as np
 
 from fedcore import deep
 from fedcore.algorithms import Algorithm
-from fedcore.deep import models, rounds
+from fedcore.deep import rounds
 from fedcore.deep.settings import Tuned
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import NonNegative
@@ -61,17 +60,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return rounds.average_networks(federation, learner, params, rng, record, update)
 
 
-def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning."""
-    size = models.sizes(params.model, shape.n_features).whole
-    return rounds.cost_of_networks(params, shape, size)
-
-
 ALGORITHM = Algorithm(
     paper="fedrep",
     parameters=Params,
     run=run,
-    communication=communication,
+    communication=rounds.cost_of_networks,
     task=CLASSIFIERS,
     columns=rounds.FINE_TUNED,
     citation=(

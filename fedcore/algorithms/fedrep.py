@@ -22,7 +22,6 @@ from fedcore import deep
 from fedcore.algorithms import Algorithm
 from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
-from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
 from fedcore.problems.tasks import CLASSIFIERS
 from fedcore.validation import CountOrZero
@@ -69,16 +68,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     return rounds.average_bodies(federation, learner, params, rng, record, train)
 
 
-def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: φ down and φᵢ up in every round, and the seed of the first network."""
-    return rounds.cost_of_bodies(params, shape)
-
-
 ALGORITHM = Algorithm(
     paper="fedrep",
     parameters=Params,
     run=run,
-    communication=communication,
+    communication=rounds.cost_of_bodies,
     task=CLASSIFIERS,
     citation=(
         "Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for "

@@ -25,7 +25,7 @@ import numpy as np
 
 from fedcore import deep
 from fedcore.algorithms import Algorithm
-from fedcore.deep import models, rounds, settings
+from fedcore.deep import rounds, settings
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.problems.clients import Labelled
@@ -136,10 +136,9 @@ def communication(params: Params, shape: Shape) -> Cost:
 
     In the form of the authors' code clients get the seed of the first network, and tune their own.
     """
-    size = models.sizes(params.model, shape.n_features).whole
     if params.form == "sum":
-        return params.cost(shape, up=size, down=size, once=1)
-    return rounds.cost_of_networks(params, shape, size)
+        return rounds.cost_of_own_networks(params, shape)
+    return rounds.cost_of_networks(params, shape)
 
 
 ALGORITHM = Algorithm(

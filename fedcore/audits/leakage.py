@@ -9,17 +9,14 @@ server solves
 
 With Q an orthonormal basis of the span of the Z's, the solution is ``Φ = B Qᵀ``, ``B = G Q``. Its
 error ``‖G (I − QQᵀ)‖_F`` does not grow with the rounds, and is zero when the Z's span the space.
-This is Proposition 2 and the default. With ``symmetric=True`` (not in the paper) the server also
-uses the symmetry of G and takes the smallest symmetric solution,
-``Φ = B Qᵀ + Q Bᵀ − Q (QᵀB) Qᵀ``. Its error ``‖(I − QQᵀ) G (I − QQᵀ)‖_F`` does not grow either, and
-is at most the error of the default. Both statements hold for exact linear replies and exact
-arithmetic; G need not be positive semidefinite.
+This is Proposition 2. It holds for exact linear replies and exact arithmetic. G need not be
+positive semidefinite.
 
 In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
 ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation,
 updated with every round; a direction that is faint at first becomes sharper later. With quickly
 decaying spectra, or many rounds to a full span, the replies in double precision do not determine
-all of G: the error stays above zero even where `equations` says n.
+all of G: the error stays above zero even where the Z's span the space.
 
 Other methods' replies are not ``G Z``. LocalPower's come from several local steps and
 orthonormalisations; FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. An honest but
@@ -30,15 +27,13 @@ smallest Φ with the least misfit. Its error may grow with the rounds. A large e
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg import lapack
 
-from fedcore.arrays import as_array
-from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
@@ -57,10 +52,6 @@ class Reconstruction:
     ----------
     n_features : int
         n.
-    tolerance : float, optional
-        A direction counts as new when its part outside of the span so far is larger than this,
-        relative to ‖Z‖₂. Small parts enlarge the rounding errors of the replies. The default is
-        the messages' rounding unit to the power 3/4, about 2e−12 in double precision.
 
     Attributes
     ----------
@@ -68,34 +59,26 @@ class Reconstruction:
         Q, orthonormal columns that span the Z's so far.
     """
 
-    def __init__(self, n_features: int, *, tolerance: float | None = None) -> None:
-        self.tolerance = tolerance
+    def __init__(self, n_features: int) -> None:
         self.basis = np.empty((n_features, 0))
         # R and Ωᵀ [Y⁽¹⁾ …]ᵀ, for [Z⁽¹⁾ …]ᵀ = Ω R Qᵀ with ΩᵀΩ = I. Ω is not kept.
         self._triangle = np.empty((0, 0))
         self._rotated = np.empty((0, n_features))
 
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
-        """Use one more pair (Z, Y).
+        """Use one more pair (Z, Y), both of shape (n, p).
+
+        A direction counts as new when its part outside of the span so far is larger, relative to
+        ‖Z‖₂, than the messages' rounding unit to the power 3/4, about 2e−12 in double precision.
+        Smaller parts would enlarge the rounding errors of the replies.
 
         Returns
         -------
         ndarray of shape (n, new)
             The columns that `basis` has grown by.
-
-        Raises
-        ------
-        InputError
-            When Z and Y are not matrices of shape (n, p).
         """
         n, k = self.basis.shape
-        if received.shape != sent.shape or received.shape[:1] != (n,):
-            raise InputError(
-                f"a pair needs two (n, p) matrices with n = {n}, got shapes "
-                f"{received.shape} and {sent.shape}"
-            )
-        unit = max(_unit(received), _unit(sent))
-        tolerance = unit**0.75 if self.tolerance is None else self.tolerance
+        tolerance = max(np.finfo(received.dtype).eps, np.finfo(sent.dtype).eps) ** 0.75
         Z, Y = received.astype(np.float64), sent.astype(np.float64)
         # Part of Z outside of the span, by Gram-Schmidt twice. Its large singular vectors are new.
         # Normalising them enlarges what is left of the span: they are orthogonalised again.
@@ -119,131 +102,35 @@ class Reconstruction:
         """Return B, the least-squares estimate of ``G Q`` from the replies, shape (n, k)."""
         return scipy.linalg.solve_triangular(self._triangle, self._rotated, check_finite=False).T
 
-    def matrix(self, *, symmetric: bool = False) -> np.ndarray:
-        """Return Φ, shape (n, n)."""
-        images = self.images()
-        if not symmetric:
-            return images @ self.basis.T
-        half = images - self.basis @ (self.basis.T @ images) / 2
-        product = half @ self.basis.T
-        return product + product.T
 
-
-def reconstruct(
-    pairs: Iterable[Pair], *, symmetric: bool = False, tolerance: float | None = None
-) -> np.ndarray:
-    """Smallest Φ that explains a client's replies.
-
-    Parameters
-    ----------
-    pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
-        What the client received and what it sent, in order; see `pairs_of`.
-    symmetric : bool, default=False
-        Whether to use that the Gram matrix is symmetric.
-    tolerance : float, optional
-        See `Reconstruction`.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> gram = np.diag([4.0, 3.0, 2.0, 1.0])
-    >>> sent = [rng.standard_normal((4, 2)) for _ in range(2)]
-    >>> bool(np.allclose(reconstruct([(Z, gram @ Z) for Z in sent]), gram))
-    True
-    """
-    attack = None
-    for received, sent in _each(pairs):
-        attack = attack or Reconstruction(len(received), tolerance=tolerance)
-        attack.add(received, sent)
-    if attack is None:
-        raise InputError("nothing to reconstruct from: the client sent nothing")
-    return attack.matrix(symmetric=symmetric)
-
-
-def errors(
-    pairs: Iterable[Pair],
-    gram: np.ndarray,
-    *,
-    symmetric: bool = False,
-    tolerance: float | None = None,
-) -> np.ndarray:
+def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
     """Error of the reconstruction after each round, ``‖Φ − G‖_F / ‖G‖_F``.
 
     Parameters
     ----------
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
+        What the client received and what it sent, in order; see `pairs_of`.
     gram : ndarray of shape (n, n)
         The truth, ``SᵢᵀSᵢ``.
-    symmetric : bool, default=False
-        Whether to use that the Gram matrix is symmetric.
-    tolerance : float, optional
-        See `Reconstruction`.
 
     Returns
     -------
     ndarray of shape (rounds,)
     """
-    attack = Reconstruction(len(gram), tolerance=tolerance)
-    # Φ − G has two orthogonal parts: one outside of the span, G (I − P) or (I − P) G (I − P) with
-    # P = QQᵀ, and one inside, from the error of B. Computing them apart avoids cancellation.
+    attack = Reconstruction(len(gram))
+    # Φ − G has two orthogonal parts: G (I − QQᵀ) outside of the span, and one inside, from the
+    # error of B. Computing them apart avoids cancellation.
     outside = np.array(gram, dtype=np.float64, order="F")
     truth = np.empty((len(gram), 0))  # G Q
     scale, found = np.linalg.norm(outside), []
-    for received, sent in _each(pairs):
+    for received, sent in pairs:
         fresh = attack.add(received, sent)
         if fresh.shape[1]:
             truth = np.hstack([truth, gram @ fresh])
             outside -= (outside @ fresh) @ fresh.T
-            if symmetric:
-                outside -= fresh @ (fresh.T @ outside)
-        wrong, Q = attack.images() - truth, attack.basis
-        inside = np.linalg.norm(wrong)
-        if symmetric:  # the blocks P·(I − P) and (I − P)·P are of equal norm
-            within = Q.T @ wrong
-            across = np.linalg.norm(wrong - Q @ within)
-            inside = np.hypot(np.linalg.norm(within + within.T) / 2, np.sqrt(2) * across)
+        inside = np.linalg.norm(attack.images() - truth)
         found.append(np.hypot(inside, np.linalg.norm(outside)) / scale)
     return np.array(found)
-
-
-def equations(pairs: Iterable[Pair], *, tolerance: float | None = None) -> np.ndarray:
-    """Rank of all Z's after each round, up to `tolerance`; G is determined at rank n.
-
-    Parameters
-    ----------
-    pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
-    tolerance : float, optional
-        See `Reconstruction`.
-
-    Returns
-    -------
-    ndarray of int of shape (rounds,)
-    """
-    attack, ranks = None, []
-    for received, sent in _each(pairs):
-        attack = attack or Reconstruction(len(received), tolerance=tolerance)
-        attack.add(received, sent)
-        ranks.append(attack.basis.shape[1])
-    return np.array(ranks, dtype=int)
-
-
-def _each(pairs: Iterable[Pair]) -> Iterator[Pair]:
-    """Yield pairs of arrays, and refuse what is none."""
-    if not isinstance(pairs, Iterable):
-        raise InputError(f"pairs must be an iterable of (received, sent), got {pairs!r}")
-    for i, pair in enumerate(pairs):
-        if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-            raise InputError(f"pairs[{i}] must be (received, sent), got {pair!r}")
-        received, sent = (as_array(part, f"pairs[{i}]") for part in pair)
-        if received.ndim != 2:
-            raise InputError(f"pairs[{i}] has shape {received.shape}, expected (n, p)")
-        if not {received.dtype.kind, sent.dtype.kind} <= set("biuf"):
-            raise InputError(f"pairs[{i}] holds {received.dtype} and {sent.dtype}, not numbers")
-        yield received, sent
 
 
 def watch() -> Transcript:
@@ -292,7 +179,3 @@ def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndar
     rest = matrix - basis @ inside
     again = basis.T @ rest
     return rest - basis @ again, inside + again
-
-
-def _unit(matrix: np.ndarray) -> float:
-    return float(np.finfo(matrix.dtype).eps) if matrix.dtype.kind == "f" else 0.0

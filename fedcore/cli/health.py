@@ -19,9 +19,8 @@ from pathlib import Path
 import click
 
 from fedcore.cli import blas, options
-from fedcore.cli.lookup import unloadable
 from fedcore.cli.output import as_json, emit
-from fedcore.errors import FedcoreError, InputError
+from fedcore.errors import FedcoreError
 from fedcore.words import counted
 
 DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
@@ -63,8 +62,7 @@ def _packages() -> Iterator[Line]:
 
     here = Path(__file__).parents[1]
     yield "ok", "fedcore", f"{__version__}, in {here}"
-    fine = sys.version_info >= (3, 11)
-    yield "ok" if fine else "broken", "Python", f"{platform.python_version()} (3.11 or later)"
+    yield "ok", "Python", f"{platform.python_version()} (3.11 or later)"
     try:
         wanted = requires(DISTRIBUTION) or []
     except PackageNotFoundError:
@@ -98,16 +96,13 @@ def _extras() -> Iterator[Line]:
 def _plugins() -> Iterator[Line]:
     """Import every entry of another package, and say which packages name fedcore's groups."""
     from fedcore import algorithms, generators, metrics
-
-    def load_data(name: str) -> None:
-        if said := unloadable(name):
-            raise InputError(said)
+    from fedcore.datasets.registry import loader_of, plugins
 
     readers = {
         "fedcore.algorithms": algorithms.get,
         "fedcore.metrics": lambda name: metrics.REGISTRY.module(name).METRICS,
         "fedcore.generators": generators.REGISTRY.module,
-        "fedcore.datasets": load_data,
+        "fedcore.datasets": lambda name: loader_of(plugins()[name]),
     }
     for group, read in readers.items():
         for point in sorted(entry_points(group=group)):
@@ -147,7 +142,7 @@ def _data(raw: str) -> Iterator[Line]:
 
 
 @click.command()
-@click.argument("name", metavar="MODULE", shell_complete=options.algorithm_names)
+@click.argument("name", metavar="MODULE")
 @as_json
 @click.pass_context
 def check(ctx: click.Context, name: str, as_json: bool) -> None:

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 import json
 from collections.abc import Callable, Collection
@@ -14,7 +13,7 @@ import click
 
 from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import FedcoreError, InputError
+from fedcore.errors import ConfigError, FedcoreError, InputError
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -26,11 +25,8 @@ def warn(sentences: list[str]) -> None:
         say(f"Warning: {sentence}", err=True)
 
 
-OF_DATA = ("n", "labels", "identities", "rng")  # what a partitioner gets from the data
-
-
 @click.command()
-@click.argument("name", required=False, shell_complete=options.algorithm_names)
+@click.argument("name", required=False)
 @as_json
 def algorithms(name: str | None, as_json: bool) -> None:
     """List the algorithms, or describe one and its parameters.
@@ -70,7 +66,6 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
     from fedcore.parts.params import describe
     from fedcore.parts.residuals import with_tolerance
 
-    fields = {field.name: field for field in dataclasses.fields(algorithm.parameters)}
     of_a_run = with_tolerance(algorithm, {})
     return {
         "name": algorithm.name,
@@ -79,11 +74,11 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
         "citation": algorithm.citation,
         "labelled": algorithm.labelled,
         "parameters": [
-            {"name": known, "meaning": sentence, "range": kind,
-             "required": default == "required" and known not in of_a_run,
-             "default": of_a_run.get(known, _default(fields[known]))}
-            for known, sentence, kind, default in describe(algorithm.parameters)
-            if known != "start"
+            {"name": known.name, "meaning": known.sentence, "range": known.kind,
+             "required": known.required and known.name not in of_a_run,
+             "default": of_a_run.get(known.name, known.default)}
+            for known in describe(algorithm.parameters)
+            if known.name != "start"
         ],
         **({"networks": _networks()} if "model" in algorithm.task.fields else {}),
     }  # fmt: skip
@@ -101,14 +96,6 @@ def _networks() -> list[dict[str, str]]:
         }
         for name, model in sorted(MODELS.items())
     ]
-
-
-def _default(field: dataclasses.Field[Any]) -> Any:
-    """Return a default as JSON has it; None also for what has none."""
-    value = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        value = field.default_factory()
-    return None if value is dataclasses.MISSING else json.loads(json.dumps(value, default=repr))
 
 
 def _spelled(parameter: dict[str, Any]) -> str:
@@ -150,16 +137,12 @@ def metrics(as_json: bool) -> None:
     from fedcore.reports.terminal import columns
 
     known, broken = families()
-    rows = [
-        (metric.name, "" if metric.units == "1" else metric.units, metric.description)
-        for family in known.values()
-        for metric in family
-    ]
     listed = [
         {"name": m.name, "units": m.units, "description": m.description, "family": family}
         for family, found in known.items()
         for m in found
     ]
+    rows = [(m["name"], m["units"] * (m["units"] != "1"), m["description"]) for m in listed]
     emit(listed, lambda: columns(sorted(rows)), as_json)
     warn(broken)
 
@@ -175,47 +158,29 @@ def datasets(raw: str, as_json: bool) -> None:
       fedcore datasets
     """
     from fedcore import datasets as data_sets
-    from fedcore.datasets.registry import find
+    from fedcore.datasets.registry import find, loader_of
     from fedcore.reports.terminal import columns
 
-    names = data_sets.names()
-    theirs = [name for name in names if find(name)[1] is not None]
-    broken = {name: said for name in theirs if (said := unloadable(name))}
-    reasons = [None if name in broken else data_sets.missing(name, raw) for name in names]
-    rows = [
-        (
-            name,
-            "broken" if name in broken else "to be provided" if reason else "obtainable",
-            data_sets.describe(name)["title"],
-        )
-        for name, reason in zip(names, reasons, strict=True)
-    ]
-    listed = [
-        {"name": name, "state": state, "title": title, "to_do": reason}
-        for (name, state, title), reason in zip(rows, reasons, strict=True)
-    ]
-    lines = [columns(rows), *(f"\n{reason}" for reason in filter(None, reasons))]
+    listed, broken = [], []
+    for name in data_sets.names():
+        plugin, to_do = find(name)[1], data_sets.missing(name, raw)
+        state = "to be provided" if to_do else "obtainable"
+        try:
+            if plugin is not None:
+                loader_of(plugin)
+        except ConfigError as error:
+            state = "broken"
+            broken.append(f"{error} (fedcore doctor)")
+        title = data_sets.describe(name)["title"]
+        listed.append({"name": name, "state": state, "title": title, "to_do": to_do})
+    rows = [(one["name"], one["state"], one["title"]) for one in listed]
+    lines = [columns(rows), *(f"\n{one['to_do']}" for one in listed if one["to_do"])]
     emit(listed, lambda: "\n".join(lines), as_json)
-    warn([f"data set '{name}': {said} (fedcore doctor)" for name, said in broken.items()])
-
-
-def unloadable(name: str) -> str | None:
-    """Return why the loader of another package's data set cannot be had, if so."""
-    from fedcore.datasets.registry import plugins
-
-    point = plugins()[name]
-    try:
-        found = point.load()
-    except (Exception, SystemExit) as error:  # another package's code can raise anything
-        said = f"{point.value} cannot be imported: {type(error).__name__}: {error}"
-        return " ".join(said.split())
-    return None if callable(found) else f"{point.value} is no function: write module:function"
+    warn(broken)
 
 
 @click.command()
-@click.argument(
-    "names", metavar="NAME...", nargs=-1, required=True, shell_complete=options.dataset_names
-)
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @options.raw
 @click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
 def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
@@ -270,7 +235,7 @@ def partitions(as_json: bool) -> None:
     Example:
       fedcore partitions
     """
-    from fedcore.datasets.partition import PARTITIONERS
+    from fedcore.datasets.partition import OF_DATA, PARTITIONERS
 
     found = [
         _described_kind(name, function, OF_DATA, _title(function))

@@ -1,15 +1,15 @@
-"""Options of several commands, how their values are read, and names for a shell to complete."""
+"""Options of several commands, and how their values are read."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from fedcore.errors import ConfigError, FedcoreError, InputError, nearest
+from fedcore.errors import ConfigError, InputError, nearest
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -132,44 +132,3 @@ def parsed(text: str) -> Any:
         return float(value) if isinstance(value, str) else value
     except ValueError:
         return value
-
-
-def _algorithms() -> Iterable[str]:
-    from fedcore.algorithms import names
-
-    return names()
-
-
-def _datasets() -> Iterable[str]:
-    from fedcore.datasets import names
-
-    return names()
-
-
-def _metrics() -> Iterable[str]:
-    from fedcore.metrics import families
-
-    return [metric.name for family in families()[0].values() for metric in family]
-
-
-def _completing(*sources: Callable[[], Iterable[str]], files: bool = False) -> Callable[..., Any]:
-    """Return what completes a word by the names of `sources`, and by files."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
-        from click.shell_completion import CompletionItem
-
-        try:
-            known = [name for source in sources for name in source()]
-        except FedcoreError:  # a shell that completes has no place for a sentence
-            known = []
-        found = [CompletionItem(name) for name in known if name.startswith(incomplete)]
-        return found + ([CompletionItem(incomplete, type="file")] if files else [])
-
-    return complete
-
-
-algorithm_names = _completing(_algorithms)
-dataset_names = _completing(_datasets)
-data_names = _completing(_datasets, files=True)
-words_of_compare = _completing(_algorithms, _datasets, files=True)
-metric_names = _completing(_metrics)

@@ -24,26 +24,9 @@ DELTA = 1e-6
 RANGES = "a table with the columns column, low and high, and a line for each column of the data"
 
 
-class _Number(click.ParamType):
-    """A whole number, or a share between 0 and 1."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Read it."""
-        for kind in (int, float):
-            try:
-                found = kind(value)
-            except ValueError:
-                continue
-            if found >= 1 if kind is int else 0 < found < 1:
-                return found
-        self.fail(f"'{value}' is no whole number above 0, and no share between 0 and 1", param, ctx)
-
-
 @click.command()
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
-@click.option("--components", "-r", type=_Number(), default="2", show_default=True,
+@click.option("--components", "-r", type=float, default=2, show_default=True,
               metavar="NUMBER|SHARE",
               help="How many; or, without --epsilon, the fewest with this share of the "
               "variance.")  # fmt: skip
@@ -88,6 +71,7 @@ def pca(
       fedcore pca north.csv south.csv west.csv --bounds ranges.csv --epsilon 1
     """
     blas.limit(blas_threads)
+    components = int(components) if components.is_integer() else components
     _require(files, components, bounds, epsilon, delta, plot, force)
     from fedcore import FederatedPCA
 
@@ -151,7 +135,7 @@ def _require(
     """Refuse what does not fit together before anything is read."""
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
-    if epsilon is not None and components < 1:
+    if epsilon is not None and 0 < components < 1:
         raise InputError(
             f"--components {components:g} is found from exact variances, which --epsilon hides",
             advice=[Advice("give a whole number", {"components": "2"})],

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from fedcore.cli import options, stored
+from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import ConfigError, DataError, InputError, TableError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
@@ -85,7 +85,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         options.seed,
         options.repeats,
         click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
-        click.option("--metric", "measure", multiple=True, shell_complete=options.metric_names,
+        click.option("--metric", "measure", multiple=True,
                      help="What to record; may be given several times.  [default: objective, "
                      "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
         click.option("--simulate", is_flag=True,
@@ -195,10 +195,12 @@ class RunOptions(SimpleNamespace):
                 raise InputError(f"{_option(name)} is not for {of}: drop it")
 
     def _problem_file(self, words: Sequence[str]) -> RunData:
+        from fedcore.problems import storage
+
         if len(words) > 1:
             raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
         self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
-        draws = stored.load_problems(words[0])
+        draws = storage.load_draws(words[0])
         return RunData(draws[0].name, draws[0].name, draws)
 
     def _require_files(self, words: Sequence[str]) -> None:

@@ -36,10 +36,8 @@ engine = click.option(
 
 
 @click.command()
-@click.argument("algorithm", shell_complete=options.algorithm_names)
-@click.argument(
-    "data", metavar="DATA...", nargs=-1, required=True, shell_complete=options.data_names
-)
+@click.argument("algorithm")
+@click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @options.setting
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
@@ -108,10 +106,7 @@ def run(
 
 
 @click.command()
-@click.argument(
-    "words", metavar="ALGORITHM... DATA...", nargs=-1, required=True,
-    shell_complete=options.words_of_compare,
-)  # fmt: skip
+@click.argument("words", metavar="ALGORITHM... DATA...", nargs=-1, required=True)
 @options.setting
 @shared
 @click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from fedcore.cli import options, stored
+from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
 
 
@@ -28,11 +28,12 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
     """
     import numpy as np
 
+    from fedcore.history import History
     from fedcore.reports.history_summary import summary
     from fedcore.reports.replay import replay
     from fedcore.reports.terminal import contents, describe_run, replayed
 
-    history = stored.load_history(file)
+    history = History.load(file)
     if iterates:
         found = replay(history)
         listed = {name: np.asarray(value).tolist() for name, value in found._asdict().items()}
@@ -49,7 +50,7 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
 @click.option("--against", multiple=True, metavar="COLUMN",
               help="round, bytes_up, bytes_down, epsilon or iteration; several may be given.  "
               "[default: round]")  # fmt: skip
-@click.option("--metric", "metrics", multiple=True, shell_complete=options.metric_names,
+@click.option("--metric", "metrics", multiple=True,
               help="What to draw; may be given several times.  [default: all]")  # fmt: skip
 def plot(
     files: tuple[str, ...],
@@ -68,9 +69,10 @@ def plot(
     options.require_folder("--out", out)
     target = out or str(Path(files[0]).with_suffix(""))
     options.require_figure(target, files, force)
+    from fedcore.history import History
     from fedcore.reports import comparison
 
-    histories = {file: stored.load_history(file) for file in dict.fromkeys(files)}
+    histories = {file: History.load(file) for file in dict.fromkeys(files)}
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
     if len(set(names.values())) < len(names):
         names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}

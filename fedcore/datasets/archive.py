@@ -31,7 +31,7 @@ class Archive:
     def full_name(self, name: str) -> str:
         """Return the name of a member with its folder; DataError when there is none."""
         if name not in self._full:
-            raise DataError(f"{self.path} has no member {name}", file=self.path)
+            raise DataError(f"{self.path} has no member {name}")
         return self._full[name]
 
     @contextlib.contextmanager
@@ -42,7 +42,7 @@ class Archive:
         """
         if self._file.getinfo(name).file_size > most:
             says = f"{name} holds more than the {most} bytes that are allowed"
-            raise DataError(f"{self.path}: {says}", file=self.path)
+            raise DataError(f"{self.path}: {says}")
         with self._file.open(name) as file:
             yield file
 

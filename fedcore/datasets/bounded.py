@@ -64,5 +64,4 @@ def opened(path: Path) -> IO[bytes]:
 def unreadable(path: Path, error: Exception) -> DataError:
     """Return the error that says that a raw file is damaged, and what to do."""
     reason = " ".join(str(error).split())
-    says = f"{path} cannot be read ({reason}): move it away and fetch again"
-    return DataError(says, file=path)
+    return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")

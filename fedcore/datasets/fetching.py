@@ -107,11 +107,9 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
         with open_ordinary(origin) as source:
             return save(source, path, file)
     except OSError as error:
-        says = f"{origin} cannot be copied to {path}: {error.strerror}"
-        raise DataError(says, file=origin) from error
+        raise DataError(f"{origin} cannot be copied to {path}: {error.strerror}") from error
     except DataError as error:
-        says = f"{origin} is not the file of the registry: {error}; replace it"
-        raise DataError(says, file=origin) from error
+        raise DataError(f"{origin} is not the file of the registry: {error}; replace it") from error
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:

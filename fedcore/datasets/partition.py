@@ -290,7 +290,7 @@ PARTITIONERS: dict[str, Callable[..., Parts]] = {
     "shards": shards,
     "shuffled": shuffled,
 }
-_DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration gives
+OF_DATA = ("n", "labels", "identities", "rng")  # parameters that no configuration gives
 
 
 def split(
@@ -355,6 +355,6 @@ def check(spec: Mapping[str, Any]) -> dict[str, Any]:
     by = spec.get("by", "")
     require_known(by, PARTITIONERS, "unknown partition")
     arguments = {key: value for key, value in spec.items() if key != "by"}
-    check_names(PARTITIONERS[by], arguments, f"partition '{by}'", given=_DATA, error=ConfigError)
+    check_names(PARTITIONERS[by], arguments, f"partition '{by}'", given=OF_DATA, error=ConfigError)
     check_annotated(PARTITIONERS[by], arguments)
     return arguments

@@ -23,7 +23,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
         raise FedcoreError("pictures need pillow: install it with 'pip install pillow'") from error
     except Exception as error:  # a damaged picture or archive can raise anything
         reason = " ".join(str(error).split())
-        raise DataError(f"{path}: {what} cannot be read ({reason})", file=path) from error
+        raise DataError(f"{path}: {what} cannot be read ({reason})") from error
 
 
 @contextlib.contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 from fedcore.datasets import loaders
 from fedcore.datasets.loaded import Loaded
 from fedcore.datasets.presence import missing, whole
-from fedcore.datasets.registry import find
+from fedcore.datasets.registry import find, loader_of
 from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.problems import STATUSES
 from fedcore.words import counted
@@ -174,22 +174,11 @@ def load(
     chosen = dict(options or {})
     if entry is None:
         assert plugin is not None
-        try:
-            factory = plugin.load()
-        except (Exception, SystemExit) as error:  # third-party code can raise anything
-            raise ConfigError(
-                f"third-party data set '{name}' cannot be imported from {plugin.value}: "
-                f"{type(error).__name__}: {error}"
-            ) from error
-        if not callable(factory):
-            raise ConfigError(
-                f"third-party data set '{name}': {plugin.value} is no function; write the entry "
-                "point as module:function"
-            )
-        made = factory(raw_dir, split=split, surrogate=surrogate, options=chosen)
+        what = f"third-party data set '{name}' ({plugin.value})"
+        made = loader_of(plugin)(raw_dir, split=split, surrogate=surrogate, options=chosen)
         if not isinstance(made, Dataset):
-            raise ConfigError(f"third-party data set '{name}' ({plugin.value}) returned no Dataset")
-        _require_whole(made, f"third-party data set '{name}' ({plugin.value})")
+            raise ConfigError(f"{what} returned no Dataset")
+        _require_whole(made, what)
         return made
     loaders.check(name, entry, split, chosen)
     if surrogate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,19 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
 def plugins() -> dict[str, EntryPoint]:
     """Return the third-party data sets (entry-point group ``fedcore.datasets``) by name."""
     return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def loader_of(point: EntryPoint) -> Callable[..., Any]:
+    """Return the function of a third-party data set; ConfigError when there is none."""
+    what = f"third-party data set '{point.name}': {point.value}"
+    try:
+        found = point.load()
+    except (Exception, SystemExit) as error:  # third-party code can raise anything
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        raise ConfigError(f"{what} cannot be imported: {said}") from error
+    if not callable(found):
+        raise ConfigError(f"{what} is no function: write the entry point as module:function")
+    return found
 
 
 def find(

@@ -53,7 +53,7 @@ def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
         with open_ordinary(path) as source:
             return _sums(source, file)
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror}", file=path) from error
+        raise DataError(f"{path} cannot be read: {error.strerror}") from error
 
 
 def verify(path: Path, file: Mapping[str, Any]) -> str:
@@ -62,8 +62,7 @@ def verify(path: Path, file: Mapping[str, Any]) -> str:
     if difference := _difference(sums, file):
         raise DataError(
             f"{path} has {difference}: move it away and fetch again, or put the right file in its "
-            "place",
-            file=path,
+            "place"
         )
     return sums["sha256"]
 

@@ -154,9 +154,16 @@ def average_networks(
     return {"parameters": w}
 
 
-def cost_of_networks(params: Tuned, shape: Shape, size: int) -> Cost:
-    """Cost of `average_networks` of networks with `size` parameters."""
+def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
+    """Cost of `average_networks`: w down and wᵢ up in every round, w to all for fine-tuning."""
+    size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=size if params.fine_tune else 0)
+
+
+def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
+    """Cost of a network down and up in every round, and the seed of the first for all clients."""
+    size = sizes(params.model, shape.n_features).whole
+    return params.cost(shape, up=size, down=size, once=1)
 
 
 def fine_tune(

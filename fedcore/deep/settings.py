@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-import numpy as np
-
 from fedcore.deep.models import MODELS
 from fedcore.federation.ledger import Cost, Shape
-from fedcore.parts import participation
 from fedcore.parts.params import Checked
-from fedcore.parts.participation import Participation
+from fedcore.parts.participation import Participating, Participation
 from fedcore.validation import Count, CountOrZero, NonNegative, Numbers, Positive, one_of, real
 
 
 @dataclass(frozen=True)
-class Params(Checked):
+class Params(Participating, Checked):
     """Hyper-parameters of stochastic gradient descent at the clients.
 
     Attributes
@@ -57,14 +54,6 @@ class Params(Checked):
     weight_decay: NonNegative = 0.0
     augment: bool = False
     ground: Numbers | None = None
-
-    def n_participants(self, n_clients: int) -> int:
-        """Return the number of clients that take part in a round."""
-        return participation.number(self.participation, n_clients)
-
-    def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-        """Draw the clients of a round; None for all of them."""
-        return participation.drawn(self.participation, n_clients, rng)
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
         """Return the cost of rounds with `up` and `down` numbers per participant.

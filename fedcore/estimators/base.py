@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from fedcore.errors import InputError
+from fedcore.errors import InputError, require_known
 from fedcore.estimators import inputs
 from fedcore.user_tables.labelled import Features, as_they_look
 
@@ -41,8 +41,7 @@ class Transformer(ABC):
     def _defaults(cls) -> dict[str, Any]:
         """Return the parameters of the constructor, with their defaults."""
         given = inspect.signature(cls.__init__).parameters.values()
-        named = [p for p in given if p.name != "self" and p.kind is not p.VAR_KEYWORD]
-        return {p.name: p.default for p in named}
+        return {p.name: p.default for p in given if p.name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters by name; with `deep`, entries of ``params`` as ``params__name``."""
@@ -53,15 +52,21 @@ class Transformer(ABC):
     def set_params(self, **values: Any) -> Self:
         """Set parameters and return the estimator; `fit` checks them.
 
-        ``params__rounds=9``, or ``rounds=9`` for short, sets one entry of ``params``.
+        ``params__rounds=9`` sets one entry of ``params``.
+
+        Raises
+        ------
+        InputError
+            For an unknown name.
         """
         known = self._defaults()
         for name in sorted(values, key="params".__ne__):  # `params` as a whole comes first
-            if name in known:
-                setattr(self, name, values[name])
-            else:
+            if name.startswith("params__"):
                 kept = self.params if isinstance(self.params, Mapping) else {}
                 self.params = {**kept, name.removeprefix("params__"): values[name]}
+            else:
+                require_known(name, known, f"{type(self).__name__} has no parameter", InputError)
+                setattr(self, name, values[name])
         return self
 
     def __repr__(self) -> str:
@@ -244,22 +249,6 @@ def _library(name: str) -> Any:
 
 
 _FRAMES = {"pandas": _pandas, "polars": _polars}
-
-
-def merged(params: Mapping[str, Any] | None, others: Mapping[str, Any]) -> Any:
-    """Return `params` itself or, with other keywords, both in a new dictionary.
-
-    Raises
-    ------
-    InputError
-        When both have one name.
-    """
-    if not others:
-        return params
-    kept = {} if params is None else params if isinstance(params, Mapping) else {"params": params}
-    for name in kept.keys() & others.keys():
-        raise InputError(f"{name} is given twice, in params and as {name}=…: drop one of them")
-    return {**kept, **others}
 
 
 def _not_fitted() -> type[NotFittedError]:

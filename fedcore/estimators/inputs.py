@@ -67,7 +67,8 @@ def given(clients: Any, groups: Any = None) -> Given:
 
 def _grouped(matrix: Any, groups: Any) -> Given:
     if isinstance(matrix, list | tuple):
-        matrix = np.asarray(matrix, dtype=object if _ragged(matrix) else None)
+        ragged = len({np.shape(row) for row in matrix}) != 1
+        matrix = np.asarray(matrix, dtype=object if ragged else None)
     if not _is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
     if isinstance(groups, str):
@@ -105,20 +106,14 @@ def _is_matrix(value: Any) -> bool:
     return len(getattr(value, "shape", ())) == 2
 
 
-def _ragged(matrix: Sequence[Any]) -> bool:
-    return len({np.shape(row) for row in matrix}) != 1
-
-
 def checked(given: Given) -> tuple[list[Any], Features]:
     """Return the clients' matrices, checked, with their columns in one order, and the features.
 
     Raises
     ------
     InputError
-        When there is no client, or `check_clients` refuses one.
+        As `check_clients`.
     """
-    if not len(given.matrices):
-        raise InputError("there are no clients: fit takes at least one matrix")
     matrices = check_clients(given.matrices)
     return matrices, Features(column_names(given.matrices[0]), matrices[0].shape[1])
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Never, Self
+from typing import Any, Self
 
 import numpy as np
 
 from fedcore.errors import held
 from fedcore.estimators import exact_fit, inputs, private
-from fedcore.estimators.base import Transformer, merged
+from fedcore.estimators.base import Transformer
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
 from fedcore.estimators.settings import Request, Seed
@@ -90,9 +90,6 @@ class FederatedPCA(Transformer):
         mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
     verbose : bool or int, default=False
         Whether to show a bar that counts rounds, on standard error.
-    **others
-        Entries of `params` in their old form. Type checkers refuse them, and with them misspelt
-        names.
 
     Attributes
     ----------
@@ -185,11 +182,10 @@ class FederatedPCA(Transformer):
         delta: float | None = None,
         bounds: Any = None,
         verbose: bool | int = False,
-        **others: Never,
     ) -> None:
         self.n_components = n_components
         self.algorithm = algorithm
-        self.params = merged(params, others)
+        self.params = params
         self.center = center
         self.scale = scale
         self.tol = tol

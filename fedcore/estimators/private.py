@@ -44,7 +44,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
 from fedcore.sparse import SparseRows
 from fedcore.user_runs import run
-from fedcore.validation import require_start, whole
+from fedcore.validation import require_start
 from fedcore.words import counted
 
 NEIGHBOURS = "add_or_remove_one"
@@ -80,7 +80,6 @@ def fit(asked: Request, matrices: Any) -> Found:
             "fit does not release",
             advice=[Advice("give a whole number", {"n_components": min(2, d)})],
         )
-    whole(1)(asked.n_components, "n_components of a private fit")
     r = asked.rank(d, d)  # how many samples there are is protected, too
     options = _options(asked, d, r)
     if isinstance(matrices[0], SparseRows):

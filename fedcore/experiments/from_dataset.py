@@ -13,9 +13,10 @@ from fedcore.arrays import check_array, check_labels_of
 from fedcore.datasets import loaders, partition, reading, registry
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments.fingerprint import data_files
+from fedcore.files.lazy import LazyMatrices
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.problems.clients import Clients
-from fedcore.problems.problem import LazyMatrices, Problem
+from fedcore.problems.problem import Problem
 from fedcore.words import client, counted
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.

@@ -13,8 +13,9 @@ from fedcore import generators
 from fedcore.arrays import check_each, check_matrices
 from fedcore.errors import InputError
 from fedcore.experiments.combinations import combinations
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems.clients import Clients
-from fedcore.problems.problem import LazyMatrices, Problem, Reference
+from fedcore.problems.problem import Problem, Reference
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 

@@ -36,7 +36,6 @@ TAIL = 128  # bytes of the seal
 LABEL = b"fedcore sha256 of the bytes before: "
 APART = b"fedcore sha256 of the bytes before without "  # so many arrays, whose bounds come last
 MARK = "by fedcore, in the last 128 bytes"  # an attribute, near the start of the file
-OLDER = b"fedcore sha256 of the bytes from 512 on: ", b"fedcore sha256 of the checksums from byte "
 SUM = "sha256"  # an attribute of an array with a checksum of its own
 LARGE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
 DIFFERS = "its checksum differs from the one at its end"
@@ -48,6 +47,8 @@ _NUMBER = re.compile(APART + rb"(\d{1,18}) ")
 _FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 _RATIO = 1100  # of deflate at its best
 UNPACKED = 1 << 28  # bytes of all arrays in chunks
+# A sealed file of a kind has one of these, as an attribute or as a group.
+MARKS = {"history": {"about", "history"}, "problem": {"checksum", "draws"}}
 
 
 class BrokenSeal(OSError):
@@ -190,12 +191,8 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
         raw = stack.enter_context(open(path, "rb"))
         end = max(os.fstat(raw.fileno()).st_size - TAIL, 0)
         head = raw.read(_HEAD)
-        if head.startswith(OLDER):
-            raise BrokenSeal("an older version wrote it")
         raw.seek(end)
         seal = raw.read(TAIL).rstrip(b"\0")
-        if seal.startswith(OLDER):
-            raise BrokenSeal("an older version wrote it")
         if not seal.startswith((LABEL, APART)):
             if MARK.encode() in head:
                 raise BrokenSeal("it is cut off, or another program has changed it")
@@ -269,14 +266,22 @@ def load(
     kind : str
         What the file should be: "history", "problem".
     first, again : str
-        What to do when it is missing: "run its cell", and when it is damaged: "run again".
+        What to do when it is missing: "make it", and when it is damaged: "run again".
     failure : type of FedcoreError
     """
     with (
         translate_errors(path, kind=kind, first=first, again=again, failure=failure),
         read(path) as file,
     ):
+        for other in MARKS.keys() - {kind}:
+            if holds(file, other):
+                raise Foreign(f"it is a {other}")
         return decode(file)
+
+
+def holds(file: h5py.File, kind: str) -> bool:
+    """Whether a sealed file has what those of a kind in `MARKS` have."""
+    return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 
 def _refuse_foreign(file: h5py.File, size: int) -> None:

@@ -21,14 +21,12 @@ _LARGEST = 2.0**53  # of a class: a float represents every integer below it exac
 
 
 def table(
-    path: Path, n_features: int, first: int = 1, *, classes: bool = False
+    path: Path, n_features: int, first: int = 1
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
     """Return labels, queries as text, the matrix, and how many lines have no sample.
 
-    Indices begin with `first`.
-
-    With `classes` labels are whole numbers, there are no queries, and the matrix is `n_features`
-    wide; else it is as wide as its largest index.
+    Indices begin with `first`, and the matrix is as wide as the largest, at most `n_features`.
+    Labels are int64 if all are whole numbers.
     """
     try:
         text = path.read_bytes().rstrip(END)
@@ -47,26 +45,24 @@ def table(
     wrong = (columns < 0) | (columns >= n_features) | ~np.isfinite(values)
     wrong[1:] |= (np.diff(columns) <= 0) & (np.diff(rows) == 0)
     whole = (labels == np.floor(labels)) & (abs(labels) < _LARGEST)
-    bad = ~np.isfinite(labels) | (classes & (~whole | (queries != "")))
+    bad = ~np.isfinite(labels)
     bad[rows[wrong]] = True
     if bad.any():
         number = at[int(bad.argmax())]
-        raise _problem(path, number, lines[number], n_features, first, classes)
+        raise _problem(path, number, lines[number], n_features, first)
     labels = labels.astype(np.int64) if whole.all() else labels
-    width = n_features if classes else int(columns.max(initial=-1)) + 1
     place = rows, columns.astype(np.intp)
-    x = scipy.sparse.csr_array((values, place), shape=(len(at), width))
+    shape = len(at), int(columns.max(initial=-1)) + 1
+    x = scipy.sparse.csr_array((values, place), shape=shape)
     return labels, queries, x, (len(lines) - len(at)) * (len(at) > 0)
 
 
-def _problem(
-    path: Path, number: int, line: bytes, n_features: int, first: int, classes: bool
-) -> DataError:
+def _problem(path: Path, number: int, line: bytes, n_features: int, first: int) -> DataError:
     """Return the error that names the first wrong token of a line, and what a line is."""
     found, *pairs = line.split()
     label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
-    if np.isfinite(label) and not (classes and (label % 1 or abs(label) >= _LARGEST)):
-        query = not classes and re.fullmatch(rb"qid:\d{1,18}", b"".join(pairs[:1]))
+    if np.isfinite(label):
+        query = re.fullmatch(rb"qid:\d{1,18}", b"".join(pairs[:1]))
         for found in pairs[bool(query) :]:
             pair = _PAIR.fullmatch(found)
             index, value = pair.groups() if pair else (b"-1", b"0")
@@ -75,10 +71,9 @@ def _problem(
             last = int(index)
     zero = Advice("if indices begin with 0, say so", {"zero_based": True})
     shown = found[:_SHOWN].decode(errors="replace") + "…" * (len(found) > _SHOWN)
-    what = "a whole number below 2^53" if classes else "a number"
-    says = (f"found '{shown}', and a line is 'label index:value index:value …', the label {what}, "
+    says = (f"found '{shown}', and a line is 'label index:value index:value …', all numbers, "
             f"indices rising from {first} to at most {n_features + first - 1}")  # fmt: skip
     return DataError(
         f"{path}, line {number + 1}: {says}", file=path, row=number,
-        advice=[zero] * (not classes and first == 1 and found.startswith(b"0:")),
+        advice=[zero] * (first == 1 and found.startswith(b"0:")),
     )  # fmt: skip

@@ -9,15 +9,16 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, overload
+from typing import Any
 
 import h5py
 import numpy as np
 
 from fedcore.files import hdf5
+from fedcore.files.lazy import LazyMatrices
 
 
-class Mapped(Sequence[np.ndarray]):
+class Mapped(LazyMatrices):
     """Data sets of a file as read-only arrays.
 
     Parameters
@@ -41,6 +42,7 @@ class Mapped(Sequence[np.ndarray]):
         datasets: Sequence[h5py.Dataset],
         told: Callable[[], AbstractContextManager[Any]],
     ) -> None:
+        super().__init__(self._checked, len(datasets))
         self._told = told
         self._map = memoryview(mmap.mmap(file.raw.fileno(), 0, access=mmap.ACCESS_READ))
         self._places = [(d.name, d.id.get_offset(), d.shape, d.dtype) for d in datasets]
@@ -48,23 +50,15 @@ class Mapped(Sequence[np.ndarray]):
         # Few numbers may lie among the structures of the file, without a place of their own.
         self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
 
-    def __len__(self) -> int:
-        return len(self._places)
-
-    @overload
-    def __getitem__(self, i: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[np.ndarray]: ...
-    def __getitem__(self, i: int | slice) -> Any:
+    def _checked(self, i: int) -> np.ndarray:
         """Return array `i`; the first call reads all of it, and checks its bytes."""
-        if isinstance(i, slice):
-            return [self[j] for j in range(*i.indices(len(self)))]
-        if self._found[i] is None:
+        found = self._found[i]
+        if found is None:
             name, start, shape, dtype = self._places[i]
             content = self._map[start : start + int(np.prod(shape)) * dtype.itemsize]
             with self._told():
                 hdf5.require_sum(name, content, self._sums[i])
             found = np.frombuffer(content, dtype).reshape(shape)
             # BLAS would copy an array that is not aligned at every product.
-            self._found[i] = found if found.flags.aligned else found.copy()
-        return self._found[i]
+            found = self._found[i] = found if found.flags.aligned else found.copy()
+        return found

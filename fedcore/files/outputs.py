@@ -13,9 +13,6 @@ from pathlib import Path
 from fedcore.errors import InputError
 from fedcore.files import checksums, hdf5
 
-# A sealed file of a kind has one of these, as an attribute or as a group.
-_MARKS = {"history": {"about", "history"}, "problem": {"checksum", "draws"}}
-
 
 def require(
     path: str | os.PathLike[str],
@@ -75,7 +72,10 @@ def _reason(final: Path, kind: str) -> str:
     if final.is_symlink():
         return f"a link to {os.readlink(final)}"
     try:
-        own = _sealed(final, _MARKS[kind]) if kind in _MARKS else _summed(final)
+        if kind in hdf5.MARKS:
+            own = _sealed(final, kind)
+        else:
+            own = checksums.place(final).is_file() and not checksums.differs(final)
     except OSError:
         own = False
     if not own:
@@ -83,13 +83,9 @@ def _reason(final: Path, kind: str) -> str:
     return "" if final.stat().st_mode & 0o222 else "protected from writing"
 
 
-def _sealed(final: Path, marks: set[str]) -> bool:
+def _sealed(final: Path, kind: str) -> bool:
     try:  # what somebody has added to it is theirs
         with hdf5.read(final) as file:
-            return not marks.isdisjoint({*file, *file.attrs})
+            return hdf5.holds(file, kind)
     except hdf5.BrokenSeal:
         return False
-
-
-def _summed(final: Path) -> bool:
-    return checksums.place(final).is_file() and not checksums.differs(final)

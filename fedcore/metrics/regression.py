@@ -10,7 +10,6 @@ square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 
 from __future__ import annotations
 
 from collections.abc import Callable
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -108,28 +107,16 @@ def exact_new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
     It is the same for all iterates: what the new clients' own samples leave unknown.
     """
     measure = new_client_error(samples)
-    return _once(lambda problem: measure(Iterate(_truth(problem).representation), problem))
+    return lambda iterate, problem: measure(Iterate(_truth(problem).representation), problem)
 
 
-def single_model_error(problem: Problem) -> float:
+def single_model_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄.
 
     It is the smallest population error that one model for all clients can have (Section 2.1).
     """
     heads = _truth(problem).heads
     return _half_mean_square(heads - heads.mean(axis=0))
-
-
-def _once(function: Callable[[Problem], float]) -> Callable[[Iterate, Problem], float]:
-    """Return a metric that is the same for all iterates, and is computed once for each problem."""
-    known: WeakKeyDictionary[Problem, float] = WeakKeyDictionary()
-
-    def measure(iterate: Iterate, problem: Problem) -> float:
-        if problem not in known:
-            known[problem] = function(problem)
-        return known[problem]
-
-    return measure
 
 
 def _models(iterate: Iterate) -> np.ndarray:
@@ -238,6 +225,6 @@ METRICS = (
         "single_model_error",
         _LOSS,
         "least population error of one model",
-        _once(single_model_error),
+        single_model_error,
     ),
 )

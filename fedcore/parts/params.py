@@ -61,14 +61,17 @@ class Description(NamedTuple):
         Its sentence in the docstring; empty when it has none.
     kind : str
         Its allowed values: the words of its rule, or its type as written.
-    default : str
-        "default" and the value as a configuration file spells it, or "required".
+    required : bool
+        Whether it has no default.
+    default : object
+        The value as JSON has it; None also for what has none.
     """
 
     name: str
     sentence: str
     kind: str
-    default: str
+    required: bool
+    default: Any
 
 
 def describe(params: type) -> list[Description]:
@@ -89,14 +92,10 @@ def describe(params: type) -> list[Description]:
         )
         words = " and ".join(rule.words for rule in rules if isinstance(rule, Rule)) or written
         kind = words + (", or null" if optional else "")
-        found.append(Description(field.name, said.get(field.name, ""), kind, _default(field)))
+        default = field.default
+        if field.default_factory is not dataclasses.MISSING:
+            default = field.default_factory()
+        required = default is dataclasses.MISSING
+        value = None if required else json.loads(json.dumps(default, default=repr))
+        found.append(Description(field.name, said.get(field.name, ""), kind, required, value))
     return found
-
-
-def _default(field: dataclasses.Field[Any]) -> str:
-    value = field.default
-    if field.default_factory is not dataclasses.MISSING:
-        value = field.default_factory()
-    if value is dataclasses.MISSING:
-        return "required"
-    return f"default {value if isinstance(value, str) else json.dumps(value, default=repr)}"

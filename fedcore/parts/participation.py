@@ -11,13 +11,17 @@ from fedcore.validation import real
 Participation = Annotated[float, real(above=0, most=1)]
 
 
-def number(share: float, n_clients: int) -> int:
-    """Return the number of clients in a round: rounded to the nearest, and at least 1."""
-    return max(1, round(share * n_clients))
+class Participating:
+    """Who takes part in a round, of hyper-parameters with a field ``participation``."""
 
+    participation: Participation
 
-def drawn(share: float, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-    """Draw the clients of a round; None for all of them."""
-    if share == 1:
-        return None
-    return sorted(rng.choice(n_clients, number(share, n_clients), replace=False).tolist())
+    def n_participants(self, n_clients: int) -> int:
+        """Return the number of clients in a round: rounded to the nearest, and at least 1."""
+        return max(1, round(self.participation * n_clients))
+
+    def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
+        """Draw the clients of a round; None for all of them."""
+        if self.participation == 1:
+            return None
+        return sorted(rng.choice(n_clients, self.n_participants(n_clients), replace=False).tolist())

@@ -31,9 +31,8 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation, stacked
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import haar, orth, top_eigenvectors
-from fedcore.parts import participation
 from fedcore.parts.params import Parameters
-from fedcore.parts.participation import Participation
+from fedcore.parts.participation import Participating, Participation
 from fedcore.problems.clients import Labelled
 from fedcore.problems.regression import model_gradient, predict
 from fedcore.validation import Count, CountOrZero, NonNegative, Positive, one_of
@@ -43,7 +42,7 @@ METHODS = ("moments", "pgd", "random")
 
 
 @dataclass(frozen=True)
-class Params(Parameters):
+class Params(Participating, Parameters):
     """Hyper-parameters.
 
     Attributes
@@ -117,14 +116,6 @@ class Params(Parameters):
             )
         used = slice(first, first + self.batch)
         return Labelled(data.X[..., used, :], data.y[..., used])
-
-    def n_participants(self, n_clients: int) -> int:
-        """Return the number of clients that take part in a round."""
-        return participation.number(self.participation, n_clients)
-
-    def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-        """Draw the clients of a round; None for all of them."""
-        return participation.drawn(self.participation, n_clients, rng)
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:

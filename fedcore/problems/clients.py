@@ -52,8 +52,7 @@ class Clients(Sequence[Any]):
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
         Shapes and precisions of the matrices, required with a function. A sequence that comes with
-        them, such as those of `fedcore.files.mapping` or
-        `fedcore.problems.problem.LazyMatrices`, is read matrix by matrix when used.
+        them, such as `fedcore.files.lazy.LazyMatrices`, is read matrix by matrix when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional

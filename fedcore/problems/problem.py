@@ -6,16 +6,17 @@ Sparse clients with many features get their exact answers from products with the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse.linalg
 
 from fedcore.errors import InputError
+from fedcore.files.lazy import LazyMatrices
 from fedcore.linalg import column_space, gram_matrix, top_eigenvectors, triangular_factor
 from fedcore.problems.clients import Clients, require_alike
 from fedcore.problems.regression import Truth
@@ -239,34 +240,6 @@ def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
             yield from matrix.blocks(max(4 * clients.n_features, 1024))
         else:
             yield matrix.astype(np.float64, copy=False)
-
-
-class LazyMatrices(Sequence[np.ndarray]):
-    """Matrices that a function makes, every time that one is asked for.
-
-    Parameters
-    ----------
-    make : callable
-        Gives matrix `i`, the same at every call.
-    number : int
-    """
-
-    def __init__(self, make: Callable[[int], np.ndarray], number: int) -> None:
-        self._make, self._number = make, number
-
-    def __len__(self) -> int:
-        return self._number
-
-    @overload
-    def __getitem__(self, i: int) -> np.ndarray: ...
-    @overload
-    def __getitem__(self, i: slice) -> list[np.ndarray]: ...
-    def __getitem__(self, i: int | slice) -> Any:
-        if isinstance(i, slice):
-            return [self._make(j) for j in range(*i.indices(self._number))]
-        if not -self._number <= i < self._number:
-            raise IndexError(i)
-        return self._make(i % self._number)
 
 
 def loss_outside(clients: Sequence[SparseRows], v: np.ndarray) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import h5py
@@ -75,16 +75,10 @@ def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Proble
         groups = file.get("draws", {"": file}).values()
         return [_read(path, group, file) for group in groups]
 
-    return _load(path, decode)
+    return hdf5.load(path, decode, failure=DataError, **_WORDS)
 
 
 _WORDS = {"kind": "problem", "first": "make the problem", "again": "run what makes it again"}
-
-
-def _load(
-    path: str | os.PathLike[str], decode: Callable[[hdf5.Opened], hdf5.Content]
-) -> hdf5.Content:
-    return hdf5.load(path, decode, failure=DataError, **_WORDS)
 
 
 def _write(group: h5py.Group, problem: Problem) -> None:

@@ -37,7 +37,7 @@ from fedcore.testing.subject import Subject
 __all__ = ["answers", "check_algorithm", "contract", "find_algorithm", "protocol"]
 
 
-def find_algorithm(algorithm: str | ModuleType | Algorithm) -> Algorithm:
+def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     """Return an algorithm by its name in the registry, its import path, or its module.
 
     Raises
@@ -45,8 +45,6 @@ def find_algorithm(algorithm: str | ModuleType | Algorithm) -> Algorithm:
     InputError
         When there is none, or its module cannot be imported or declares none.
     """
-    if isinstance(algorithm, Algorithm):
-        return algorithm
     if isinstance(algorithm, ModuleType):
         return algorithms.of(algorithm.__name__.rpartition(".")[2], algorithm)
     if algorithm in algorithms.names() or "." not in algorithm:
@@ -61,7 +59,7 @@ def find_algorithm(algorithm: str | ModuleType | Algorithm) -> Algorithm:
 
 
 def check_algorithm(
-    algorithm: str | ModuleType | Algorithm, case: Case | None = None, *, raising: bool = True
+    algorithm: str | ModuleType, case: Case | None = None, *, raising: bool = True
 ) -> Report:
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
@@ -73,7 +71,7 @@ def check_algorithm(
 
     Parameters
     ----------
-    algorithm : str, module or Algorithm
+    algorithm : str or module
         Name in the registry, import path, or the module itself. It need not be registered.
     case : Case, optional
         What the checks are told; by default what its ``ALGORITHM`` says.

@@ -57,7 +57,7 @@ def check_clients(
     """
     clients = client_list(clients)
     if not len(clients):
-        raise InputError("a federation needs at least one client")
+        raise InputError("there are no clients: a federation needs at least one")
     first = names is None  # else others have been told of these columns
     orders: Sequence[list[int] | None] = [None] * len(clients)
     if not first or any(column_names(client) is not None for client in clients):

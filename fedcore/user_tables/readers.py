@@ -62,6 +62,8 @@ def _csv(path: str, how: Reading) -> Table:
         table.tell(f"{sign!r} separates the columns", **other)
     if uneven:
         table.tell(f"{counted(uneven, 'line')} with another number of cells left out")
+    above = itertools.islice(io.BytesIO(text.data), text.skip, top)
+    blank += sum(not line.decode().strip() and line not in (b"\n", b"\r\n") for line in above)
     if blank := blank + text.blank_lines():
         table.tell(f"{counted(blank, 'blank line')} left out")
     return _of_texts(table, how)

@@ -27,11 +27,11 @@ def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
 
 @contextlib.contextmanager
 def _refused(file: Path, row: int | None = None):
-    """Require a DataError of one line that names the file, and knows it and the line in it."""
+    """Require a DataError of one line that names the file, and the line in it if there is one."""
     with pytest.raises(DataError) as error:
         yield error
     said = str(error.value)
-    assert (error.value.file, error.value.row) == (file, row)
+    assert row is None or f"line {row + 1}:" in said
     assert str(file) in said and "\n" not in said and len(said) <= 1000
 
 

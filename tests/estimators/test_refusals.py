@@ -35,8 +35,7 @@ PARAMETERS = [  # of FederatedPCA, and what the message names
     ({"verbose": "yes"}, "verbose", "'yes'"),
     ({"tol": -1.0}, "tol"),
     ({"algorithm": "power_exact", "tol": 0.1}, "power_exact", "'tol'"),
-    ({"round": 1}, "'round'", "'rounds'"),
-    ({"n_componnts": 3}, "n_componnts", "'n_components'"),
+    ({"params": {"round": 1}}, "'round'", "'rounds'"),
     ({"params": {"tol": 0.1}, "tol": 0.2}, "tol", "twice"),
     *(({"params": params}, "params") for params in ([1], 3)),
     ({"params": {"bogus": 1}}, "'bogus'"),
@@ -131,7 +130,7 @@ def test_numbers_whose_squares_are_none(clients, scale):
 
 
 def test_a_run_that_diverges_is_not_blamed_on_the_size_of_the_data(clients):
-    pca = FederatedPCA(2, algorithm="wk2023", C=1e-9, rounds=300)
+    pca = FederatedPCA(2, algorithm="wk2023", params={"C": 1e-9, "rounds": 300})
     refused(lambda: pca.fit(clients), InputError, "diverged")
 
 

@@ -29,7 +29,9 @@ FITS = {
     "pca": lambda parts: FederatedPCA(3).fit(parts),
     "scaled": lambda parts: FederatedPCA(3, scale=True).fit(parts),
     "about zero": lambda parts: FederatedPCA(3, center=False, scale=True).fit(parts),
-    "untested": lambda parts: FederatedPCA(3, algorithm="power_exact", power=4).fit(parts),
+    "untested": lambda parts: FederatedPCA(3, algorithm="power_exact", params={"power": 4}).fit(
+        parts
+    ),
     "grouped": lambda parts: FederatedPCA(3).fit(
         scipy.sparse.vstack(parts, format="csr"), groups=np.arange(N) % 3
     ),

@@ -13,8 +13,9 @@ from fedcore.errors import InputError
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
 from fedcore.federation.transcript import Transcript
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems.clients import Clients
-from fedcore.problems.problem import LazyMatrices, Problem
+from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute, subtract_mean
 from fedcore.testing.samples import sparse_clients

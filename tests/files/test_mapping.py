@@ -116,7 +116,7 @@ from fedcore import algorithms, metrics
 from fedcore.runs import execute
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
-from fedcore.problems.problem import LazyMatrices
+from fedcore.files.lazy import LazyMatrices
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 

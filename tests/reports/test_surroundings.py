@@ -1,4 +1,4 @@
-"""Commands that draw do not ask for the backend that a notebook server has set."""
+"""Commands end with their answer, whatever the environment says of figures and warnings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ COMMANDS = {
     "compare": ["compare", "ssi", "block_krylov", *TABLE, "--set", "rounds=3", "--plot", "made"],
     "plot": ["plot", "run.h5", "--out", "made"],
 }
-BACKENDS = ["module://matplotlib_inline.backend_inline", "not installed"]
+SURROUNDINGS = [
+    {"MPLBACKEND": "module://matplotlib_inline.backend_inline"},
+    {"MPLBACKEND": "not installed", "SOURCE_DATE_EPOCH": "1000000000000"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -38,8 +41,13 @@ def run(folder: Path, *words: str, **variables: str) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-@pytest.mark.parametrize("backend", BACKENDS)
-def test_a_figure_is_drawn_whatever_backend_is_set(folder, command, backend):
-    run(folder, *COMMANDS[command], MPLBACKEND=backend)
+@pytest.mark.parametrize("variables", SURROUNDINGS)
+def test_a_figure_is_drawn_whatever_the_environment_says(folder, command, variables):
+    run(folder, *COMMANDS[command], **variables)
     for made in ("made.png", "made.pdf"):
         (folder / made).unlink()
+
+
+def test_a_warning_ends_no_command_that_has_spent_its_epsilon(folder):
+    words = ["pca", *TABLE, "--bounds", "ranges.csv", "--epsilon", "0.05"]
+    run(folder, *words, PYTHONWARNINGS="error")

@@ -128,6 +128,14 @@ def test_a_line_that_is_no_record_is_refused_or_told(tmp_path, line, place, endi
     assert len(said(path, **options)) > len(before)
 
 
+@pytest.mark.parametrize("line", ["", "  ", "\u00a0", "\f", "\t"])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_blank_lines_above_the_names_are_told(tmp_path, line, end):
+    rows = [line, "age,dose", *(f"{i / 7:.3f},{i}.5" for i in range(12))]
+    (path := tmp_path / "a.csv").write_text(end.join(rows) + end, newline="")
+    assert "1 blank line" in said(path) and own_files.read(path).x.shape == (12, 2)
+
+
 @pytest.mark.parametrize("lines", ["# a comment", "\n# and more", ""])
 @pytest.mark.parametrize("at", [0, 2])
 def test_lines_of_libsvm_files_without_a_sample_are_told(tmp_path, lines, at):

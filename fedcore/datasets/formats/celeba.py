@@ -77,17 +77,17 @@ def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}", file=path) from error
+        raise DataError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, start=1):
         fields = line.split()
         if fields and not (len(fields) == 2 and fields[1].isdigit() and len(fields[1]) <= _DIGITS):
             shown = line if len(line) < 80 else f"{line[:80]}…"
             says = f"'{shown}' is not '<image>.jpg <identity>'"
-            raise DataError(f"{path}, line {number}: {says}", file=path, row=number - 1)
+            raise DataError(f"{path}, line {number}: {says}")
         if fields and int(fields[1]) in wanted:
             rows.append((fields[0], int(fields[1])))
     if lacking := wanted - {identity for _, identity in rows}:
-        raise DataError(f"{path} has no image of identity {min(lacking)}", file=path)
+        raise DataError(f"{path} has no image of identity {min(lacking)}")
     return rows
 
 

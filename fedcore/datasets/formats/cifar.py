@@ -64,8 +64,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
                 if name in wanted:
                     if not member.isreg() or member.issparse():
                         raise DataError(
-                            f"{path}, member {name}: it is no plain file (type {member.type!r})",
-                            file=path,
+                            f"{path}, member {name}: it is no plain file (type {member.type!r})"
                         )
                     handle = archive.extractfile(member)
                     assert handle is not None  # it is for links and folders
@@ -77,7 +76,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
     except Exception as error:  # a damaged or hostile archive can raise anything
         raise bounded.unreadable(path, error) from error
     if absent := [name for name in wanted if name not in found]:
-        raise DataError(f"{path} has no member {absent[0]}", file=path)
+        raise DataError(f"{path} has no member {absent[0]}")
     return [found[name] for name in wanted]
 
 
@@ -92,12 +91,11 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
             marks = np.asarray(batch[key], np.int64)
         except Exception as error:  # a damaged pickle can raise anything
             raise DataError(
-                f"{path}, member {name}: not a CIFAR batch ({' '.join(str(error).split())})",
-                file=path,
+                f"{path}, member {name}: not a CIFAR batch ({' '.join(str(error).split())})"
             ) from error
         if pixels.dtype != np.uint8 or pixels.shape != (len(marks), PIXELS):
             says = f"data of shape {pixels.shape} {pixels.dtype}"
-            raise DataError(f"{path}, member {name}: {says}", file=path)
+            raise DataError(f"{path}, member {name}: {says}")
         images.append(pixels)
         labels.append(marks)
     return Loaded(np.concatenate(images), np.concatenate(labels))
@@ -118,7 +116,7 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
             if rest or not count:
                 found = counted(len(labels), "byte")
                 says = f"labels.bin has {found}, not {n_labels} an image"
-                raise DataError(f"{path}: {says}", file=path)
+                raise DataError(f"{path}: {says}")
             names = [f"{i:03}.webp" for i in range(-(-count // (_WIDE * _HIGH)))]
             contents = [file.content(file.full_name(n), _PICTURE) for n in names]
         with ThreadPoolExecutor() as pool:  # pillow releases the interpreter's lock
@@ -128,8 +126,7 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
         if (found := hashlib.sha256(table.data).hexdigest()) != wanted:
             raise DataError(
                 f"{path}: its labels and images have sha256 {found} where the registry expects "
-                f"{wanted}: put a right copy in its place",
-                file=path,
+                f"{wanted}: put a right copy in its place"
             )
         blocks.append(table)
     table = np.concatenate(blocks)

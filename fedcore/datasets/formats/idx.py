@@ -24,22 +24,18 @@ def parse(path: Path) -> np.ndarray:
     content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
-            f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}",
-            file=path,
+            f"{path} is not an IDX file: it begins with the bytes {content[:4].hex(' ')}"
         )
     dtype, start = np.dtype(_TYPES[content[2]]), 4 + 4 * content[3]
     if content[3] > _DIMENSIONS:
-        says = f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}"
-        raise DataError(says, file=path)
+        raise DataError(f"{path} has {content[3]} dimensions, more than {_DIMENSIONS}")
     if len(content) < start:
-        says = f"{path} ends inside its header, after {counted(len(content), 'byte')}"
-        raise DataError(says, file=path)
+        raise DataError(f"{path} ends inside its header, after {counted(len(content), 'byte')}")
     shape = tuple(int(size) for size in np.frombuffer(content[4:start], ">u4"))
     wanted = start + math.prod(shape) * dtype.itemsize
     if len(content) != wanted:
         raise DataError(
-            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}",
-            file=path,
+            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}"
         )
     return (
         np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
@@ -58,7 +54,6 @@ def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):
         raise DataError(
             f"{folder / parts['images']} {images.shape} and {parts['labels']} {labels.shape} "
-            "do not belong together",
-            file=folder / parts["images"],
+            "do not belong together"
         )
     return Loaded(images.reshape(len(images), math.prod(images.shape[1:])), labels.astype(np.int64))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from string import ascii_letters, digits
 from typing import Annotated, Any
@@ -68,7 +68,9 @@ def read(
             ending = f"/{ord(character):x}/train_{ord(character):x}/"
             members = (n for n in file.names if ending in f"/{n}" and n.endswith(".png"))
             chosen.append(sorted(members)[:per_class])
-        _require_all(path, letters, [len(names) for names in chosen])
+        if not all(chosen):
+            lacking = letters[[len(names) for names in chosen].index(0)]
+            raise DataError(f"{path} has no image of '{lacking}'")
         x = [_small(file.content(name, _BYTES), path, name) for names in chosen for name in names]
     y = np.repeat(np.arange(len(letters)), [len(names) for names in chosen])
     return Loaded(np.stack(x), y)
@@ -81,10 +83,3 @@ def _small(content: bytes, path: Path, name: str) -> np.ndarray:
 
         small = picture.convert("L").resize((SIDE, SIDE), Image.Resampling.LANCZOS)
         return np.asarray(small, np.uint8).ravel()
-
-
-def _require_all(path: Path, letters: str, found: Sequence[int]) -> None:
-    """Require an image of every character."""
-    for character, number in zip(letters, found, strict=True):
-        if number == 0:
-            raise DataError(f"{path} has no image of '{character}'", file=path)

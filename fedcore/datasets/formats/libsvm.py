@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from fedcore.datasets.loaded import Loaded
+from fedcore.errors import DataError
 from fedcore.files.libsvm import table
 
 
-def parse(path: Path, n_features: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the dense matrix and the labels of a LIBSVM file.
+def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
+    """Read the file named under ``table``; its labels are classes.
 
     Returns
     -------
-    x : ndarray of shape (n_samples, n_features), float64
-    y : ndarray of shape (n_samples,), int64
+    Loaded
+        x of shape (n_samples, n_features).
     """
-    labels, _, x, _ = table(path, n_features, classes=True)
-    return x.toarray(), labels.astype(np.int64)  # none at all are floats
-
-
-def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read the file named under ``table``; see `parse`."""
-    return Loaded(*parse(folder / parts["table"], n_features))
+    path = folder / parts["table"]
+    labels, _, x, _ = table(path, n_features)
+    if labels.dtype != np.int64:
+        raise DataError(f"{path} has labels that are no whole numbers below 2^53: give classes")
+    x.resize(x.shape[0], n_features)
+    return Loaded(x.toarray(), labels)

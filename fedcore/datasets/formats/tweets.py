@@ -70,8 +70,7 @@ def read(
     if len(known) < users:
         raise DataError(
             f"{path} has {len(known)} users with at least {at_least} tweets, and {users} are "
-            "asked for",
-            file=path,
+            "asked for"
         )
     drawn = np.sort(np.random.default_rng(seed).choice(len(known), users, replace=False))
     number = {known[place]: owner for owner, place in enumerate(drawn)}
@@ -80,8 +79,7 @@ def read(
     vectors = _vectors(folder / parts["vectors"], parts["words"], wanted)
     length = len(next(iter(vectors.values())))
     if n_features % length:
-        says = f"{n_features} features have no room for whole vectors of {length} numbers"
-        raise DataError(says, file=folder / parts["vectors"])
+        raise DataError(f"{n_features} features have no room for whole vectors of {length} numbers")
     x = np.zeros((len(mine), n_features // length, length), np.float32)
     for tweet, (_, _, words) in zip(x, mine, strict=True):
         for place, word in zip(tweet, words, strict=False):
@@ -96,7 +94,7 @@ def _rows(text: str, path: Path, table: str) -> Any:
         if len(row) != _COLUMNS:
             found = counted(len(row), "column")
             says = f"{found} where {_COLUMNS} should be"
-            raise DataError(f"{path}, {table}, line {line}: {says}", file=path, row=line - 1)
+            raise DataError(f"{path}, {table}, line {line}: {says}")
         if row[0] in SENTIMENT:
             yield SENTIMENT[row[0]], row[4], row[5]
 
@@ -115,9 +113,7 @@ def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
                 try:
                     found[name] = np.array(rest.split(), np.float32)
                 except ValueError as error:
-                    says = f"{path}, {table}, line {number}: {error}"
-                    raise DataError(says, file=path, row=number - 1) from error
+                    raise DataError(f"{path}, {table}, line {number}: {error}") from error
     if len({len(vector) for vector in found.values()}) != 1:
-        says = f"{path}, {table}: its vectors of the tweets' words differ in length"
-        raise DataError(says, file=path)
+        raise DataError(f"{path}, {table}: its vectors of the tweets' words differ in length")
     return found
