@@ -177,7 +177,8 @@ class InProcess:
     def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Return the replies of the clients at `positions`; a position may occur twice."""
         sites = self.sites
-        if not self._data.sparse and _meets(order, sites[0].message):
+        alone = self.plain or self._data.sparse
+        if not alone and _meets(order, sites[0].message):
             self._arrays.clear()  # as for plain steps, below
             asked = [sites[i] for i in positions]
             replies = [
