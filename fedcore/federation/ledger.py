@@ -147,8 +147,8 @@ class Ledger:
                 len(private.accounts), private.delta, private.neighbours
             )
             if bare.scalars_up:
-                everyone = range(len(private.accounts))
-                total.privacy.expose(everyone, "a run without privacy")
+                for account in total.privacy.accounts:
+                    account.unprotected.add("a run without privacy")
         return total
 
     def cost(self) -> Cost:

@@ -1,7 +1,7 @@
 """The client's side: data, state, noise and accountant of one client, under every engine.
 
-A site obeys orders (`fedcore.federation.transport`). It judges an upload before it leaves, and
-keeps its own account; the ledger's is a copy, or the same one where both are in one process.
+A site runs steps. It judges an upload before it leaves, and keeps its own account; the ledger's is
+a copy, or the same one where both are in one process.
 """
 
 from __future__ import annotations
@@ -19,11 +19,7 @@ from fedcore.federation.state import State
 from fedcore.federation.transport import (
     Centre,
     Change,
-    Charges,
     Do,
-    Hold,
-    Order,
-    Protect,
     Read,
     Scale,
     Setup,
@@ -54,11 +50,7 @@ class Site:
     message : object
         The last one.
     account : Account or None
-        What its records were charged; None without `Protect`.
-    told : dict of Event to int
-        The part of the account that the server knows.
-    unprotected : list of str
-        Steps whose uploads had no noise and of which the server does not know yet.
+        What its records were charged; None before `protect`.
     """
 
     def __init__(
@@ -76,8 +68,6 @@ class Site:
         self.state = State(_root=root, _id=client_id)
         self.message: Any = None
         self.account: Account | None = None
-        self.told: dict[Any, int] = {}
-        self.unprotected: list[str] = []
         self.go_on_with(clients, position)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
@@ -94,32 +84,23 @@ class Site:
             self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
         return self._data
 
-    @property
-    def samples(self) -> np.ndarray:
-        """Its current samples."""
-        return self._clients[self._at]
+    def change(self, change: Change) -> None:
+        """Change the samples."""
+        new = changed(change, self._clients[self._at], self.position)
+        if new is not None:
+            labels = self._clients.labels
+            own = None if labels is None else [labels[self._at]]
+            self.go_on_with(Clients([new], labels=own), 0)
 
-    def obey(self, order: Order) -> Any:
-        """Do what an order says and return the reply, None if it has none."""
-        kind = type(order)
-        if kind is Do:
-            return self.do(order)  # type: ignore[arg-type]
-        if isinstance(order, Hold):
-            self.message = order.message
-        elif isinstance(order, Read):
+    def answer(self, order: Do | Read) -> Any:
+        """Return the reply to an order; None to a step whose reply stays."""
+        if isinstance(order, Read):
             return getattr(self.state, order.name)
-        elif isinstance(order, Protect):
-            self.protect()
-        elif isinstance(order, Change):
-            new = changed(order, self.samples, self.position)
-            if new is not None:
-                labels = self._clients.labels
-                own = None if labels is None else [labels[self._at]]
-                self.go_on_with(Clients([new], labels=own), 0)
-        return None
+        reply = self.do(order)
+        return None if order.purpose == "none" else reply
 
     def do(self, order: Do) -> Any:
-        """Run a step and return its reply; see `obey`."""
+        """Run a step and return its reply."""
         if self.account is None:
             message = order.message[0] if order.message else self.message
             reply = order.step(self.data, self.state, opened(message))
@@ -161,21 +142,7 @@ class Site:
     def expose(self, step: Step) -> None:
         """Note that a step uploads something that no mechanism returned."""
         assert self.account is not None
-        self.account.exposed = True
-        self.unprotected.append(name_of(step))
-
-    def charges(self) -> Charges | None:
-        """Return what was charged since the last call; None if nothing was."""
-        if self.account is None:
-            return None
-        told = self.told
-        events = {e: n - told.get(e, 0) for e, n in self.account.events.items()}
-        events = {e: n for e, n in events.items() if n}
-        if not events and not self.unprotected:
-            return None
-        self.told = dict(self.account.events)
-        found, self.unprotected = Charges(events, tuple(self.unprotected)), []
-        return found
+        self.account.unprotected.add(name_of(step))
 
 
 def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | None:

@@ -7,7 +7,7 @@ all replies (`summed`). With several runs in lockstep it runs once for all of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -23,14 +23,9 @@ from fedcore.federation.messages import copied, narrow, opened
 from fedcore.federation.site import changed, sites_of
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
-    Answers,
     Centre,
     Change,
-    Charges,
     Do,
-    Hold,
-    Order,
-    Protect,
     Read,
     Setup,
     Total,
@@ -89,26 +84,22 @@ class InProcess:
         """Call `job`; see `Transport`."""
         return job()
 
-    def tell(self, order: Order, to: Sequence[int]) -> None:
-        """Obey at once; see `Transport`."""
-        if isinstance(order, Hold):
-            message, sites = order.message, self.sites
-            self._one_message = to == self._everyone
-            for i in to:
-                sites[i].message = message
-        elif isinstance(order, Protect):
-            self._private = True
-            for i in to:
-                self.sites[i].protect()
-        elif isinstance(order, Change):
-            self._change(order)
+    def hold(self, message: Any, to: Sequence[int]) -> None:
+        """Let clients keep a message."""
+        sites = self.sites
+        self._one_message = to == self._everyone
+        for i in to:
+            sites[i].message = message
 
-    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
+    def protect(self) -> None:
+        """Begin all accounts."""
+        self._private = True
+        for site in self.sites:
+            site.protect()
+
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Return the replies; see `Transport`."""
-        if isinstance(order, Read):
-            return Answers(self._held(order.name, of))
-        replies = self._run(order, of)
-        return Answers(replies, self._charges(of)) if self._private else Answers(replies)
+        return self._held(order.name, of) if isinstance(order, Read) else self._run(order, of)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum by the function that `summed` declares; None when it does not apply."""
@@ -128,7 +119,7 @@ class InProcess:
             for i in of:
                 self.sites[i].expose(order.step)
         scalars, size = payload(total)
-        return Total(total, len(of) * scalars, len(of) * size, self._charges(of))
+        return Total(total, len(of) * scalars, len(of) * size)
 
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
@@ -138,15 +129,12 @@ class InProcess:
         alone = self.plain or self._private or self._data.gram is not None
         return None if alone else frame_of(self._data, start)
 
-    def close(self) -> None:
-        """Nothing to end."""
-
-    def _change(self, order: Change) -> None:
+    def change(self, change: Change) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
-        if isinstance(order, Centre) and not self._data.sparse:
-            self._data = Centred(self._data, order.mean)
+        if isinstance(change, Centre) and not self._data.sparse:
+            self._data = Centred(self._data, change.mean)
         else:
-            new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
+            new = [changed(change, samples, i) for i, samples in enumerate(self._data)]
             matrices = [samples for samples in new if samples is not None]
             if not matrices:
                 return
@@ -227,17 +215,6 @@ class InProcess:
         if not positions or len(set(positions)) < len(positions):
             return False
         return self._hold_one(positions)
-
-    def _charges(self, positions: Sequence[int]) -> Mapping[int, Charges]:
-        """Return the clients' unprotected uploads; the ledger reads their events by itself."""
-        if not self._private:
-            return {}
-        found = {}
-        for i in positions:
-            if (site := self.sites[i]).unprotected:
-                found[i] = Charges({}, tuple(site.unprotected))
-                site.unprotected.clear()
-        return found
 
 
 def _meets(order: Do, message: Any) -> bool:
