@@ -30,11 +30,11 @@ from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
 from fedcore.federation.transcript import Transcript
-from fedcore.history import History, save_seconds
+from fedcore.history import History, save_seconds, units_of
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS, Recorder, Recording, Stop, now
+from fedcore.recorder import Recorder, Recording, Stop, now
 from fedcore.runs import execute, subtract_mean
 
 
@@ -145,11 +145,14 @@ class _Repeats:
         self._about = self._provenance()
         self._room = snapshots.LIMIT
         self._found: dict[int, History] = {}  # of the repeats that have ended
-        self._counts = dict(self._algorithm.columns)
+        counts = dict(self._algorithm.columns)
         if cell.audit and self._audit:
-            self._counts[cell.audit] = self._audit.COLUMN
+            counts[cell.audit] = self._audit.COLUMN
         if self._pairs:
-            self._counts[twins.DISTANCE] = twins.COLUMN
+            counts[twins.DISTANCE] = twins.COLUMN
+        self._units = units_of(self._measure, counts)
+        if self._guests:
+            self._units[self._guests.NAME] = self._guests.TEXT
 
     def run(self, progress: Callable[[Any], Any]) -> History:
         """Run the repeats that have not ended before, one or a block of them at a time.
@@ -203,20 +206,18 @@ class _Repeats:
     ) -> None:
         """Make the histories of repeats that have run, each in so many CPU seconds."""
         for i, (repeat, run) in enumerate(zip(block, runs, strict=True)):
-            self._found[repeat] = self._history(repeat, run, others[i : i + 1])
+            twin = others[i][0] if others else None
+            self._found[repeat] = self._history(repeat, run, twin)
             secret = run[0].ledger.privacy is not None and not self._cell.simulate
             if self._checkpoints and not secret:  # the key would tell of the data
                 self._checkpoints[repeat].finish(self._found[repeat], seconds)
 
     def _joined(self) -> History:
         """Return the history of the cell."""
-        units = self._counts | {m.name: (m.units, m.description) for m in self._measure}
-        if self._guests:
-            units[self._guests.NAME] = self._guests.TEXT
         found = [self._found[repeat] for repeat in range(self._cell.repeats)]
-        return History.joined(found, self._about, COLUMNS | units)
+        return History.joined(found, self._about, self._units)
 
-    def _history(self, repeat: int, run: Run, twin: Sequence[Run]) -> History:
+    def _history(self, repeat: int, run: Run, twin: Recorder | None) -> History:
         """Return the history of a single repeat and its twin, if it has one."""
         recorder, output = run
         if self._pairs:
@@ -225,14 +226,13 @@ class _Repeats:
             self._about["privacy"] = recorder.ledger.privacy.about()
             if self._tuned:
                 self._tuned["note"] = tuning.UNPAID
-        return History.from_runs(
-            [recorder],
-            [output],
-            metrics=self._measure,
+        return History.from_run(
+            recorder,
+            output,
+            self._units,
             reference=self._answers(recorder),
             about=self._about,
-            counts=self._counts,
-            twins=[other for other, _ in twin],
+            twin=twin,
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:

@@ -99,19 +99,22 @@ class InProcess:
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Return the replies; see `Transport`."""
-        return self._held(order.name, of) if isinstance(order, Read) else self._run(order, of)
+        if isinstance(order, Read):
+            return self._held(order.name, of)
+        replies = self._run(order, of)
+        return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum by the function that `summed` declares; None when it does not apply."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
-        if at_once is None or self.plain or not everyone:
+        if at_once is None or self.plain or not everyone or not self._hold_one(of):
             return None
-        message = self._common(of)
-        if message is not None and _meets(order, message):
+        message, total = self.sites[of[0]].message, None
+        if _meets(order, message):
             total = _in_all_runs(order.step, at_once, self._data, self._as_one, message)
-        else:
-            total = None if message is None else at_once(self._data, self._as_one, message)
+        elif message is not None:
+            total = at_once(self._data, self._as_one, message)
         if total is None:
             return None
         total = copied(narrow(total) if order.narrow else total)
@@ -150,10 +153,6 @@ class InProcess:
             return whole if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
         return [getattr(self._states[i], name) for i in positions]
 
-    def _common(self, positions: Sequence[int]) -> Any:
-        """Return the message that these clients hold; None when they hold different ones."""
-        return self.sites[positions[0]].message if self._hold_one(positions) else None
-
     def _hold_one(self, positions: Sequence[int]) -> bool:
         """Return whether these clients hold the same message."""
         if self._one_message:
@@ -169,11 +168,10 @@ class InProcess:
         if not alone and _meets(order, sites[0].message):
             self._arrays.clear()  # as for plain steps, below
             asked = [sites[i] for i in positions]
-            replies = [
+            return [
                 _in_all_runs(order.step, order.step, site.data, site.state, site.message)
                 for site in asked
             ]
-            return narrow(replies) if order.narrow else replies
         stacks = self._stack and getattr(order.step, "stacked", False) and not order.message
         if stacks and self._alike(positions):
             return self._run_stacked(order, positions)
@@ -184,8 +182,7 @@ class InProcess:
         if self._private or order.message:
             return [sites[i].do(order) for i in positions]
         step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost
-        replies = [step(site.data, site.state, opened(site.message)) for site in asked]
-        return narrow(replies) if order.narrow else replies
+        return [step(site.data, site.state, opened(site.message)) for site in asked]
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""
@@ -208,7 +205,7 @@ class InProcess:
         if before and order.purpose == "upload":
             for i, reply in zip(positions, replies, strict=True):
                 self.sites[i].judge(order.step, reply, before[i])
-        return narrow(replies) if order.narrow else replies
+        return replies
 
     def _alike(self, positions: Sequence[int]) -> bool:
         """Return whether `positions` are distinct clients that hold the same message."""
