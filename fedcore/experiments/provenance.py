@@ -10,15 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-PACKAGES = ("numpy", "scipy", "h5py")
-
-
-def own_version() -> str:
-    """Return fedcore's version.
-
-    Not by an import statement: every cell would depend on all that the package exports.
-    """
-    return str(importlib.import_module("fedcore").__version__)
+PACKAGES = ("fedcore", "numpy", "scipy", "h5py")
 
 
 @cache
@@ -39,10 +31,12 @@ def commit(checkout: Path) -> str:
 
 
 def versions(packages: Iterable[str]) -> dict[str, str]:
-    """Return the versions of Python, fedcore, `PACKAGES` and further packages."""
+    """Return the versions of Python, `PACKAGES` and further packages.
+
+    fedcore is not imported by a statement: every cell would depend on all that it exports.
+    """
     return {
         "python": platform.python_version(),
-        "fedcore": own_version(),
         # The metadata that `importlib.metadata` reads take 8 ms for each package.
         **{name: str(importlib.import_module(name).__version__) for name in (*PACKAGES, *packages)},
     }
