@@ -6,7 +6,6 @@ a copy, or the same one where both are in one process.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from fedcore.federation.transport import (
 )
 from fedcore.privacy.bounded_rows import clip_rows, require_rows
 from fedcore.privacy.mechanisms import Account, Mechanisms
-from fedcore.privacy.noise import Source, stream
+from fedcore.privacy.noise import stream
 from fedcore.problems.clients import Clients, Labelled
 
 
@@ -35,14 +34,9 @@ class Site:
 
     Parameters
     ----------
-    clients : Clients
+    setup : Setup
     position : int
-        Its position among them.
-    root : numpy.random.SeedSequence
-    client_id : int
-        With `root`, selects its random stream.
-    noise : SeedSequence, Weakened or None
-    labelled : bool
+        Its position among all clients.
 
     Attributes
     ----------
@@ -53,22 +47,13 @@ class Site:
         What its records were charged; None before `protect`.
     """
 
-    def __init__(
-        self,
-        clients: Clients,
-        position: int,
-        *,
-        root: np.random.SeedSequence,
-        client_id: int,
-        noise: Source | None,
-        labelled: bool,
-    ) -> None:
+    def __init__(self, setup: Setup, position: int) -> None:
         self.position = position
-        self.noise, self._labelled = noise, labelled
-        self.state = State(_root=root, _id=client_id)
+        self.noise, self._labelled = setup.noise, setup.labelled
+        self.state = State(_root=setup.root, _id=setup.ids[position])
         self.message: Any = None
         self.account: Account | None = None
-        self.go_on_with(clients, position)
+        self.go_on_with(setup.clients, position)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
         """Replace the samples, and drop what was derived from the old ones."""
@@ -166,18 +151,3 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
 def samples_of(data: Any) -> np.ndarray:
     """Return the samples of what a step gets."""
     return data.X if isinstance(data, Labelled) else data
-
-
-def sites_of(setup: Setup, positions: Iterable[int]) -> list[Site]:
-    """Return the sides of the clients at some positions."""
-    return [
-        Site(
-            setup.clients,
-            i,
-            root=setup.root,
-            client_id=setup.ids[i],
-            noise=setup.noise,
-            labelled=setup.labelled,
-        )
-        for i in positions
-    ]

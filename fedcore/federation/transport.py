@@ -86,12 +86,18 @@ class Total(NamedTuple):
 
 
 class Transport(Protocol):
-    """Calls clients, which it knows by their positions."""
+    """Calls clients, which it knows by their positions.
 
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples, for evaluation outside the protocol."""
-        ...
+    Attributes
+    ----------
+    clients : Clients
+        With their current samples, for evaluation outside the protocol.
+    root : numpy.random.SeedSequence
+        Of the run's public random streams.
+    """
+
+    clients: Clients
+    root: np.random.SeedSequence
 
     @property
     def states(self) -> Sequence[Any]:
@@ -101,11 +107,6 @@ class Transport(Protocol):
     @property
     def accounts(self) -> list[Account]:
         """The clients' privacy accounts after `protect`, as they are after every answer."""
-        ...
-
-    @property
-    def root(self) -> np.random.SeedSequence:
-        """Of the run's public random streams."""
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:

@@ -20,7 +20,7 @@ from fedcore.federation.centring import Centred
 from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
-from fedcore.federation.site import changed, sites_of
+from fedcore.federation.site import Site, changed
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
     Centre,
@@ -49,31 +49,24 @@ class InProcess:
 
     Attributes
     ----------
+    clients : Clients
+        With their current samples.
+    states : sequence of State
     sites : list of Site
     root : numpy.random.SeedSequence
     plain : bool
     """
 
     def __init__(self, setup: Setup, *, plain: bool = False) -> None:
-        self._data, self._everyone = setup.clients, range(len(setup.clients))
-        self.sites, self.root = sites_of(setup, self._everyone), setup.root
-        self._as_one = SimpleNamespace(kept=self._data.kept)
+        self.clients, self._everyone = setup.clients, range(len(setup.clients))
+        self.sites, self.root = [Site(setup, i) for i in self._everyone], setup.root
+        self._as_one = SimpleNamespace(kept=self.clients.kept)
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
-        self._states = [site.state for site in self.sites]
+        self.states: Sequence[State] = [site.state for site in self.sites]
         self._labelled, self.plain = setup.labelled, plain
-        self._stack = not plain and self._data.uniform and len(self._data) > 1
+        self._stack = not plain and self.clients.uniform and len(self.clients) > 1
         self._private = False
         self._one_message = True  # whether all clients are known to hold the same
-
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples."""
-        return self._data
-
-    @property
-    def states(self) -> Sequence[State]:
-        """The clients' states."""
-        return self._states
 
     @property
     def accounts(self) -> list[Account]:
@@ -112,9 +105,9 @@ class InProcess:
             return None
         message, total = self.sites[of[0]].message, None
         if _meets(order, message):
-            total = _in_all_runs(order.step, at_once, self._data, self._as_one, message)
+            total = _in_all_runs(order.step, at_once, self.clients, self._as_one, message)
         elif message is not None:
-            total = at_once(self._data, self._as_one, message)
+            total = at_once(self.clients, self._as_one, message)
         if total is None:
             return None
         total = copied(narrow(total) if order.narrow else total)
@@ -129,29 +122,29 @@ class InProcess:
 
         They are none for clients that are not wide, and for client-by-client runs.
         """
-        alone = self.plain or self._private or self._data.gram is not None
-        return None if alone else frame_of(self._data, start)
+        alone = self.plain or self._private or self.clients.gram is not None
+        return None if alone else frame_of(self.clients, start)
 
     def change(self, change: Change) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
-        if isinstance(change, Centre) and not self._data.sparse:
-            self._data = Centred(self._data, change.mean)
+        if isinstance(change, Centre) and not self.clients.sparse:
+            self.clients = Centred(self.clients, change.mean)
         else:
-            new = [changed(change, samples, i) for i, samples in enumerate(self._data)]
+            new = [changed(change, samples, i) for i, samples in enumerate(self.clients)]
             matrices = [samples for samples in new if samples is not None]
             if not matrices:
                 return
-            self._data = Clients(matrices, labels=self._data.labels)
-        self._as_one.kept = self._data.kept
+            self.clients = Clients(matrices, labels=self.clients.labels)
+        self._as_one.kept = self.clients.kept
         for i, site in enumerate(self.sites):
-            site.go_on_with(self._data, i)
+            site.go_on_with(self.clients, i)
 
     def _held(self, name: str, positions: Iterable[int]) -> Sequence[Any]:
         """Return ``state.<name>`` of the clients at `positions`."""
         if name in self._arrays:
             whole = self._arrays[name]
             return whole if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
-        return [getattr(self._states[i], name) for i in positions]
+        return [getattr(self.states[i], name) for i in positions]
 
     def _hold_one(self, positions: Sequence[int]) -> bool:
         """Return whether these clients hold the same message."""
@@ -164,7 +157,7 @@ class InProcess:
     def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Return the replies of the clients at `positions`; a position may occur twice."""
         sites = self.sites
-        alone = self.plain or self._data.sparse
+        alone = self.plain or self.clients.sparse
         if not alone and _meets(order, sites[0].message):
             self._arrays.clear()  # as for plain steps, below
             asked = [sites[i] for i in positions]
@@ -186,15 +179,15 @@ class InProcess:
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""
-        data: Any = self._data.labelled_stack if self._labelled else self._data.stack
+        data: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
         if positions == self._everyone:
-            state = StackedState(self._states, self._arrays, self._data.kept)
+            state = StackedState(self.states, self._arrays, self.clients.kept)
         else:
             self._arrays.clear()
             rows = list(positions)
             data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
-            state = StackedState([self._states[i] for i in positions], {}, None)
+            state = StackedState([self.states[i] for i in positions], {}, None)
         replies = order.step(data, state, opened(self.sites[positions[0]].message))
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
         if order.purpose != "none" and shape[:1] != (len(positions),):

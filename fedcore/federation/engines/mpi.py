@@ -32,7 +32,7 @@ from fedcore.federation.engines.mpi_link import Link, connect
 from fedcore.federation.execution import name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import added, read_only
-from fedcore.federation.site import Site, changed, samples_of, sites_of
+from fedcore.federation.site import Site, changed, samples_of
 from fedcore.federation.transport import (
     Change,
     Do,
@@ -254,6 +254,8 @@ class Mpi:
 
     Attributes
     ----------
+    clients : Clients
+        With their current samples, those of others for rank 0's measures.
     root : numpy.random.SeedSequence
         That of rank 0.
     accounts : list of Account
@@ -262,7 +264,7 @@ class Mpi:
 
     def __init__(self, setup: Setup, ranks: Ranks) -> None:
         self._ranks, self._link = ranks, ranks.link
-        self._data, self._apart = setup.clients, setup.apart
+        self.clients, self._apart = setup.clients, setup.apart
         self.accounts: list[Account] = []
         shapes, known = setup.clients.shapes, vars(setup.clients)
         largest = 0.0 if setup.clients.gram is not None else known.get("largest")
@@ -270,18 +272,13 @@ class Mpi:
         self.root, noise, largest = ranks.meet(f"a run of {setup.ids}, {shapes}", found)
         self._edges = edges(shapes, self._link.size)
         own = range(*self._edges[ranks.rank : ranks.rank + 2])
-        here = sites_of(replace(setup, root=self.root, noise=noise), own)
-        self._sites = dict(zip(own, here, strict=True))
+        setup = replace(setup, root=self.root, noise=noise)
+        self._sites = {i: Site(setup, i) for i in own}
         self._held: list[tuple[Any, Sequence[int]]] = []  # goes with the next exchange
         if largest is None:  # one process would read all samples for it
             look = Do(largest_entry, "look")
             every = self._together(lambda site: site.do(look), range(len(shapes)))
             setup.clients.largest = max(every)
-
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples, those of others for rank 0's measures."""
-        return self._data
 
     @property
     def states(self) -> Sequence[Any]:
@@ -304,16 +301,16 @@ class Mpi:
 
     def protect(self) -> None:
         """Begin all accounts."""
-        self.accounts += [Account() for _ in self._data.shapes]
+        self.accounts += [Account() for _ in self.clients.shapes]
         for site in self._sites.values():
             site.protect()
 
     def change(self, change: Change) -> None:
         """Change the samples of all clients as rank 0 says."""
         own = self._ranks.meet(type(change).__name__, change)
-        self._together(lambda site: site.change(own), range(len(self._data)))
+        self._together(lambda site: site.change(own), range(len(self.clients)))
         if getattr(own, "clip", True):
-            self._data = _lazily(own, self._data)
+            self.clients = _lazily(own, self.clients)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Return the replies of all clients; see `Transport`."""
