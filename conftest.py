@@ -61,7 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add ``--transport``."""
     parser.addoption(
         "--transport", choices=[*ENGINES, "mpi"], default="in-process",
-        help="what carries orders to clients in every federation of the tests; mpi asks for "
+        help="what carries messages to clients in every federation of the tests; mpi asks for "
         "mpiexec -n 3 python -m pytest, and every rank runs the same tests",
     )  # fmt: skip
 

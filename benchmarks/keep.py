@@ -23,7 +23,7 @@ KEPT = FOLDER / "kept"
 README = FOLDER / "README.md"
 OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_defaults": ["--repeats", "3"],
-    "bench_before_after": ["--commit", "db36448^"],  # before the transports
+    "bench_before_after": ["--commit", "7f11eb9a", "--turns", "3"],  # before MPI was one program
     "bench_mpi": ["--repeats", "5"],
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
 }

@@ -127,52 +127,51 @@ class History:
         """
         arrays = {k: v for k, v in result.output.items() if isinstance(v, np.ndarray | np.generic)}
         return cls(
-            {name: np.asarray(values)[None] for name, values in result.history.items()},
-            {name: np.asarray(array)[None] for name, array in arrays.items()},
-            {name: array[None] for name, array in result.iterates.items()},
+            _one(result.history),
+            _one(arrays),
+            _one(result.iterates),
             about={"algorithm": algorithm} if algorithm else {},
             released=result.released,
         )
 
     @classmethod
-    def from_runs(
+    def from_run(
         cls,
-        recorders: Sequence[Recorder],
-        finals: Sequence[Mapping[str, Any]],
+        recorder: Recorder,
+        final: Mapping[str, Any],
+        units: Mapping[str, tuple[str, str]] = COLUMNS,
         *,
-        metrics: Sequence[Metric] = (),
         reference: Mapping[str, np.ndarray] | None = None,
         about: Mapping[str, Any] | None = None,
-        counts: Mapping[str, tuple[str, str]] | None = None,
-        twins: Sequence[Recorder] = (),
+        twin: Recorder | None = None,
     ) -> History:
-        """Stack the repeats of a cell, and their twins if there are any.
+        """Return the history of one run, and of its twin if it has one, as one repeat.
 
-        `counts` describes the algorithm's own columns.
+        `units` describes the columns, see `units_of`.
         """
-        columns, twin = _stack_columns(recorders), _stack_columns(twins)
         # Lists of per-client matrices are too large to keep.
-        arrays = [k for k, v in finals[0].items() if isinstance(v, np.ndarray | np.generic)]
-        # Draws of different sizes give arrays of different shapes; leave them out.
-        arrays = [name for name in arrays if len({np.shape(run[name]) for run in finals}) == 1]
-        final = {name: np.stack([_plain(run[name]) for run in finals]) for name in arrays}
-        iterates, of_clients, left_out = snapshots.stack([one.snapshots for one in recorders])
+        kept = {k: _plain(v) for k, v in final.items() if isinstance(v, np.ndarray | np.generic)}
+        iterates, of_clients, left_out = snapshots.stack([recorder.snapshots])
         about = dict(about or {})
         if iterates:
-            policy = recorders[0].snapshots.policy
             about["iterates"] = {
-                "policy": policy, "limit_bytes": snapshots.LIMIT, "left_out": left_out
-            }  # fmt: skip
-        clients = {
-            name: _stack([np.array(recorder.by_client[name]) for recorder in recorders])
-            for name in recorders[0].by_client
-        }
-        units = COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
+                "policy": recorder.snapshots.policy,
+                "limit_bytes": snapshots.LIMIT,
+                "left_out": left_out,
+            }
         return cls(
-            columns, final, iterates, dict(reference or {}), about, units,
-            recorders[0].released, twin, clients,
-            _stack([np.array(recorder.seconds) for recorder in recorders]), of_clients,
-        )  # fmt: skip
+            _one(recorder.columns()),
+            _one(kept),
+            iterates,
+            dict(reference or {}),
+            about,
+            dict(units),
+            recorder.released,
+            {} if twin is None else _one(twin.columns()),
+            _one(recorder.by_client),
+            np.array([recorder.seconds]),
+            of_clients,
+        )
 
     @classmethod
     def joined(
@@ -578,10 +577,16 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
         ) from error
 
 
-def _stack_columns(recorders: Sequence[Recorder]) -> dict[str, np.ndarray]:
-    """Columns of several runs, stacked by name."""
-    runs = [recorder.columns() for recorder in recorders]
-    return {name: _stack([run[name] for run in runs]) for name in runs[0]} if runs else {}
+def units_of(
+    metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Return units and descriptions of all columns; `counts` are the algorithm's own."""
+    return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
+
+
+def _one(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Return the arrays of one run as those of one repeat."""
+    return {name: np.asarray(array)[None] for name, array in arrays.items()}
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:

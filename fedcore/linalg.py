@@ -376,7 +376,7 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
     other : ndarray of shape (d, k)
         Orthonormal columns U.
     """
-    return float(np.linalg.norm(other - basis @ (basis.T @ other), 2))
+    return float(np.linalg.norm(outside(basis, other), 2))
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:

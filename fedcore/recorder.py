@@ -107,7 +107,7 @@ class Recording:
     checkpoint: Any = None
 
 
-def _now(job: Callable[[], Any], *, last: bool = False) -> Any:
+def now(job: Callable[[], Any], *, last: bool = False) -> Any:
     """Call `job`, as `Federation.once` does in one process."""
     return job()
 
@@ -148,7 +148,7 @@ class Recorder:
         *,
         counts_released: Collection[str] = (),
         algorithm: str = "the algorithm",
-        once: Callable[..., Any] = _now,
+        once: Callable[..., Any] = now,
     ) -> None:
         self.once = once
         self.problem, self.ledger, self._asked = problem, ledger, recording

@@ -182,27 +182,23 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     def any(self) -> bool:
         """Whether an entry is not zero."""
-        values, means = self._entries()
-        return bool(values.any() or means.any())
+        values, others = self._entries()
+        return bool(values.any() or others.any())
 
     def max(self) -> float:
         """Return the largest entry."""
-        values, means = self._entries()
-        return float(max(values.max(initial=-np.inf), -means.min(initial=np.inf)))
+        values, others = self._entries()
+        return float(max(values.max(initial=-np.inf), others.max(initial=-np.inf)))
 
     def min(self) -> float:
         """Return the smallest entry."""
-        values, means = self._entries()
-        return float(min(values.min(initial=np.inf), -means.max(initial=-np.inf)))
+        values, others = self._entries()
+        return float(min(values.min(initial=np.inf), others.min(initial=np.inf)))
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Stored values less the mean, and the means of columns that have zeros beside them."""
-        values, (n, d) = self.matrix.data, self.shape
-        if self.mean is None:
-            return values, np.zeros(int(self.stored < n * d))
-        full = np.bincount(self.matrix.indices, minlength=d) == n
-        means = self.mean[~full] if full.any() else self.mean
-        return values - self.mean[self.matrix.indices], means
+        """Stored values less the mean, and what zeros are in the columns that do not store all."""
+        values, others, missing = self._groups()
+        return values, others[missing > 0]
 
     def squares_of_columns(self) -> np.ndarray:
         """Return the sums of the squares of all columns, in double precision, shape (d,)."""

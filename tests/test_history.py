@@ -13,7 +13,7 @@ from fedcore import algorithms, metrics
 from fedcore.errors import HistoryError, InputError
 from fedcore.federation.ledger import Ledger
 from fedcore.files.history_schema import VERSION as SCHEMA
-from fedcore.history import History
+from fedcore.history import History, units_of
 from fedcore.metrics import Metric
 from fedcore.privacy.mechanisms import Privacy
 from fedcore.recorder import Recorder, Recording
@@ -37,15 +37,13 @@ def runs(problem, lengths, iterates="last"):
 
 
 def history_of(problem, lengths=(4, 2), iterates="last"):
-    recorders, outputs = zip(*runs(problem, lengths, iterates), strict=True)
-    return History.from_runs(
-        recorders,
-        outputs,
-        metrics=MEASURES,
-        reference={"singular_values": problem.singular_values},
-        about={"paper": "factorization", "name": "σ ≥ 0", "params": {"power": 1}},
-        counts=algorithms.get("power_gd").columns,
-    )
+    units = units_of(MEASURES, algorithms.get("power_gd").columns)
+    answer = {"singular_values": problem.singular_values}
+    repeats = [
+        History.from_run(*run, units, reference=answer) for run in runs(problem, lengths, iterates)
+    ]
+    about = {"paper": "factorization", "name": "σ ≥ 0", "params": {"power": 1}}
+    return History.joined(repeats, about, units)
 
 
 @pytest.fixture

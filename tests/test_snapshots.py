@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import fedcore
 from fedcore.algorithms import get
-from fedcore.history import History
+from fedcore.history import History, units_of
 from fedcore.iterates import Iterate
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
@@ -102,7 +102,7 @@ def test_what_the_clients_hold_is_what_makes_the_shared_iterate(name, held, clie
     recorder, output = execute(
         get(name), problem, settings, 3, Recording(iterates="all", client_iterates=True)
     )
-    history = History.from_runs([recorder], [output])
+    history = History.from_run(recorder, output)
     own = history.client_iterates
     assert own.keys() == {"iteration", "record_number"} | held
     for key in held - {"W"}:
@@ -129,7 +129,7 @@ def test_every_iterate_of_a_private_run_carries_a_mark(clients, tmp_path, name, 
         Recording(iterates="all", client_iterates=True),
         noise=np.random.SeedSequence(1) if simulated else None,
     )  # fmt: skip
-    History.from_runs([recorder], [output], counts=get(name).columns).save(tmp_path / "a.h5")
+    History.from_run(recorder, output, units_of([], get(name).columns)).save(tmp_path / "a.h5")
     with h5py.File(tmp_path / "a.h5") as file:
         assert {item.attrs["privacy"] for item in file["iterates"].values()} == {"released"}
         held = file.get("client_iterates", {})

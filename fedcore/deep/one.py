@@ -67,7 +67,7 @@ COMPUTE: Compute = {
     kinds.Pool: lambda layer, x, noise: F.max_pool2d(x, 2),
     kinds.Relu: lambda layer, x, noise: F.relu(x),
     kinds.Reshaped: reshaped,
-    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=1),
+    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=-1),
 }
 
 

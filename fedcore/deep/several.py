@@ -56,7 +56,7 @@ def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Ten
     return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
 
 
-COMPUTE: one.Compute = {
+COMPUTE: one.Compute = one.COMPUTE | {
     kinds.Convolution: lambda layer, x, noise, weight, constant: _convolved(x, weight, constant),
     kinds.Dense: lambda layer, x, noise, weight, constant: torch.baddbmm(
         constant[:, None], x.flatten(2), weight.mT
@@ -64,11 +64,9 @@ COMPUTE: one.Compute = {
     kinds.Dropout: _dropped,
     kinds.Lstm: _last_outputs,
     kinds.Pool: lambda layer, x, noise: _apart(F.max_pool2d(_beside(x), 2), len(x)),
-    kinds.Relu: lambda layer, x, noise: F.relu(x),
     kinds.Reshaped: lambda layer, x, noise: torch.stack(
         [one.reshaped(layer, own, None) for own in x]
     ),
-    kinds.Softmax: lambda layer, x, noise: F.softmax(x, dim=-1),
 }
 
 

@@ -276,6 +276,13 @@ class How(NamedTuple):
     momentum: float
     pull: float
 
+    def move(self, w: Tensor, step: Tensor, gradient: Tensor, fixed: Sequence[Tensor]) -> None:
+        """Make one step from `w`, in place; `step` is the last one and becomes this one."""
+        step.mul_(self.momentum).add_(gradient)
+        if self.pull:
+            w.lerp_(fixed[0], self.rate * self.pull)
+        w.sub_(step, alpha=self.rate)
+
 
 def alone(gradient: Gradient, client: Descent, how: How, device: torch.device) -> np.ndarray:
     """Return where the descent of one client ends."""
@@ -283,10 +290,7 @@ def alone(gradient: Gradient, client: Descent, how: How, device: torch.device) -
     fixed = [torch.tensor(vector, device=device) for vector in client.fixed]
     step = torch.zeros_like(end)
     for batch in client.batches:
-        step.mul_(how.momentum).add_(gradient(end, batch, *fixed))
-        if how.pull:
-            end.lerp_(fixed[0], how.rate * how.pull)
-        end.sub_(step, alpha=how.rate)
+        how.move(end, step, gradient(end, batch, *fixed), fixed)
     found: np.ndarray = end.cpu().numpy()
     return found
 
@@ -314,21 +318,14 @@ def together(
         for members in _alike(clients, t):
             batch = of_several([clients[i].batches[t] for i in members])
             if len(members) == len(clients):
-                step.mul_(how.momentum).add_(gradient(end, batch, *fixed))
-                if how.pull:
-                    end.lerp_(fixed[0], how.rate * how.pull)
-                end.sub_(step, alpha=how.rate)
+                how.move(end, step, gradient(end, batch, *fixed), fixed)
                 continue
             if members not in there:
                 there[members] = torch.tensor(members, device=device)
             rows = there[members]
-            before, theirs = end[rows], [vectors[rows] for vectors in fixed]
-            found = gradient(before, batch, *theirs)
-            moved = step[rows].mul_(how.momentum).add_(found)
-            step[rows] = moved
-            if how.pull:
-                before.lerp_(theirs[0], how.rate * how.pull)
-            end[rows] = before.sub_(moved, alpha=how.rate)
+            own, moved, theirs = end[rows], step[rows], [vectors[rows] for vectors in fixed]
+            how.move(own, moved, gradient(own, batch, *theirs), theirs)
+            end[rows], step[rows] = own, moved
     return [w.copy() for w in end.cpu().numpy()]
 
 

@@ -14,7 +14,7 @@ import importlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
@@ -30,11 +30,11 @@ from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Shape
 from fedcore.federation.transcript import Transcript
-from fedcore.history import History, save_seconds
+from fedcore.history import History, save_seconds, units_of
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS, Recorder, Recording, Stop
+from fedcore.recorder import Recorder, Recording, Stop, now
 from fedcore.runs import execute, subtract_mean
 
 
@@ -88,7 +88,7 @@ def run_repeats(
     newcomers: Problem | None = None,
     keep_exact: bool = False,
 ) -> History:
-    """Run all repeats of a cell.
+    """Run all repeats of a cell; over MPI rank 0 alone returns, and goes on alone.
 
     Parameters
     ----------
@@ -108,18 +108,13 @@ def run_repeats(
     keep_exact : bool, default=False
         Whether the history of a private run with real noise has what was not released, too.
     """
-    repeats = _Repeats(cell, draws, checkpoints, seen, newcomers)
-    history = repeats.run(progress)
-
-    def kept() -> History:
-        if history.released is None or cell.simulate:
-            return history
-        if keep_exact:
-            history.about["privacy"]["not_released"] = history.protected
-            return history
-        return history.released_alone()
-
-    return repeats.once(kept, last=True)
+    history = _Repeats(cell, draws, checkpoints, seen, newcomers).run(progress)
+    if history.released is None or cell.simulate:
+        return history
+    if keep_exact:
+        history.about["privacy"]["not_released"] = history.protected
+        return history
+    return history.released_alone()
 
 
 Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it returned
@@ -150,65 +145,80 @@ class _Repeats:
         self._guests = _newcomers(cell, self._algorithm, self._params, draws[0], newcomers)
         self._about = self._provenance()
         self._room = snapshots.LIMIT
-        self.once: Callable[..., Any] = _alone  # as `Federation.once` of the last run
-        self._counts = dict(self._algorithm.columns)
+        self._found: dict[int, History] = {}  # of the repeats that have ended
+        counts = dict(self._algorithm.columns)
         if cell.audit and self._audit:
-            self._counts[cell.audit] = self._audit.COLUMN
+            counts[cell.audit] = self._audit.COLUMN
         if self._pairs:
-            self._counts[twins.DISTANCE] = twins.COLUMN
+            counts[twins.DISTANCE] = twins.COLUMN
+        self._units = units_of(self._measure, counts)
+        if self._guests:
+            self._units[self._guests.NAME] = self._guests.TEXT
 
     def run(self, progress: Callable[[Any], Any]) -> History:
-        """Run the repeats that have not ended before, one or a block of them at a time."""
-        found: list[History] = []
+        """Run the repeats that have not ended before, one or a block of them at a time.
+
+        All ranks of MPI run them, and rank 0 alone makes histories.
+        """
+        once: Callable[..., Any] = now
         width = lockstep.WIDTH if self._cell.share_products else 1
         for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
             block = range(first, min(first + width, self._cell.repeats))
-            ended = {repeat: self._ended(repeat) for repeat in block}
-            ended |= self._run_block([repeat for repeat in block if ended[repeat] is None])
-            found += [history for history in ended.values() if history is not None]
-            self._room -= sum(
-                one.iterates["shared"].nbytes for one in found[first:] if one.iterates
-            )
-        units = self._counts | {m.name: (m.units, m.description) for m in self._measure}
-        if self._guests:
-            units[self._guests.NAME] = self._guests.TEXT
-        return History.joined(found, self._about, COLUMNS | units)
+            self._found |= self._ended(block)
+            missing = [repeat for repeat in block if repeat not in self._found]
+            if missing:
+                began = time.process_time()
+                runs, others = self._run_block(missing)
+                each = (time.process_time() - began) / len(missing)
+                once = runs[0][0].once
+                once(partial(self._keep, missing, runs, others, each))
+            found = [self._found[repeat] for repeat in block if repeat in self._found]
+            self._room -= sum(one.iterates["shared"].nbytes for one in found if one.iterates)
+        return once(self._joined, last=True)
 
-    def _ended(self, repeat: int) -> History | None:
-        """Return the history of a repeat that has ended in an earlier run."""
+    def _ended(self, block: Iterable[int]) -> dict[int, History]:
+        """Return the histories of the repeats that have ended in an earlier run."""
         if not self._checkpoints:
-            return None
-        found = self._checkpoints[repeat].finished()
-        if found is not None and found.about["params"] != json.loads(json.dumps(self._params)):
-            return None
-        return found
-
-    def _run_block(self, block: Sequence[int]) -> dict[int, History]:
-        """Run repeats and their twins, side by side if they share products."""
-        if not block:
             return {}
-        began = time.process_time()
+        params = json.loads(json.dumps(self._params))
+        kept = {repeat: self._checkpoints[repeat].finished() for repeat in block}
+        return {
+            repeat: history
+            for repeat, history in kept.items()
+            if history is not None and history.about["params"] == params
+        }
+
+    def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
+        """Return the runs of repeats and of their twins, side by side if they share products."""
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:
             places = [repeat % lockstep.WIDTH for repeat in block]
             slots = [lane * lockstep.WIDTH + i for lane in range(len(ways)) for i in places]
-            runs = lockstep.run_all(calls, slots)
+            every = lockstep.run_all(calls, slots)
         else:
-            runs = [call() for call in calls]
-        pairs = zip(block, runs[: len(block)], runs[len(block) :], strict=False)
-        others = [self._furthest(*pair) for pair in pairs]
-        each = (time.process_time() - began) / len(block)
-        found = {}
-        for i, (repeat, run) in enumerate(zip(block, runs, strict=False)):
-            self.once = run[0].once
-            found[repeat] = self.once(partial(self._history, repeat, run, others[i : i + 1]))
+            every = [call() for call in calls]
+        runs, others = every[: len(block)], every[len(block) :]
+        pairs = zip(block, runs, others, strict=False)
+        return runs, [self._furthest(*pair) for pair in pairs]
+
+    def _keep(
+        self, block: Sequence[int], runs: Sequence[Run], others: Sequence[Run], seconds: float
+    ) -> None:
+        """Make the histories of repeats that have run, each in so many CPU seconds."""
+        for i, (repeat, run) in enumerate(zip(block, runs, strict=True)):
+            twin = others[i][0] if others else None
+            self._found[repeat] = self._history(repeat, run, twin)
             secret = run[0].ledger.privacy is not None and not self._cell.simulate
             if self._checkpoints and not secret:  # the key would tell of the data
-                self._checkpoints[repeat].finish(found[repeat], each)
-        return found
+                self._checkpoints[repeat].finish(self._found[repeat], seconds)
 
-    def _history(self, repeat: int, run: Run, twin: Sequence[Run]) -> History:
+    def _joined(self) -> History:
+        """Return the history of the cell."""
+        found = [self._found[repeat] for repeat in range(self._cell.repeats)]
+        return History.joined(found, self._about, self._units)
+
+    def _history(self, repeat: int, run: Run, twin: Recorder | None) -> History:
         """Return the history of a single repeat and its twin, if it has one."""
         recorder, output = run
         if self._pairs:
@@ -217,14 +227,13 @@ class _Repeats:
             self._about["privacy"] = recorder.ledger.privacy.about()
             if self._tuned:
                 self._tuned["note"] = tuning.UNPAID
-        return History.from_runs(
-            [recorder],
-            [output],
-            metrics=self._measure,
+        return History.from_run(
+            recorder,
+            output,
+            self._units,
             reference=self._answers(recorder),
             about=self._about,
-            counts=self._counts,
-            twins=[other for other, _ in twin],
+            twin=twin,
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
@@ -308,10 +317,6 @@ class _Repeats:
             "versions": provenance.versions(packages),
             **provenance.device(packages),
         }
-
-
-def _alone(job: Callable[[], Any], *, last: bool = False) -> Any:
-    return job()
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ samples and labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
 from typing import Any, ClassVar
 
@@ -39,11 +39,8 @@ from fedcore.federation.transcript import Transcript
 from fedcore.federation.transport import (
     BoundRows,
     Centre,
-    Charges,
     Do,
     Engine,
-    Hold,
-    Protect,
     Read,
     Scale,
     Setup,
@@ -177,9 +174,8 @@ class Federation:
         self.ledger.privacy = Privacy(
             self.shape.n_clients, delta, neighbours, simulated=simulated, weakened=weakened
         )
-        self._transport.tell(Protect(), self._everyone)
-        if (accounts := self._transport.accounts) is not None:
-            self.ledger.privacy.accounts = accounts
+        self._transport.protect()
+        self.ledger.privacy.accounts = self._transport.accounts
 
     @property
     def clients(self) -> Clients:
@@ -241,17 +237,18 @@ class Federation:
         found = np.sqrt(total / self.shape.n_samples)
         scales = np.where(found > 10 * rounding, found, 1.0)
         self.ledger.download(scales, self.shape.n_clients)
-        self._transport.tell(Scale(scales), self._everyone)
+        self._transport.change(Scale(scales))
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
         """Let all clients subtract a mean and divide by scales that they know; uncharged."""
-        self._transport.tell(Centre(mean), self._everyone)
-        self._transport.tell(Scale(scales), self._everyone)
+        self._transport.change(Centre(mean))
+        self._transport.change(Scale(scales))
 
     def _sum_in_double(self, number: Callable[[Any], np.ndarray]) -> np.ndarray:
         """Upload what a function makes of the samples, in double precision; return the sum."""
-        replies = self._ask(Do(partial(_of_samples, number), "upload"), self._everyone)
+        step = partial(_of_samples, number)
+        replies = self._transport.ask(Do(step, "upload"), self._everyone)
         self.ledger.upload(replies)
         total: np.ndarray = reduce(np.add, replies)
         self._show(None, self._everyone, replies, total)
@@ -260,7 +257,7 @@ class Federation:
     def _subtract(self, mean: np.ndarray) -> None:
         """Download a mean, which clients subtract."""
         self.ledger.download(mean, self.shape.n_clients)
-        self._transport.tell(Centre(mean), self._everyone)
+        self._transport.change(Centre(mean))
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as sensitivities assume.
@@ -283,7 +280,7 @@ class Federation:
         if reduction is not None:
             require_norm(reduction.largest_row, bound, "the longest row", advice="")
         else:
-            self._transport.tell(BoundRows(bound, clip), self._everyone)
+            self._transport.change(BoundRows(bound, clip))
 
     def require_single_rows(self) -> None:
         """Refuse clients whose rows were reduced to factors, for methods that read single rows.
@@ -311,7 +308,7 @@ class Federation:
         """
         message = messages.read_only(messages.narrow(message) if self._single else message)
         receivers = self._positions(to)
-        self._transport.tell(Hold(message), receivers)
+        self._transport.hold(message, receivers)
         if self._inbox is not None:
             for position in receivers:
                 self._inbox[position] = message
@@ -349,7 +346,7 @@ class Federation:
             For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
         """
         positions = self._positions(of)
-        replies = messages.copied(self._ask(self._upload(step), positions))
+        replies = messages.copied(self._transport.ask(self._upload(step), positions))
         self.ledger.upload(replies)
         self._show(step, positions, replies)
         return replies
@@ -368,12 +365,11 @@ class Federation:
         positions = self._positions(of)
         found, replies = self._transport.total(self._upload(step), positions), None
         if found is None:
-            replies = self._ask(self._upload(step), positions)
+            replies = self._transport.ask(self._upload(step), positions)
             self.ledger.upload(replies)
             total = messages.added(replies, positions)
         else:
             total = found.value
-            self._charge(found.charges)
             self.ledger.upload_total(found.scalars, found.size)
         self._show(step, positions, replies, total)
         return total
@@ -384,21 +380,21 @@ class Federation:
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
         """Run `step` on the clients without communication; replies are dropped."""
-        self._ask(Do(step, "none"), self._positions(of))
+        self._transport.ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
         """Return replies of all clients outside the protocol, uncharged, for evaluation only.
 
         The step gets the message that its client holds, or the one that is given here.
         """
-        return self._ask(Do(step, "look", message=message), self._everyone)
+        return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
         """Return ``state.<name>`` of all clients, or those in `of`, read outside the protocol.
 
         One item per client. Do not write into them.
         """
-        return self._transport.ask(Read(name), self._positions(of)).replies
+        return self._transport.ask(Read(name), self._positions(of))
 
     def client_states(self) -> Sequence[State]:
         """Return all clients' states outside the protocol, for checkpoints only."""
@@ -431,30 +427,13 @@ class Federation:
             if replies is None:  # a `summed` step is a pure function: run it again
                 assert step is not None
                 positions = [i for i in positions if i in watched]
-                replies = self._ask(self._upload(step), positions)
+                replies = self._transport.ask(self._upload(step), positions)
             pairs = zip(positions, replies, strict=True)
             exchanges = [(i, inbox[i], reply) for i, reply in pairs if i in watched]
         transcript.on_upload(self.ledger.rounds, exchanges)
 
     def _upload(self, step: Step) -> Do:
         return Do(step, "upload", self._single)
-
-    def _ask(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
-        """Return the replies to an order, and charge what clients say that it costs them."""
-        answers = self._transport.ask(order, positions)
-        if answers.charges:
-            self._charge(answers.charges)
-        return answers.replies
-
-    def _charge(self, charges: Mapping[int, Charges]) -> None:
-        """Copy the clients' privacy events to the ledger."""
-        privacy = self.ledger.privacy
-        if privacy is None:
-            return
-        for i, (events, unprotected) in charges.items():
-            privacy.accounts[i].events.update(events)
-            for step in unprotected:
-                privacy.expose([i], step)
 
 
 def _of_samples(number: Callable[[Any], Any], data: Any, state: State, message: Any) -> Any:

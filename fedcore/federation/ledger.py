@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -68,12 +68,12 @@ class Ledger:
         Accounts of a private run (see `Federation.protect`); None for any other.
     """
 
-    rounds: int = field(default=0)
-    scalars_up: int = field(default=0)
-    scalars_down: int = field(default=0)
-    bytes_up: int = field(default=0)
-    bytes_down: int = field(default=0)
-    privacy: Privacy | None = field(default=None)
+    rounds: int = 0
+    scalars_up: int = 0
+    scalars_down: int = 0
+    bytes_up: int = 0
+    bytes_down: int = 0
+    privacy: Privacy | None = None
 
     def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each of `replies` was sent from a client to the server.
@@ -147,8 +147,8 @@ class Ledger:
                 len(private.accounts), private.delta, private.neighbours
             )
             if bare.scalars_up:
-                everyone = range(len(private.accounts))
-                total.privacy.expose(everyone, "a run without privacy")
+                for account in total.privacy.accounts:
+                    account.unprotected.add("a run without privacy")
         return total
 
     def cost(self) -> Cost:

@@ -14,6 +14,8 @@ difference. So each run has a `slot`, and `WIDTH` slots are a block, whose runs 
 as wide as a block, with zeros in the free slots, until its last run has ended; everything else is
 computed run by run. A run has therefore the same bits alone and beside others.
 
+Over MPI, and where steps are plain, no runs meet; one works after the other.
+
 On an accelerator, the clients of a round meet for their local training (`fedcore.deep.training`).
 """
 

@@ -1,12 +1,11 @@
 """The client's side: data, state, noise and accountant of one client, under every engine.
 
-A site obeys orders (`fedcore.federation.transport`). It judges an upload before it leaves, and
-keeps its own account; the ledger's is a copy, or the same one where both are in one process.
+A site runs steps. It judges an upload before it leaves, and keeps its own account; the ledger's is
+a copy, or the same one where both are in one process.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,14 @@ from fedcore.federation.state import State
 from fedcore.federation.transport import (
     Centre,
     Change,
-    Charges,
     Do,
-    Hold,
-    Order,
-    Protect,
     Read,
     Scale,
     Setup,
 )
 from fedcore.privacy.bounded_rows import clip_rows, require_rows
 from fedcore.privacy.mechanisms import Account, Mechanisms
-from fedcore.privacy.noise import Source, stream
+from fedcore.privacy.noise import stream
 from fedcore.problems.clients import Clients, Labelled
 
 
@@ -39,14 +34,9 @@ class Site:
 
     Parameters
     ----------
-    clients : Clients
+    setup : Setup
     position : int
-        Its position among them.
-    root : numpy.random.SeedSequence
-    client_id : int
-        With `root`, selects its random stream.
-    noise : SeedSequence, Weakened or None
-    labelled : bool
+        Its position among all clients.
 
     Attributes
     ----------
@@ -54,31 +44,16 @@ class Site:
     message : object
         The last one.
     account : Account or None
-        What its records were charged; None without `Protect`.
-    told : dict of Event to int
-        The part of the account that the server knows.
-    unprotected : list of str
-        Steps whose uploads had no noise and of which the server does not know yet.
+        What its records were charged; None before `protect`.
     """
 
-    def __init__(
-        self,
-        clients: Clients,
-        position: int,
-        *,
-        root: np.random.SeedSequence,
-        client_id: int,
-        noise: Source | None,
-        labelled: bool,
-    ) -> None:
+    def __init__(self, setup: Setup, position: int) -> None:
         self.position = position
-        self.noise, self._labelled = noise, labelled
-        self.state = State(_root=root, _id=client_id)
+        self.noise, self._labelled = setup.noise, setup.labelled
+        self.state = State(_root=setup.root, _id=setup.ids[position])
         self.message: Any = None
         self.account: Account | None = None
-        self.told: dict[Any, int] = {}
-        self.unprotected: list[str] = []
-        self.go_on_with(clients, position)
+        self.go_on_with(setup.clients, position)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
         """Replace the samples, and drop what was derived from the old ones."""
@@ -94,32 +69,23 @@ class Site:
             self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
         return self._data
 
-    @property
-    def samples(self) -> np.ndarray:
-        """Its current samples."""
-        return self._clients[self._at]
+    def change(self, change: Change) -> None:
+        """Change the samples."""
+        new = changed(change, self._clients[self._at], self.position)
+        if new is not None:
+            labels = self._clients.labels
+            own = None if labels is None else [labels[self._at]]
+            self.go_on_with(Clients([new], labels=own), 0)
 
-    def obey(self, order: Order) -> Any:
-        """Do what an order says and return the reply, None if it has none."""
-        kind = type(order)
-        if kind is Do:
-            return self.do(order)  # type: ignore[arg-type]
-        if isinstance(order, Hold):
-            self.message = order.message
-        elif isinstance(order, Read):
+    def answer(self, order: Do | Read) -> Any:
+        """Return the reply to an order; None to a step whose reply stays."""
+        if isinstance(order, Read):
             return getattr(self.state, order.name)
-        elif isinstance(order, Protect):
-            self.protect()
-        elif isinstance(order, Change):
-            new = changed(order, self.samples, self.position)
-            if new is not None:
-                labels = self._clients.labels
-                own = None if labels is None else [labels[self._at]]
-                self.go_on_with(Clients([new], labels=own), 0)
-        return None
+        reply = self.do(order)
+        return None if order.purpose == "none" else reply
 
     def do(self, order: Do) -> Any:
-        """Run a step and return its reply; see `obey`."""
+        """Run a step and return its reply."""
         if self.account is None:
             message = order.message[0] if order.message else self.message
             reply = order.step(self.data, self.state, opened(message))
@@ -161,21 +127,7 @@ class Site:
     def expose(self, step: Step) -> None:
         """Note that a step uploads something that no mechanism returned."""
         assert self.account is not None
-        self.account.exposed = True
-        self.unprotected.append(name_of(step))
-
-    def charges(self) -> Charges | None:
-        """Return what was charged since the last call; None if nothing was."""
-        if self.account is None:
-            return None
-        told = self.told
-        events = {e: n - told.get(e, 0) for e, n in self.account.events.items()}
-        events = {e: n for e, n in events.items() if n}
-        if not events and not self.unprotected:
-            return None
-        self.told = dict(self.account.events)
-        found, self.unprotected = Charges(events, tuple(self.unprotected)), []
-        return found
+        self.account.unprotected.add(name_of(step))
 
 
 def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | None:
@@ -199,18 +151,3 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
 def samples_of(data: Any) -> np.ndarray:
     """Return the samples of what a step gets."""
     return data.X if isinstance(data, Labelled) else data
-
-
-def sites_of(setup: Setup, positions: Iterable[int]) -> list[Site]:
-    """Return the sides of the clients at some positions."""
-    return [
-        Site(
-            setup.clients,
-            i,
-            root=setup.root,
-            client_id=setup.ids[i],
-            noise=setup.noise,
-            labelled=setup.labelled,
-        )
-        for i in positions
-    ]

@@ -1,36 +1,25 @@
-"""Orders from the server to the clients, and what carries them.
+"""What carries messages and steps to the clients, and their replies back.
 
-A `Federation` has verbs; a `Transport` below it carries orders to the clients' sides
-(`fedcore.federation.site`) and answers back. It knows neither ledger nor algorithm. Every engine is
-one: `fedcore.federation.engines.in_process` calls the sites of all clients, and
+A `Federation` has verbs; a `Transport` below it calls the clients' sides
+(`fedcore.federation.site`). It knows neither ledger nor algorithm. Every engine is one:
+`fedcore.federation.engines.in_process` calls the sites of all clients, and
 `fedcore.federation.engines.mpi` those at one rank, where the algorithm runs, too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
 from fedcore.federation.execution import Step
-from fedcore.privacy.events import Event
 from fedcore.privacy.mechanisms import Account
 from fedcore.privacy.noise import Source
 from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
-
-
-class Hold(NamedTuple):
-    """Keep this message until the next one."""
-
-    message: Any
-
-
-class Protect(NamedTuple):
-    """Begin a privacy account; see `fedcore.privacy.mechanisms`."""
 
 
 class BoundRows(NamedTuple):
@@ -79,28 +68,6 @@ class Read(NamedTuple):
 
 
 Change = BoundRows | Centre | Scale  # of the samples
-Order = Hold | Protect | Change | Do | Read
-
-
-class Charges(NamedTuple):
-    """What one client's records were charged since its last answer.
-
-    Attributes
-    ----------
-    events : mapping of Event to int
-    unprotected : tuple of str
-        Steps that have uploaded something that no mechanism returned.
-    """
-
-    events: Mapping[Event, int]
-    unprotected: tuple[str, ...]
-
-
-class Answers(NamedTuple):
-    """Replies in the order in which clients were asked; charges by client, in a private run."""
-
-    replies: Sequence[Any]
-    charges: Mapping[int, Charges] = {}
 
 
 class Total(NamedTuple):
@@ -111,22 +78,26 @@ class Total(NamedTuple):
     value : number or ndarray
     scalars, size : int
         Numbers and bytes of all the replies.
-    charges : mapping of int to Charges
     """
 
     value: Any
     scalars: int
     size: int
-    charges: Mapping[int, Charges] = {}
 
 
 class Transport(Protocol):
-    """Carries orders to clients, which it knows by their positions, and answers back."""
+    """Calls clients, which it knows by their positions.
 
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples, for evaluation outside the protocol."""
-        ...
+    Attributes
+    ----------
+    clients : Clients
+        With their current samples, for evaluation outside the protocol.
+    root : numpy.random.SeedSequence
+        Of the run's public random streams.
+    """
+
+    clients: Clients
+    root: np.random.SeedSequence
 
     @property
     def states(self) -> Sequence[Any]:
@@ -134,13 +105,8 @@ class Transport(Protocol):
         ...
 
     @property
-    def accounts(self) -> list[Account] | None:
-        """The sites' own privacy accounts, if they are in this process; else charges tell."""
-        ...
-
-    @property
-    def root(self) -> np.random.SeedSequence:
-        """Of the run's public random streams."""
+    def accounts(self) -> list[Account]:
+        """The clients' privacy accounts after `protect`, as they are after every answer."""
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -150,23 +116,27 @@ class Transport(Protocol):
         """
         ...
 
-    def tell(self, order: Order, to: Sequence[int]) -> None:
-        """Carry an order that has no answer; it may wait for the next `ask`."""
+    def hold(self, message: Any, to: Sequence[int]) -> None:
+        """Let clients keep a message until the next one; it may wait for the next `ask`."""
         ...
 
-    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
-        """Carry an order and return the answers; a position may occur twice.
+    def protect(self) -> None:
+        """Begin all clients' privacy accounts; see `fedcore.privacy.mechanisms`."""
+        ...
 
-        Replies to a step of purpose "none" may be left out.
+    def change(self, change: Change) -> None:
+        """Change the samples of all clients."""
+        ...
+
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
+        """Return the replies, in the order of the positions `of`; one may occur twice.
+
+        Replies to a step of purpose "none" may be None.
         """
         ...
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum of the replies if this transport can form it; else None, and `ask`."""
-        ...
-
-    def close(self) -> None:
-        """End the clients' sides."""
         ...
 
 

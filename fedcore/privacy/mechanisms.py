@@ -64,12 +64,12 @@ class Account:
     Attributes
     ----------
     events : Counter of Event
-    exposed : bool
-        Whether something has been uploaded without any mechanism.
+    unprotected : set of str
+        Client steps that have uploaded something that no mechanism returned.
     """
 
     events: Counter[Event] = field(default_factory=Counter)
-    exposed: bool = False
+    unprotected: set[str] = field(default_factory=set)
 
 
 class Privacy:
@@ -90,8 +90,6 @@ class Privacy:
     Attributes
     ----------
     accounts : list of Account
-    unprotected : set of str
-        Client steps that have uploaded something that no mechanism returned.
     """
 
     def __init__(
@@ -108,7 +106,11 @@ class Privacy:
         self.delta, self.neighbours = float(delta), neighbours
         self.simulated, self.weakened = simulated, weakened
         self.accounts = [Account() for _ in range(n_clients)]
-        self.unprotected: set[str] = set()
+
+    @property
+    def unprotected(self) -> set[str]:
+        """Client steps that have uploaded something that no mechanism returned."""
+        return {step for account in self.accounts for step in account.unprotected}
 
     def epsilon(self, *, delta: float | None = None) -> float:
         """ε spent so far: the largest of any client's; infinite after an unprotected upload.
@@ -124,7 +126,7 @@ class Privacy:
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
-        if any(account.exposed for account in self.accounts):
+        if self.unprotected:
             return float("inf")
         distinct = {frozenset(account.events.items()) for account in self.accounts}
         return max(accounting.epsilon(dict(e), delta) for e in distinct)
@@ -141,12 +143,6 @@ class Privacy:
             **({} if self.weakened is None else {"weakened": self.weakened}),
             **({"unprotected": sorted(self.unprotected)} if self.unprotected else {}),
         }
-
-    def expose(self, positions: Iterable[int], step: str) -> None:
-        """Record that the clients at `positions` uploaded something that no mechanism returned."""
-        for i in positions:
-            self.accounts[i].exposed = True
-            self.unprotected.add(step)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Privacy) and vars(self) == vars(other)
@@ -185,10 +181,9 @@ class Privacy:
             simulated=self.simulated or other.simulated, weakened=min(factors, default=None),
         )  # fmt: skip
         total.accounts = [
-            Account(a.events + b.events, a.exposed or b.exposed)
+            Account(a.events + b.events, a.unprotected | b.unprotected)
             for a, b in zip(self.accounts, other.accounts, strict=True)
         ]
-        total.unprotected = self.unprotected | other.unprotected
         return total
 
 

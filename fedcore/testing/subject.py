@@ -14,7 +14,7 @@ import numpy as np
 from fedcore import metrics
 from fedcore.algorithms import Algorithm
 from fedcore.federation.ledger import Ledger, Shape
-from fedcore.history import History
+from fedcore.history import History, units_of
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
@@ -154,9 +154,8 @@ class Subject:
             Recording(measured, iterates, stop=stop),
             begin=[subtract_mean] * center, noise=np.random.SeedSequence(seed),
         )  # fmt: skip
-        history = History.from_runs(
-            [recorder], [output], metrics=measured, counts=self.algorithm.columns
-        )
+        units = units_of(measured, self.algorithm.columns)
+        history = History.from_run(recorder, output, units)
         return FinishedRun(self.algorithm, settings, recorder, output, history)
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import payload
-from fedcore.federation.transport import Answers, Do, Read, Setup, Total
+from fedcore.federation.transport import Do, Read, Setup, Total
 from fedcore.linalg import orth
 from fedcore.problems.clients import Clients
 
@@ -170,7 +170,7 @@ class CountedClients(InProcess):
         super().__init__(setup, plain=True)
         self._count = count
 
-    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Count for the clients; what is looked at for evaluation counts for nobody."""
         looked = isinstance(order, Read) or order.purpose == "look"
         with self._count.by(NOBODY if looked else CLIENTS):
@@ -178,7 +178,7 @@ class CountedClients(InProcess):
 
     def total(self, order: Do, of: Sequence[int]) -> Total:
         """Add the replies one by one."""
-        replies = [self._count.array(reply) for reply in self.ask(order, of).replies]
+        replies = [self._count.array(reply) for reply in self.ask(order, of)]
         sizes = np.array([payload(reply) for reply in replies])
         return Total(reduce(add, replies), *sizes.sum(axis=0).tolist())
 

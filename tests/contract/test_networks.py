@@ -21,7 +21,7 @@ from fedcore import algorithms, metrics, testing
 from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
-from fedcore.history import History
+from fedcore.history import History, units_of
 from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
@@ -66,7 +66,7 @@ def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> Si
     return SimpleNamespace(
         recorder=recorder, output=output, settings=settings, ledger=recorder.ledger,
         columns=recorder.columns(), networks=kept, algorithm=algorithm,
-        history=History.from_runs([recorder], [output], metrics=measure),
+        history=History.from_run(recorder, output, units_of(measure)),
     )  # fmt: skip
 
 

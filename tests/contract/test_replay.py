@@ -11,7 +11,7 @@ from contract.checks import settings_of
 from fedcore import algorithms, metrics
 from fedcore.errors import InputError
 from fedcore.generators import generate
-from fedcore.history import History
+from fedcore.history import History, units_of
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import SUBSPACE
@@ -39,15 +39,13 @@ def history_of(name, problem, setting, iterates):
     angle = "representation_distance" if algorithm.labelled else "subspace_distance"
     settings = Subject(algorithm, case_of(name)).settings(problem.clients, setting)
     recording = Recording([metrics.get(angle)], iterates)
-    runs = [
+    units, answer = units_of(recording.metrics, algorithm.columns), problem.directions(RANK)
+    found = [
         execute(algorithm, problem, settings, seed, recording, noise=np.random.SeedSequence(seed))
         for seed in (3, 4)
     ]
-    recorders, outputs = zip(*runs, strict=True)
-    return angle, History.from_runs(
-        recorders, outputs, metrics=[metrics.get(angle)], counts=algorithm.columns,
-        reference=problem.directions(RANK), about={"params": {}},
-    )  # fmt: skip
+    repeats = [History.from_run(*run, units, reference=answer) for run in found]
+    return angle, History.joined(repeats, {"params": {}}, units)
 
 
 @pytest.mark.parametrize(("name", "setting"), settings_of(NAMES, case_of))

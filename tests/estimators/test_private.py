@@ -57,7 +57,7 @@ def fitted(clients, n_components=2, bounds=3.0, **changes):
 def test_epsilon_is_that_of_dp_accounting(clients, changes):
     pca = fitted(clients, **changes)
     for account in pca.ledger_.privacy.accounts:
-        assert not account.exposed and {type(e) for e in account.events} == {Gaussian}
+        assert not account.unprotected and {type(e) for e in account.events} == {Gaussian}
         accountant = PLDAccountant(NeighboringRelation.ADD_OR_REMOVE_ONE)
         for event, count in account.events.items():
             accountant.compose(GaussianDpEvent(event.noise_multiplier), count)

@@ -83,5 +83,5 @@ def test_a_printed_ledger_says_what_epsilon_means(simulate):
     assert "replace_one" in repr(ledger) or "add_or_remove_one" in repr(ledger)
     for text in (str(ledger), repr(ledger)):
         assert ("no guarantee" in text) == simulate and "object at" not in text
-    ledger.privacy.expose([0], "bare")
+    ledger.privacy.accounts[0].unprotected.add("bare")
     assert "infinite" in str(ledger) and "epsilon = inf" in repr(ledger) and "bare" in repr(ledger)

@@ -86,6 +86,51 @@ def test_ranks_that_part_end_with_one_sentence(kind, tmp_path):
     assert ("rank 0 is done" in done.stdout) == (not said)
 
 
+CELL = """
+from functools import partial
+import numpy as np
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.repeats import run_repeats
+from fedcore.federation.engine import everywhere
+from fedcore.federation.engines import mpi
+from fedcore.federation.engines.in_process import InProcess
+from fedcore.history import History
+from fedcore.problems.problem import Problem
+
+rng = np.random.default_rng(0)
+problem = Problem("p", [rng.standard_normal((rows, 8)) for rows in (9, 12, 10)])
+cell = Cell(
+    "", "", "local_power", "", "p", {"n_components": 2, "rounds": 4}, 7, ["objective"], "all", 1,
+    share_products=True, twin="rounding",
+)
+
+def never(self, protocol):
+    raise TypeError("a history crosses")
+
+History.__reduce_ex__ = never
+
+def found():
+    return {f"{group}/{name}": array.tobytes()
+            for group, name, array, _ in run_repeats(cell, [problem]).arrays()}
+
+with everywhere(partial(InProcess, plain=True)):
+    plain = found()
+
+def program(ranks):
+    assert found() == plain and ranks.rank == 0
+    print("equal")
+
+mpi.on_all_ranks(program)
+"""
+
+
+@needs_mpi
+def test_starts_that_share_products_run_alone_over_ranks_and_rank_0_makes_their_history(tmp_path):
+    (tmp_path / "program.py").write_text(CELL)
+    done = run(2, "program.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr
+
+
 def test_without_mpi4py_or_with_a_launcher_of_another_mpi(monkeypatch):
     monkeypatch.setitem(sys.modules, "mpi4py", None)
     refused(mpi_link.connect, InputError, "mpi4py", "make env EXTRAS=mpi")

@@ -33,5 +33,4 @@ def account_under(engine: Any) -> Any:
 def test_the_ledger_knows_what_was_charged():
     privacy = account_under(InProcess)
     assert [a.events.total() for a in privacy.accounts] == [5, 2, 2]
-    assert [a.exposed for a in privacy.accounts] == [False, False, True]
-    assert privacy.unprotected == {"bare"}
+    assert [a.unprotected for a in privacy.accounts] == [set(), set(), {"bare"}]

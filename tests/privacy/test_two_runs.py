@@ -78,7 +78,7 @@ def test_runs_that_cannot_be_composed(other, name):
 
 def test_an_unprotected_upload_stays_one_and_simulated_noise_too():
     exposed = ledger(5.0)
-    exposed.privacy.expose([1], "step")
+    exposed.privacy.accounts[1].unprotected.add("step")
     assert (exposed + ledger(5.0)).privacy.epsilon() == np.inf
     assert (ledger(5.0) + exposed).privacy.unprotected == {"step"}
     source = np.random.SeedSequence(1)

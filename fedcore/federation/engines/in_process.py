@@ -7,7 +7,7 @@ all replies (`summed`). With several runs in lockstep it runs once for all of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -20,17 +20,12 @@ from fedcore.federation.centring import Centred
 from fedcore.federation.execution import Step, name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import copied, narrow, opened
-from fedcore.federation.site import changed, sites_of
+from fedcore.federation.site import Site, changed
 from fedcore.federation.state import StackedState, State
 from fedcore.federation.transport import (
-    Answers,
     Centre,
     Change,
-    Charges,
     Do,
-    Hold,
-    Order,
-    Protect,
     Read,
     Setup,
     Total,
@@ -54,31 +49,24 @@ class InProcess:
 
     Attributes
     ----------
+    clients : Clients
+        With their current samples.
+    states : sequence of State
     sites : list of Site
     root : numpy.random.SeedSequence
     plain : bool
     """
 
     def __init__(self, setup: Setup, *, plain: bool = False) -> None:
-        self._data, self._everyone = setup.clients, range(len(setup.clients))
-        self.sites, self.root = sites_of(setup, self._everyone), setup.root
-        self._as_one = SimpleNamespace(kept=self._data.kept)
+        self.clients, self._everyone = setup.clients, range(len(setup.clients))
+        self.sites, self.root = [Site(setup, i) for i in self._everyone], setup.root
+        self._as_one = SimpleNamespace(kept=self.clients.kept)
         self._arrays: dict[str, np.ndarray] = {}  # arrays of stacked states, see StackedState
-        self._states = [site.state for site in self.sites]
+        self.states: Sequence[State] = [site.state for site in self.sites]
         self._labelled, self.plain = setup.labelled, plain
-        self._stack = not plain and self._data.uniform and len(self._data) > 1
+        self._stack = not plain and self.clients.uniform and len(self.clients) > 1
         self._private = False
         self._one_message = True  # whether all clients are known to hold the same
-
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples."""
-        return self._data
-
-    @property
-    def states(self) -> Sequence[State]:
-        """The clients' states."""
-        return self._states
 
     @property
     def accounts(self) -> list[Account]:
@@ -89,38 +77,37 @@ class InProcess:
         """Call `job`; see `Transport`."""
         return job()
 
-    def tell(self, order: Order, to: Sequence[int]) -> None:
-        """Obey at once; see `Transport`."""
-        if isinstance(order, Hold):
-            message, sites = order.message, self.sites
-            self._one_message = to == self._everyone
-            for i in to:
-                sites[i].message = message
-        elif isinstance(order, Protect):
-            self._private = True
-            for i in to:
-                self.sites[i].protect()
-        elif isinstance(order, Change):
-            self._change(order)
+    def hold(self, message: Any, to: Sequence[int]) -> None:
+        """Let clients keep a message."""
+        sites = self.sites
+        self._one_message = to == self._everyone
+        for i in to:
+            sites[i].message = message
 
-    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
+    def protect(self) -> None:
+        """Begin all accounts."""
+        self._private = True
+        for site in self.sites:
+            site.protect()
+
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Return the replies; see `Transport`."""
         if isinstance(order, Read):
-            return Answers(self._held(order.name, of))
+            return self._held(order.name, of)
         replies = self._run(order, of)
-        return Answers(replies, self._charges(of)) if self._private else Answers(replies)
+        return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum by the function that `summed` declares; None when it does not apply."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
-        if at_once is None or self.plain or not everyone:
+        if at_once is None or self.plain or not everyone or not self._hold_one(of):
             return None
-        message = self._common(of)
-        if message is not None and _meets(order, message):
-            total = _in_all_runs(order.step, at_once, self._data, self._as_one, message)
-        else:
-            total = None if message is None else at_once(self._data, self._as_one, message)
+        message, total = self.sites[of[0]].message, None
+        if _meets(order, message):
+            total = _in_all_runs(order.step, at_once, self.clients, self._as_one, message)
+        elif message is not None:
+            total = at_once(self.clients, self._as_one, message)
         if total is None:
             return None
         total = copied(narrow(total) if order.narrow else total)
@@ -128,43 +115,36 @@ class InProcess:
             for i in of:
                 self.sites[i].expose(order.step)
         scalars, size = payload(total)
-        return Total(total, len(of) * scalars, len(of) * size, self._charges(of))
+        return Total(total, len(of) * scalars, len(of) * size)
 
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
 
         They are none for clients that are not wide, and for client-by-client runs.
         """
-        alone = self.plain or self._private or self._data.gram is not None
-        return None if alone else frame_of(self._data, start)
+        alone = self.plain or self._private or self.clients.gram is not None
+        return None if alone else frame_of(self.clients, start)
 
-    def close(self) -> None:
-        """Nothing to end."""
-
-    def _change(self, order: Change) -> None:
+    def change(self, change: Change) -> None:
         """Change all clients' samples, and drop what was derived from the old ones."""
-        if isinstance(order, Centre) and not self._data.sparse:
-            self._data = Centred(self._data, order.mean)
+        if isinstance(change, Centre) and not self.clients.sparse:
+            self.clients = Centred(self.clients, change.mean)
         else:
-            new = [changed(order, samples, i) for i, samples in enumerate(self._data)]
+            new = [changed(change, samples, i) for i, samples in enumerate(self.clients)]
             matrices = [samples for samples in new if samples is not None]
             if not matrices:
                 return
-            self._data = Clients(matrices, labels=self._data.labels)
-        self._as_one.kept = self._data.kept
+            self.clients = Clients(matrices, labels=self.clients.labels)
+        self._as_one.kept = self.clients.kept
         for i, site in enumerate(self.sites):
-            site.go_on_with(self._data, i)
+            site.go_on_with(self.clients, i)
 
     def _held(self, name: str, positions: Iterable[int]) -> Sequence[Any]:
         """Return ``state.<name>`` of the clients at `positions`."""
         if name in self._arrays:
             whole = self._arrays[name]
             return whole if positions == self._everyone else whole[list(positions)]  # type: ignore[return-value]
-        return [getattr(self._states[i], name) for i in positions]
-
-    def _common(self, positions: Sequence[int]) -> Any:
-        """Return the message that these clients hold; None when they hold different ones."""
-        return self.sites[positions[0]].message if self._hold_one(positions) else None
+        return [getattr(self.states[i], name) for i in positions]
 
     def _hold_one(self, positions: Sequence[int]) -> bool:
         """Return whether these clients hold the same message."""
@@ -177,14 +157,14 @@ class InProcess:
     def _run(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Return the replies of the clients at `positions`; a position may occur twice."""
         sites = self.sites
-        if not self._data.sparse and _meets(order, sites[0].message):
+        alone = self.plain or self.clients.sparse
+        if not alone and _meets(order, sites[0].message):
             self._arrays.clear()  # as for plain steps, below
             asked = [sites[i] for i in positions]
-            replies = [
+            return [
                 _in_all_runs(order.step, order.step, site.data, site.state, site.message)
                 for site in asked
             ]
-            return narrow(replies) if order.narrow else replies
         stacks = self._stack and getattr(order.step, "stacked", False) and not order.message
         if stacks and self._alike(positions):
             return self._run_stacked(order, positions)
@@ -195,20 +175,19 @@ class InProcess:
         if self._private or order.message:
             return [sites[i].do(order) for i in positions]
         step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost
-        replies = [step(site.data, site.state, opened(site.message)) for site in asked]
-        return narrow(replies) if order.narrow else replies
+        return [step(site.data, site.state, opened(site.message)) for site in asked]
 
     def _run_stacked(self, order: Do, positions: Sequence[int]) -> Sequence[Any]:
         """Run a stacked step once for all participants, which hold the same message."""
-        data: Any = self._data.labelled_stack if self._labelled else self._data.stack
+        data: Any = self.clients.labelled_stack if self._labelled else self.clients.stack
         before = {i: self.sites[i].charged() for i in positions} if self._private else {}
         if positions == self._everyone:
-            state = StackedState(self._states, self._arrays, self._data.kept)
+            state = StackedState(self.states, self._arrays, self.clients.kept)
         else:
             self._arrays.clear()
             rows = list(positions)
             data = Labelled(*(part[rows] for part in data)) if self._labelled else data[rows]
-            state = StackedState([self._states[i] for i in positions], {}, None)
+            state = StackedState([self.states[i] for i in positions], {}, None)
         replies = order.step(data, state, opened(self.sites[positions[0]].message))
         shape = replies.shape if isinstance(replies, np.ndarray) else type(replies).__name__
         if order.purpose != "none" and shape[:1] != (len(positions),):
@@ -219,24 +198,13 @@ class InProcess:
         if before and order.purpose == "upload":
             for i, reply in zip(positions, replies, strict=True):
                 self.sites[i].judge(order.step, reply, before[i])
-        return narrow(replies) if order.narrow else replies
+        return replies
 
     def _alike(self, positions: Sequence[int]) -> bool:
         """Return whether `positions` are distinct clients that hold the same message."""
         if not positions or len(set(positions)) < len(positions):
             return False
         return self._hold_one(positions)
-
-    def _charges(self, positions: Sequence[int]) -> Mapping[int, Charges]:
-        """Return the clients' unprotected uploads; the ledger reads their events by itself."""
-        if not self._private:
-            return {}
-        found = {}
-        for i in positions:
-            if (site := self.sites[i]).unprotected:
-                found[i] = Charges({}, tuple(site.unprotected))
-                site.unprotected.clear()
-        return found
 
 
 def _meets(order: Do, message: Any) -> bool:

@@ -32,19 +32,15 @@ from fedcore.federation.engines.mpi_link import Link, connect
 from fedcore.federation.execution import name_of
 from fedcore.federation.ledger import payload
 from fedcore.federation.messages import added, read_only
-from fedcore.federation.site import changed, samples_of, sites_of
+from fedcore.federation.site import Site, changed, samples_of
 from fedcore.federation.transport import (
-    Answers,
     Change,
-    Charges,
     Do,
-    Hold,
-    Order,
-    Protect,
     Read,
     Setup,
     Total,
 )
+from fedcore.privacy.mechanisms import Account
 from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
@@ -101,8 +97,19 @@ class Ranks:
 
     def meet(self, what: str, value: Any = None) -> Any:
         """Begin an exchange; return the value of rank 0."""
+        self.require_all()
         self._note(what)
         return self._told(Told(what[:SHOWN], self._seen, value)).value
+
+    def require_all(self) -> None:
+        """Refuse what needs the others while they wait for rank 0.
+
+        Raises
+        ------
+        InputError
+        """
+        if self.alone:
+            raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
         """Call `job` at rank 0, and then at the others, which find what it has left."""
@@ -223,7 +230,7 @@ class Sum:
     value: Any = None
     scalars: int = 0
     size: int = 0
-    charges: dict[int, Charges] = field(default_factory=dict)
+    accounts: dict[int, Account] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
@@ -247,34 +254,31 @@ class Mpi:
 
     Attributes
     ----------
+    clients : Clients
+        With their current samples, those of others for rank 0's measures.
     root : numpy.random.SeedSequence
         That of rank 0.
+    accounts : list of Account
+        Copies, which come with the answers.
     """
 
-    accounts = None  # the ledger's are copies, made of what comes with the answers
-
     def __init__(self, setup: Setup, ranks: Ranks) -> None:
-        if ranks.alone:
-            raise InputError("rank 0 is alone here and cannot begin a run with the others")
         self._ranks, self._link = ranks, ranks.link
-        self._data, self._apart, self._private = setup.clients, setup.apart, False
+        self.clients, self._apart = setup.clients, setup.apart
+        self.accounts: list[Account] = []
         shapes, known = setup.clients.shapes, vars(setup.clients)
         largest = 0.0 if setup.clients.gram is not None else known.get("largest")
         found = setup.root, setup.noise, largest
         self.root, noise, largest = ranks.meet(f"a run of {setup.ids}, {shapes}", found)
         self._edges = edges(shapes, self._link.size)
         own = range(*self._edges[ranks.rank : ranks.rank + 2])
-        here = sites_of(replace(setup, root=self.root, noise=noise), own)
-        self._sites = dict(zip(own, here, strict=True))
+        setup = replace(setup, root=self.root, noise=noise)
+        self._sites = {i: Site(setup, i) for i in own}
         self._held: list[tuple[Any, Sequence[int]]] = []  # goes with the next exchange
         if largest is None:  # one process would read all samples for it
-            every = self._together(Do(largest_entry, "look"), range(len(shapes)))
-            setup.clients.largest = max(every.replies)
-
-    @property
-    def clients(self) -> Clients:
-        """The clients' current samples, those of others for rank 0's measures."""
-        return self._data
+            look = Do(largest_entry, "look")
+            every = self._together(lambda site: site.do(look), range(len(shapes)))
+            setup.clients.largest = max(every)
 
     @property
     def states(self) -> Sequence[Any]:
@@ -283,28 +287,38 @@ class Mpi:
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
         """Return what `job` gives at rank 0; see `Ranks.once`."""
-        return self._ranks.once(job, lambda asked: self._together(*asked), last=last)
 
-    def tell(self, order: Order, to: Sequence[int]) -> None:
-        """Obey an order of rank 0; a message waits for the next exchange. See `Transport`."""
-        if self._ranks.alone:
-            raise InputError("rank 0 is alone here and cannot send the clients anything")
-        if isinstance(order, Hold):
-            self._held.append((order.message, to))
-            return
-        own = self._ranks.meet(type(order).__name__, order)
-        self._private = self._private or isinstance(order, Protect)
-        self._together(own, to)
-        if isinstance(own, Change) and getattr(own, "clip", True):
-            self._data = _lazily(own, self._data)
+        def look(asked: tuple[Do | Read, Sequence[int]]) -> None:
+            order, of = asked
+            self._together(lambda site: site.answer(order), of)
 
-    def ask(self, order: Do | Read, of: Sequence[int]) -> Answers:
-        """Return the answers of all clients; see `Transport`."""
+        return self._ranks.once(job, look, last=last)
+
+    def hold(self, message: Any, to: Sequence[int]) -> None:
+        """Let clients keep a message of rank 0; it waits for the next exchange."""
+        self._ranks.require_all()
+        self._held.append((message, to))
+
+    def protect(self) -> None:
+        """Begin all accounts."""
+        self.accounts += [Account() for _ in self.clients.shapes]
+        for site in self._sites.values():
+            site.protect()
+
+    def change(self, change: Change) -> None:
+        """Change the samples of all clients as rank 0 says."""
+        own = self._ranks.meet(type(change).__name__, change)
+        self._together(lambda site: site.change(own), range(len(self.clients)))
+        if getattr(own, "clip", True):
+            self.clients = _lazily(own, self.clients)
+
+    def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
+        """Return the replies of all clients; see `Transport`."""
         if self._ranks.alone:
             self._ranks.look((order, of))
         else:
             self._begin("answers", order, of)
-        return self._together(order, of)
+        return self._together(lambda site: site.answer(order), of)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
         """Return the sum of the replies; None if somebody reads single ones."""
@@ -315,11 +329,8 @@ class Mpi:
         self._ranks.busy = False
         if found.failures:
             raise min(found.failures, key=lambda one: one[:2]).error
-        charges = {i: found.charges[i] for i in dict.fromkeys(of) if i in found.charges}
-        return Total(found.value, found.scalars, found.size, charges)
-
-    def close(self) -> None:
-        """Nothing to end: the ranks are the program's."""
+        self._know(found.accounts)
+        return Total(found.value, found.scalars, found.size)
 
     def _begin(self, verb: str, order: Do | Read, of: Sequence[int]) -> None:
         """Come to an exchange with all ranks, and let the own clients have rank 0's messages."""
@@ -335,30 +346,29 @@ class Mpi:
                     self._sites[i].message = received
         self._held.clear()
 
-    def _together(self, order: Order, of: Sequence[int]) -> Answers:
-        """Obey at every rank for its own clients, and gather what they answer."""
+    def _together(self, act: Callable[[Site], Any], of: Sequence[int]) -> Sequence[Any]:
+        """Call `act` at every rank for its own clients, and gather what it returns."""
         self._ranks.busy = True
         own, failure = [], None
         for place, i in enumerate(of):
             if i in self._sites and failure is None:
                 try:
-                    own.append(self._sites[i].obey(order))
+                    own.append(act(self._sites[i]))
                 except Exception as error:
                     failure = Failure.of(place, error, self._ranks.rank)
-        silent = not isinstance(order, Do | Read) or getattr(order, "purpose", "") == "none"
-        charges = self._charges(of)
+        accounts = self._own_accounts(of)
         try:
-            data = pickle.dumps(([] if silent else own, charges, failure))
+            data = pickle.dumps((own, accounts, failure))
         except Exception as error:  # of a reply that cannot cross
-            data = pickle.dumps(([], charges, Failure.of(len(of), error, self._ranks.rank)))
+            data = pickle.dumps(([], accounts, Failure.of(len(of), error, self._ranks.rank)))
         every = [pickle.loads(part) for part in self._link.gather(data)]
         self._ranks.busy = False
         if failures := [one for _, _, one in every if one is not None]:
             raise min(failures, key=lambda one: one.place).error
-        charged = {i: what for _, part, _ in every for i, what in part.items()}
-        found = {i: charged[i] for i in dict.fromkeys(of) if i in charged}
+        for _, part, _ in every:
+            self._know(part)
         parts = [iter(replies) for replies, _, _ in every]
-        return Answers([] if silent else [next(parts[self._holder(i)]) for i in of], found)
+        return [next(parts[self._holder(i)]) for i in of]
 
     def _chain(self, order: Do, of: Sequence[int]) -> Sum:
         """Return the sum that goes from rank to rank, and is broadcast by the last one.
@@ -370,54 +380,56 @@ class Mpi:
         turns = [(rank, list(places)) for rank, places in places_of]
         mine, ahead = Sum(), deque[Any]()
 
-        def run_some() -> bool:
-            """Run the next own clients' steps; return whether there are replies to add."""
-            most = mine.size + SOME
-            for place in itertools.islice(own, 100):
+        def run_until(most: int) -> None:
+            """Run the next own clients' steps until all replies have so many bytes."""
+            while mine.size < most:
+                place = next(own, None)
+                if place is None:
+                    return
                 try:
-                    ahead.append(self._sites[of[place]].obey(order))
+                    ahead.append(self._sites[of[place]].do(order))
                 except Exception as error:
                     mine.failures.append(Failure.of(place, error, me))
                     own.close()
-                    break
+                    return
                 try:
                     scalars, size = payload(ahead[-1])
                 except TypeError as error:
                     mine.failures.append(Failure(1, place, error))
                     continue
                 mine.scalars, mine.size = mine.scalars + scalars, mine.size + size
-                if mine.size >= most:
-                    break
-            return bool(ahead)
 
         total = Sum()
         for turn, (rank, places) in enumerate(turns):
             if rank != me:
                 continue
             if turn:
-                before, done = turns[turn - 1][0], -1
-                while len(ahead) > done and mine.size < AHEAD and not self._link.arrived(before):
-                    done = len(ahead)
-                    run_some()
-                total = pickle.loads(self._link.receive(before))
-            while places and (ahead or run_some()):
+                run_until(AHEAD)
+                total = pickle.loads(self._link.receive(turns[turn - 1][0]))
+            while places:
+                if not ahead:
+                    run_until(mine.size + SOME)
+                if not ahead:
+                    break
                 now, places = places[: len(ahead)], places[len(ahead) :]
                 total.add([ahead.popleft() for _ in now], now, of)
             if rank not in dict(turns[turn + 1 :]):
                 total.scalars, total.size = total.scalars + mine.scalars, total.size + mine.size
                 total.failures += mine.failures
-                total.charges |= self._charges(of)
+                total.accounts |= self._own_accounts(of)
             if turn + 1 < len(turns):
                 self._link.send(turns[turn + 1][0], pickle.dumps(total))
         last = turns[-1][0]
         return pickle.loads(self._link.broadcast(pickle.dumps(total) if me == last else b"", last))
 
-    def _charges(self, of: Sequence[int]) -> dict[int, Charges]:
-        """Return what the own clients among some were charged since the last time."""
-        if not self._private:
-            return {}
-        found = {i: self._sites[i].charges() for i in set(of) & self._sites.keys()}
-        return {i: charged for i, charged in found.items() if charged}
+    def _own_accounts(self, of: Sequence[int]) -> dict[int, Account]:
+        """Return the accounts of the own clients among some; none without `protect`."""
+        found = {i: self._sites[i].account for i in set(of) & self._sites.keys()}
+        return {i: account for i, account in found.items() if account is not None}
+
+    def _know(self, accounts: Mapping[int, Account]) -> None:
+        for i, account in accounts.items():
+            self.accounts[i] = account
 
     def _holder(self, position: int) -> int:
         return bisect_right(self._edges, position) - 1

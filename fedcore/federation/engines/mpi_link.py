@@ -108,13 +108,9 @@ class Link:
         self.sent += len(data)
         self._wait(self._world.Isend([data, self._mpi.BYTE], dest=to))
 
-    def arrived(self, source: int) -> bool:
-        """Return whether bytes from a rank are here, so that `receive` need not wait."""
-        return self._world.Iprobe(source=source)
-
     def receive(self, source: int) -> bytes:
         """Return bytes from one rank."""
-        _patiently(lambda: self.arrived(source))
+        _patiently(lambda: self._world.Iprobe(source=source))
         status = self._mpi.Status()
         self._world.Probe(source=source, status=status)
         data = bytearray(status.Get_count(self._mpi.BYTE))
