@@ -8,7 +8,7 @@ for paper in DRAWN:
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
         output:
-            drawn(paper, "tables", "tsv", "md"),
+            drawn(paper, "tables", *TABLE),
         log:
             f"{RESULTS}/logs/tables/{paper}.log",
         conda:
@@ -28,7 +28,7 @@ for paper in WITH_NOTEBOOK:
             notebook=PLAN.files[paper].notebook,
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
-            tables=drawn(paper, "tables", "tsv", "md"),
+            tables=drawn(paper, "tables", *TABLE),
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
@@ -104,7 +104,6 @@ rule report:
         f"{RESULTS}/logs/report.log",
     conda:
         "../envs/fedcore.yaml"
-    threads: 4
     params:
         results=subpath(output[0], ancestor=2),
         command="snakemake --cores 1" + (" --configfile config/quick.yaml" if QUICK else ""),
@@ -113,4 +112,4 @@ rule report:
         code=[fingerprint("fedcore.repro.site.build"), *data_files("fedcore.repro.site.build")],
     shell:
         "python -m fedcore job report {params.results:q} --command {params.command:q}"
-        " {params.surrogates} --processes {threads} 2> {log:q}"
+        " {params.surrogates} 2> {log:q}"

@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 import fedcore
-from fedcore.cli import blas, options
+from fedcore.cli import blas
 from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
 
@@ -222,7 +222,6 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 @click.argument("results", type=PATH)
 @click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
 @click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
-@click.option("--processes", type=options.COUNT, default=1, help="That write pages side by side.")
 def report(results: Path, **how: Any) -> None:
     """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
     from fedcore.files import atomic
