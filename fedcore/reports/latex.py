@@ -9,18 +9,17 @@ from itertools import groupby
 
 ESCAPES = {c: rf"\{c}" for c in "&%$#_{}"} | {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "′": "'",
 }  # fmt: skip
 SYMBOLS = {
-    "ε": r"\varepsilon", "ϵ": r"\epsilon", "√": r"\surd", "‖": r"\Vert", "≤": r"\leq",
+    "ε": r"\varepsilon", "ϵ": r"\epsilon", "√": r"\sqrt{}", "‖": r"\Vert", "≤": r"\leq",
     "≥": r"\geq", "≈": r"\approx", "∞": r"\infty", "±": r"\pm", "×": r"\times", "·": r"\cdot",
-    "−": "-", "′": "'", "⊥": r"\perp",
+    "−": "-", "⊥": r"\perp",
 }  # fmt: skip
 GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER (\w+)")
 RAISED = {"<super>": "^", "<sub>": "_"}
 NUMBER = re.compile(r"(-?[\d.]+)(?:e(-?\d+))?")
-BARRED = re.compile("(.)\u0304")  # a letter below a combining macron
-JOINT = re.compile(r"(?<!\\)\$\$")  # of two formulas
+BARRED = re.compile("([^\\W\\d_])\u0304")  # a letter below a combining macron
 
 
 def table(
@@ -52,7 +51,7 @@ def cell(text: str) -> str:
     Examples
     --------
     >>> print(cell("-1.94e-6"), cell("κ² of w8a_1"))
-    $-1.94 \\times 10^{-6}$ $\\kappa^{2}$ of w8a\\_1
+    $-1.94 \\times 10^{-6}$ $\\kappa$$^{2}$ of w8a\\_1
     """
     number = NUMBER.fullmatch(text)
     if number is None:
@@ -65,7 +64,7 @@ def escape(text: str) -> str:
     parts = BARRED.split(" ".join(text.split()))
     parts[::2] = map(_escaped, parts[::2])
     parts[1::2] = [f"$\\bar{{{_lowered(letter)}}}$" for letter in parts[1::2]]
-    return JOINT.sub("", "".join(parts))
+    return "".join(parts)
 
 
 def _escaped(text: str) -> str:

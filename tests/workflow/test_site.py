@@ -212,7 +212,10 @@ def test_words_can_be_told_from_what_is_behind_them():
     found = re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", css)
     pairs = [(word, f"{word}-bg") for word in ("holds", "fails", "open", "none")]
     pairs += [(word, on) for word in ("ink", "soft", "link") for on in ("paper", "panel")]
-    for theme in ({name: light for name, light, _ in found}, {name: dark for name, _, dark in found}):
+    for theme in (
+        {name: light for name, light, _ in found},
+        {name: dark for name, _, dark in found},
+    ):
         for word, behind in pairs:
             dim, bright = sorted(_luminance(theme[name]) for name in (word, behind))
             assert (bright + 0.05) / (dim + 0.05) >= 4.5, (word, behind)
@@ -238,7 +241,9 @@ def test_a_browser_shows_every_page(site, width):
     replayed = found["tiny/replay.html"]["replayed"]
     assert found["tiny/replay.html"]["opened"] >= 5
     for cell, kept, recorded, apart in replayed:
-        assert kept == recorded >= 1 and apart < 1e-4, f"{cell}: its iterates do not give what it recorded"
+        assert kept == recorded >= 1 and apart < 1e-4, (
+            f"{cell}: its iterates do not give what it recorded"
+        )
 
 
 def test_the_formulas_of_all_notebooks_can_be_drawn():

@@ -33,7 +33,12 @@ for paper in WITH_NOTEBOOK:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
             figures=[
-                report(figure, category=paper, labels={"what": text})
+                report(
+                    figure,
+                    caption="../report/figure.rst",
+                    category=paper,
+                    labels={"what": text},
+                )
                 for figure, text in zip(
                     drawn(paper, "figures", "png"), PLAN.papers[paper]["figures"].values()
                 )
@@ -61,7 +66,11 @@ rule verdicts:
         tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
-        markdown=report(f"{RESULTS}/verdicts/{{paper}}.md", category="verdicts"),
+        markdown=report(
+            f"{RESULTS}/verdicts/{{paper}}.md",
+            caption="../report/verdicts.rst",
+            category="verdicts",
+        ),
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
     conda:

@@ -96,15 +96,17 @@ def job() -> None:
 @job.command()
 @click.argument("names", nargs=-1)
 def papers(names: tuple[str, ...]) -> None:
-    """Refuse NAMES that no paper has, of config/config.yaml if it names some."""
+    """Print what the configuration calls the papers NAMES; refuse a name that none has."""
     from fedcore.errors import require_known
     from fedcore.files.strict_yaml import read_yaml
     from fedcore.repro.config import papers as paper_files
 
     own = paper_files.list_papers()
     entries = read_yaml(Path("config/config.yaml")).get("papers", own)
+    known = paper_files.chosen(entries, own)
     for name in names:
-        require_known(name, paper_files.chosen(entries, own), "PAPERS: unknown paper")
+        require_known(name, known, "PAPERS: unknown paper")
+    say(json.dumps([known[name].entry for name in names]))
 
 
 @job.command()
