@@ -62,6 +62,11 @@ class Page(HTMLParser):
         if tag == "img":
             self.images.append(found)
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
     def handle_endtag(self, tag):
         assert self._open and self._open[-1] == tag, f"</{tag}> closes {self._open[-1:]}"
         self._open.pop()

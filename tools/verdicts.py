@@ -85,7 +85,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
     notes = run[paper]
     parts = [
         f"# {notes['title']}\n",
-        f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).\n{WRITTEN}\n",
+        f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
+        f"{WRITTEN}\n",
         f"Kept: run of {notes['date']}, commit {notes['commit']}.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",

@@ -12,7 +12,7 @@ ESCAPES = {c: rf"\{c}" for c in "&%$#_{}"} | {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "′": "'",
 }  # fmt: skip
 SYMBOLS = {
-    "ε": r"\varepsilon", "ϵ": r"\epsilon", "√": r"\sqrt{}", "‖": r"\Vert", "≤": r"\leq",
+    "ε": r"\varepsilon", "ϵ": r"\epsilon", "√": r"\sqrt{\,}", "‖": r"\Vert", "≤": r"\leq",
     "≥": r"\geq", "≈": r"\approx", "∞": r"\infty", "±": r"\pm", "×": r"\times", "·": r"\cdot",
     "−": "-", "⊥": r"\perp",
 }  # fmt: skip
@@ -46,12 +46,12 @@ def table(
 
 
 def cell(text: str) -> str:
-    """Return the text of a cell; a number is set as one.
+    r"""Return the text of a cell; a number is set as one.
 
     Examples
     --------
     >>> print(cell("-1.94e-6"), cell("κ² of w8a_1"))
-    $-1.94 \\times 10^{-6}$ $\\kappa$$^{2}$ of w8a\\_1
+    $-1.94 \times 10^{-6}$ $\kappa$$^{2}$ of w8a\_1
     """
     number = NUMBER.fullmatch(text)
     if number is None:

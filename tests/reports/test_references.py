@@ -11,7 +11,7 @@ ENTRIES = references.ENTRY.findall(references.read())
 
 @pytest.mark.parametrize("name", algorithms.names())
 def test_a_method_has_entries_that_its_citation_names(name):
-    """By surname and year, where the citation has them; it may call a paper by one of them alone."""
+    """By the surname of a first author, and a year if the citation has one."""
     citation, found = algorithms.get(name).citation, references.bibtex(name)
     first = [author.split(",")[0].split()[-1] for author in fields("author", found)]
     assert any(surname in citation for surname in first)
