@@ -219,7 +219,7 @@ class Paper:
             commits = sorted({job.about.get("commit", "unknown") for job in self.jobs})
             hours = sum(job.took.cpu for job in self.jobs if job.took) / 3600
             cost = [counted(len(self.jobs), "history", "histories"), f"{hours:.2g} h of CPU"]
-            date, commit = "", ", ".join(commits)
+            date, commit = "", ", ".join(commits) or "unknown"
         else:
             runs = self._kept_runs
             notes = json.loads(runs.read_text(encoding="utf-8")) if runs.is_file() else {}
