@@ -92,7 +92,7 @@ env: $(READY) ## the environment alone; EXTRAS adds PyTorch, MPI or Snakemake's 
 quickstart: $(READY) ## each method, table and figure, small, on stand-in data, without a network
 	$(CHECKED)
 	$(SNAKEMAKE) $(ONLY) --configfile config/quick.yaml --cores $(CORES) $(SNAKEMAKE_ARGS)
-	@echo "This was the quick run, whose results are in results/quick; 'make reproduce' is the papers' size."
+	@echo "This was the quick run; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)

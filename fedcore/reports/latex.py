@@ -17,6 +17,7 @@ SYMBOLS = {
     "−": "-", "⊥": r"\perp",
 }  # fmt: skip
 GREEK = re.compile(r"GREEK (SMALL|CAPITAL) LETTER (\w+)")
+CASES = {"SMALL": str.lower, "CAPITAL": str.title}
 RAISED = {"<super>": "^", "<sub>": "_"}
 NUMBER = re.compile(r"(-?[\d.]+)(?:e(-?\d+))?")
 BARRED = re.compile("([^\\W\\d_])\u0304")  # a letter below a combining macron
@@ -92,5 +93,5 @@ def _character(character: str) -> str:
         return f"${SYMBOLS[character]}$"
     if greek is None:
         return character
-    name = greek[2].lower().replace("lamda", "lambda")  # as Unicode spells it
-    return f"$\\{name if greek[1] == 'SMALL' else name.title()}$"
+    name = CASES[greek[1]](greek[2].replace("LAMDA", "LAMBDA"))  # as Unicode spells it
+    return f"$\\{name}$"

@@ -128,6 +128,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
     own = folder / paper.name
     own.mkdir()
     groups = curves.groups(paper.plan_file) if paper.jobs else []
+    drawn = list(dict.fromkeys(group["experiment"] for group in groups))
     replays = any("replay" in run for group in groups for run in group["runs"])
 
     def page(template: str, name: str, **values: Any) -> None:
@@ -147,7 +148,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
         page(
             "item.html.j2", run.id, run=run, verdict=verdict, judged=judged,
             problems=paper.ran_on(judged), changes=paper.changes(item),
-            figure=paper.figure(run), experiments=sorted(judged.experiments) if judged else (),
+            figure=paper.figure(run), drawn=drawn,
         )  # fmt: skip
     if groups:
         (own / "curves.js").write_text(curves.script(groups), encoding="utf-8")
