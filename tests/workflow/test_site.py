@@ -58,7 +58,8 @@ def test_a_template_makes_the_site_again_and_nothing_else(done):
     assert done.planned() == {}
     done.append("fedcore/repro/site/assets/site.css", "/* edited */\n")
     assert set(done.planned().values()) == {"report"}
-    done.edit("fedcore/repro/site/templates/index.html.j2", "out{% endif %}</h1>", "in{% endif %}</h1>")
+    front = "fedcore/repro/site/templates/index.html.j2"
+    done.edit(front, "out{% endif %}</h1>", "in{% endif %}</h1>")
     assert done.snakemake().status == 0
     assert "<h1>What came in</h1>" in (done.root / "results/tiny/report/index.html").read_text()
 
