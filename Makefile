@@ -41,12 +41,13 @@ LOGGER ?= --logger rich
 SNAKEMAKE = $(IN_ENV) snakemake $(LOGGER) $(if $(PROFILE),--workflow-profile $(PROFILE))
 # make reproduce PAPERS="factorization fedpower"
 PAPERS ?=
+ONLY = $(if $(PAPERS),--config papers="$$($(IN_ENV) python -m fedcore job papers $(PAPERS))")
 # A folder of workflow/profiles, such as workflow/profiles/slurm.
 PROFILE ?=
 # What Snakemake itself would not say: which papers there are, where profiles lie, and how to get a
 # plugin, whose name it calls an invalid choice.
 define CHECKED
-$(if $(PAPERS),@$(IN_ENV) python -m fedcore job papers $(PAPERS))
+$(if $(PAPERS),@$(IN_ENV) python -m fedcore job papers $(PAPERS) >/dev/null)
 $(if $(PROFILE),@test -f "$(PROFILE)/profile.yaml" || { \
   echo "there is no $(PROFILE)/profile.yaml: name its folder (PROFILE=workflow/profiles/slurm)" >&2; exit 1; }
 @for name in $$(sed -n 's/^executor: *\([a-z-]*\).*/\1/p' "$(PROFILE)/profile.yaml"); do \
@@ -90,15 +91,12 @@ env: $(READY) ## the environment alone; EXTRAS adds PyTorch, MPI or Snakemake's 
 
 quickstart: $(READY) ## each method, table and figure, small, on stand-in data, without a network
 	$(CHECKED)
-	$(SNAKEMAKE) --configfile config/quick.yaml --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
-	@echo
-	@echo "Results of the quick run are in results/quick/:"
-	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
-	@echo "Open results/quick/report/index.html in a browser; 'make reproduce' is the papers' size."
+	$(SNAKEMAKE) $(ONLY) --configfile config/quick.yaml --cores $(CORES) $(SNAKEMAKE_ARGS)
+	@echo "This was the quick run; 'make reproduce' is the papers' size."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)
-	$(SNAKEMAKE) --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
+	$(SNAKEMAKE) $(ONLY) --cores $(CORES) $(SNAKEMAKE_ARGS)
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and its page
 	$(CHECKED)

@@ -19,6 +19,9 @@ if "://" in workflow.current_basedir.get_path_or_uri(True):  # Snakemake fetches
     )
 
 
+report: "workflow/report/workflow.rst"
+
+
 container: "fedcore.sif"  # from fedcore.def; used with --sdm apptainer alone
 
 

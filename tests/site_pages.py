@@ -62,6 +62,11 @@ class Page(HTMLParser):
         if tag == "img":
             self.images.append(found)
 
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
     def handle_endtag(self, tag):
         assert self._open and self._open[-1] == tag, f"</{tag}> closes {self._open[-1:]}"
         self._open.pop()
@@ -100,24 +105,6 @@ const visit = (page) => new Promise((done) => {
       image.loading = "eager";
       try { await image.decode(); } catch (error) { errors.push(image.src); }
     }
-    const head = inner.querySelector("table.sortable:not(#ranking) th:nth-child(3)");
-    let sorted = null;
-    if (head) {
-      const button = head.querySelector("button"); // which answers to Enter and Space
-      if (button.tabIndex !== 0 || !button.textContent) errors.push("no key sorts a table");
-      button.click();
-      const rows = [...head.closest("table").tBodies[0].rows];
-      const cells = rows.map((row) => row.cells[2].textContent.trim());
-      sorted = [head.getAttribute("aria-sort"), cells];
-    }
-    const list = inner.querySelector("select[data-filter]");
-    let left = null;
-    if (list && list.options.length > 1) {
-      list.value = list.options[1].value; list.dispatchEvent(new Event("change"));
-      const rows = [...inner.querySelectorAll("table.items tbody tr[data-verdict]")];
-      const seen = rows.filter((row) => row.getClientRects().length);
-      left = [list.value, seen.map((row) => row.dataset.verdict)];
-    }
     const drawn = [];
     let points = null; // of the longest curve, as the page opens
     const choices = inner.getElementById("choices");
@@ -147,6 +134,7 @@ const visit = (page) => new Promise((done) => {
     }
     const replayed = []; // of each run: largest relative distance of a point to the line
     const replay = inner.getElementById("replay");
+    const opened = replay && inner.getElementById("plot").data[1].x.length; // points of the first
     for (const option of replay ? [...replay.group.options] : []) {
       replay.group.value = option.value;
       replay.dispatchEvent(new Event("change"));
@@ -176,28 +164,6 @@ const visit = (page) => new Promise((done) => {
       origin = [said.textContent, said.querySelector("a").getAttribute("href")];
       if (String(origin) !== String(clicked)) errors.push("a key tells what no click tells");
     }
-    const ranked = {}, budget = inner.getElementById("budget");
-    if (budget) {
-      const rows = () => [...inner.querySelectorAll("#ranking tbody tr")].map((row) =>
-        [...row.cells].map((cell) => cell.textContent.trim()));
-      const set = (name, value) => {
-        budget[name].value = value;
-        budget.dispatchEvent(new Event("input"));
-      };
-      ranked.first = rows();
-      set("privacy", ""); ranked.all = rows();
-      inner.querySelector("#ranking th:nth-child(4) button").click();
-      ranked.sorted = rows();
-      set("rounds", "2"); ranked.short = rows(); set("rounds", "");
-      const levels = [...budget.privacy.options].map((one) => one.value);
-      const level = levels.find((one) => one.includes("ε"));
-      set("privacy", level); ranked.private = rows(); set("privacy", "");
-      set("rounds", "0"); ranked.none = rows(); set("rounds", "");
-      set("name", "joi"); ranked.named = rows(); set("name", "");
-      set("problem", "1"); ranked.one = rows();
-      const values = [...inner.querySelectorAll("#ranking tr > :nth-child(2)")];
-      ranked.right = Math.max(...values.map((cell) => cell.getBoundingClientRect().right));
-    }
     const plot = inner.getElementById("plot");
     if (plot) { // every button, and what it opens
       const buttons = [...plot.querySelectorAll(".modebar-btn")];
@@ -214,7 +180,7 @@ const visit = (page) => new Promise((done) => {
       if (!picture.startsWith("data:image/png")) errors.push("no picture of a plot");
     }
     const wide = inner.documentElement.scrollWidth;
-    found[page] = { points, replayed, origin, ranked, slid, drawn, wide, errors, sorted, left };
+    found[page] = { points, replayed, opened, origin, slid, drawn, wide, errors };
     done();
   };
   console.log("VISIT " + page);

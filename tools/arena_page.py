@@ -29,7 +29,7 @@ PAGE = ROOT / "papers" / "arena" / "README.md"
 KEPT = PAGE.parent / "kept"
 NAMES = ("results", "ranks", "leaks")
 WRITTEN = (
-    "`make arena` runs [the arena's experiments](experiments.yaml) and writes this "
+    "`make arena` runs [the arena's experiments](../arena/experiments.yaml) and writes this "
     "page; a test fails when it is stale."
 )
 ABOUT = (
@@ -91,7 +91,7 @@ def page(kept: Path) -> str:
     assert leaks is not None
     parts = [
         "# The arena: every method on the same data",
-        f"{WRITTEN} The pages of a run rank the methods within a budget that the reader sets.",
+        WRITTEN,
         "; ".join(f"{name}: {value}" for name, value in notes.items()) + ".",
         ABOUT,
         "## Ranks",

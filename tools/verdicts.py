@@ -50,7 +50,8 @@ def pages(root: Path) -> dict[str, str]:
     found = {"docs/verdicts.md": index(verdicts, run)}
     for paper, items in verdicts.items():
         found[f"papers/{paper}/README.md"] = page(paper, items, run, root)
-        found[f"docs/verdicts/{paper}.md"] = f"```{{include}} ../../papers/{paper}/README.md\n```\n"
+        included = f"```{{include}} ../../papers/{paper}/README.md\n:relative-docs: ..\n```\n"
+        found[f"docs/verdicts/{paper}.md"] = included
     return found
 
 
@@ -84,7 +85,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
     notes = run[paper]
     parts = [
         f"# {notes['title']}\n",
-        f"{notes['citation']}. [All papers]({INDEX}), [table](verdicts.tsv).\n{WRITTEN}\n",
+        f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
+        f"{WRITTEN}\n",
         f"Kept: run of {notes['date']}, commit {notes['commit']}.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",

@@ -39,7 +39,7 @@ myst_enable_extensions = ["colon_fence"]
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"fedcore {release}"
-html_static_path = [str(HERE / "static")]
+html_static_path = [str(HERE.parents[1] / "fedcore/repro/site/assets/site.css")]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False

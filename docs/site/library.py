@@ -12,6 +12,7 @@ from fedcore.algorithms import get, names
 from fedcore.metrics import families
 from fedcore.parts.params import Description, describe
 from fedcore.parts.residuals import with_tolerance
+from fedcore.reports.references import bibtex
 
 ADDING = Path(__file__).parents[1] / "adding.md"
 ROW = re.compile(r"^\| `(fedcore[\w.]*)` \| (.*) \|$", re.M)
@@ -74,6 +75,7 @@ def _algorithm(name: str) -> str:
             f"## `{name}`",
             _rst(f".. automodule:: {algorithm.module.__name__}\n   :no-members:"),
             f"{algorithm.citation}.",
+            f"```bibtex\n{bibtex(name)}```",
             "\n".join(table),
             f"Of the paper `{algorithm.paper}`. [Its file]({file}).",
         ]

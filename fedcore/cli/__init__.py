@@ -118,7 +118,7 @@ def main() -> None:
 
 
 for command in (
-    lookup.algorithms, lookup.metrics, lookup.datasets, lookup.fetch,
+    lookup.algorithms, lookup.cite, lookup.metrics, lookup.datasets, lookup.fetch,
     lookup.generators, lookup.partitions,
     running.run, running.compare, pca.pca, showing.show, showing.plot,
     health.check, health.doctor,

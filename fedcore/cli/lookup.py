@@ -125,6 +125,20 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
 
 
 @click.command()
+@click.argument("method", shell_complete=options.algorithm_names)
+def cite(method: str) -> None:
+    """Print BibTeX of what to cite for METHOD, a name that `fedcore algorithms` lists.
+
+    \b
+    Example:
+      fedcore cite faps >> references.bib
+    """
+    from fedcore.reports.references import bibtex
+
+    say(bibtex(method))
+
+
+@click.command()
 @as_json
 def metrics(as_json: bool) -> None:
     """List the metrics that a run can record, with their units.

@@ -1,4 +1,4 @@
-"""Tidy tables, written as TSV for machines and as Markdown for people.
+"""Tidy tables, written as TSV for machines, and as Markdown and LaTeX for people.
 
 A table is a list of rows with equal keys; a value is text, a number, true or false, or None. In the
 TSV a float keeps every digit, an empty cell is None, and text that looks like another type stands
@@ -19,6 +19,7 @@ import numpy as np
 
 from fedcore.errors import DataError, InputError
 from fedcore.files import atomic, checksums
+from fedcore.reports import latex
 from fedcore.words import counted
 
 Value = str | int | float | bool | None
@@ -38,7 +39,7 @@ def write(
     shown: Sequence[Mapping[str, Any]] | None = None,
     below: Sequence[str] = (),
 ) -> None:
-    """Write a table as TSV, and beside it as Markdown.
+    """Write a table as TSV, and beside it as Markdown and LaTeX.
 
     Parameters
     ----------
@@ -47,11 +48,11 @@ def write(
     path : path-like
         Ends in ``.tsv``; the Markdown has the same stem and ends in ``.md``.
     caption : str
-        Paragraph above the table, in the Markdown only.
+        Paragraph above the table, not in the TSV.
     page : str, optional
-        The whole Markdown, in the place of a table.
+        The whole Markdown, in the place of a table; there is no LaTeX then.
     shown : sequence of mapping, optional
-        Rows of the Markdown instead of `rows`.
+        Rows of Markdown and LaTeX instead of `rows`.
     below : sequence of str
         Points below the table, in the Markdown only.
 
@@ -73,6 +74,10 @@ def write(
         made = markdown(visible, caption=caption)
         made += "".join(f"\n- {escaped(point)}\n" for point in below)
         readable.write_text(made if page is None else page, encoding="utf-8", newline="\n")
+    if page is None:
+        with atomic.replace(final.with_suffix(".tex"), summed=True) as typeset:
+            made = in_latex(visible, caption=caption, name=final.stem)
+            typeset.write_text(made, encoding="utf-8", newline="\n")
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
@@ -137,13 +142,24 @@ def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
     head = f"{escaped(caption)}\n\n" if caption else ""
     if not rows:
         return f"{head}No rows.\n"
-    sides = [
-        "--:" if any(isinstance(row[name], int | float) for row in rows) else ":--"
-        for name in rows[0]
-    ]
-    lines = [list(map(escaped, rows[0])), sides]
+    lines = [list(map(escaped, rows[0])), [{"r": "--:", "l": ":--"}[side] for side in _sides(rows)]]
     lines += [[_in_markdown(value) for value in row.values()] for row in rows]
     return head + "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def in_latex(rows: Sequence[Mapping[str, Value]], *, caption: str = "", name: str = "") -> str:
+    """Return a table as LaTeX; see `fedcore.reports.latex`."""
+    heads = list(rows[0]) if rows else ["no rows"]
+    lines = [[show(value) for value in row.values()] for row in rows]
+    return latex.table(heads, lines, _sides(rows) or "l", caption=caption, name=name)
+
+
+def _sides(rows: Sequence[Mapping[str, Value]]) -> str:
+    """Return for each column whether it stands to the right, as columns of numbers do."""
+    return "".join(
+        "r" if any(isinstance(row[name], int | float) for row in rows) else "l"
+        for name in (rows[0] if rows else ())
+    )
 
 
 class Link(str):

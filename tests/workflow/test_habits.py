@@ -308,7 +308,7 @@ def test_each_job_runs_in_the_container(first_run, fresh, tmp_path):
 def test_a_report_of_snakemake(first_run, done):
     done.run("--report", "report.html")
     page = (done.root / "report.html").read_text(encoding="utf-8")
-    assert "ends.png" in page and "tiny.md" in page
+    assert "ends.png" in page and "tiny.md" in page and "Drawn by" in page  # of a caption
 
 
 @pytest.fixture

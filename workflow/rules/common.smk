@@ -82,6 +82,7 @@ RAW, CLIENTS, RESULTS = (PLAN.config["paths"][key] for key in ("raw", "clients",
 DRAWN = [paper for paper in PLAN.papers if PLAN.cells_of(paper)]
 WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file()]
 QUICK = PLAN.config["quick"]
+TABLE = ("tsv", "md", "tex")  # files of each table
 VECTOR = [] if QUICK else ["pdf"]  # of each figure beside its PNG
 MEASURED = {} if QUICK else job_times.read_kept(CHECKOUT / "kept/run.json")
 # Of the profile or the command line; without a value if neither has one.
@@ -150,7 +151,7 @@ def products(paper):
         f"{RESULTS}/plans/{paper}.json",
         *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
         *histories_of(paper),
-        *drawn(paper, "tables", "tsv", "md"),
+        *drawn(paper, "tables", *TABLE),
         *drawn(paper, "figures", "png", *VECTOR),
         *([f"{RESULTS}/notebooks/{paper}.ipynb"] if paper in WITH_NOTEBOOK else []),
         *(f"{RESULTS}/verdicts/{paper}.{kind}" for kind in ("tsv", "md") if paper in PLAN.judged),

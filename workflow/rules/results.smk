@@ -8,7 +8,7 @@ for paper in DRAWN:
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
         output:
-            drawn(paper, "tables", "tsv", "md"),
+            drawn(paper, "tables", *TABLE),
         log:
             f"{RESULTS}/logs/tables/{paper}.log",
         conda:
@@ -28,12 +28,17 @@ for paper in WITH_NOTEBOOK:
             notebook=PLAN.files[paper].notebook,
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
-            tables=drawn(paper, "tables", "tsv", "md"),
+            tables=drawn(paper, "tables", *TABLE),
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
             figures=[
-                report(figure, category=paper, labels={"what": text})
+                report(
+                    figure,
+                    caption="../report/figure.rst",
+                    category=paper,
+                    labels={"what": text},
+                )
                 for figure, text in zip(
                     drawn(paper, "figures", "png"), PLAN.papers[paper]["figures"].values()
                 )
@@ -60,7 +65,11 @@ rule verdicts:
         tables=lambda wildcards: drawn(wildcards.paper, "tables", "tsv"),
     output:
         tsv=f"{RESULTS}/verdicts/{{paper}}.tsv",
-        markdown=report(f"{RESULTS}/verdicts/{{paper}}.md", category="verdicts"),
+        markdown=report(
+            f"{RESULTS}/verdicts/{{paper}}.md",
+            caption="../report/verdicts.rst",
+            category="verdicts",
+        ),
     log:
         f"{RESULTS}/logs/verdicts/{{paper}}.log",
     conda:
@@ -104,7 +113,6 @@ rule report:
         f"{RESULTS}/logs/report.log",
     conda:
         "../envs/fedcore.yaml"
-    threads: 4
     params:
         *digests("fedcore.repro.site.build", *PRINTED),
         results=subpath(output[0], ancestor=2),
@@ -114,4 +122,4 @@ rule report:
         files=data_files("fedcore.repro.site.build"),
     shell:
         "python -m fedcore job report {params.results:q} --command {params.command:q}"
-        " {params.surrogates} --processes {threads} 2> {log:q}"
+        " {params.surrogates} 2> {log:q}"

@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 import fedcore
-from fedcore.cli import blas, options
+from fedcore.cli import blas
 from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
 
@@ -97,15 +97,17 @@ def job() -> None:
 @job.command()
 @click.argument("names", nargs=-1)
 def papers(names: tuple[str, ...]) -> None:
-    """Refuse NAMES that no paper has, of config/config.yaml if it names some."""
+    """Print what the configuration calls the papers NAMES; refuse a name that none has."""
     from fedcore.errors import require_known
     from fedcore.files.strict_yaml import read_yaml
     from fedcore.repro.config import papers as paper_files
 
     own = paper_files.list_papers()
     entries = read_yaml(Path("config/config.yaml")).get("papers", own)
+    known = paper_files.chosen(entries, own)
     for name in names:
-        require_known(name, paper_files.chosen(entries, own), "PAPERS: unknown paper")
+        require_known(name, known, "PAPERS: unknown paper")
+    say(json.dumps([known[name].entry for name in names]))
 
 
 @job.command()
@@ -227,7 +229,6 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 @click.argument("results", type=PATH)
 @click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
 @click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
-@click.option("--processes", type=options.COUNT, default=1, help="That write pages side by side.")
 def report(results: Path, **how: Any) -> None:
     """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
     from fedcore.files import atomic

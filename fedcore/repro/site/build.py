@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
+import re
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
+import nbformat
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from latex2mathml import converter as latex2mathml
+from markdown_it import MarkdownIt
+from markupsafe import Markup
+from nbconvert import HTMLExporter
 
 from fedcore import __version__
-from fedcore.errors import DataError, FedcoreError
+from fedcore.errors import DataError
 from fedcore.repro.plan.job_times import machine
-from fedcore.repro.site import curves, model, notebooks
-from fedcore.repro.verdicts import answers
-from fedcore.repro.verdicts.verdict_pages import tally, told_of
-from fedcore.repro.verdicts.verdicts import WORDS
+from fedcore.repro.site import curves, model
+from fedcore.repro.verdicts import answers, verdict_pages
+from fedcore.repro.verdicts.verdicts import WORDS, Verdict
+from fedcore.words import counted
 
 ASSETS = Path(__file__).parent / "assets"
+FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$")
 
 
 @cache
@@ -39,12 +42,21 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters |= {
-        "slug": model.slug, "number": number, "markdown": notebooks.rendered,
+        "slug": model.slug, "number": number, "markdown": markdown, "form": answers.form,
+        "items": partial(counted, noun="item"), "tally": tally, "ran": verdict_pages.ran,
+        "answer": answers.answer, "headlines": answers.headlines,
         "first_line": answers.first_line, "second_line": answers.second_line,
-        "told_of": told_of, "tally": tally, "with_code": notebooks.with_code,
+        "told_of": verdict_pages.told_of, "sections": verdict_pages.sections,
+        "counted": verdict_pages.counted_words,
     }  # fmt: skip
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
+
+
+def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
+    """Return the words of first lines, or of second ones, with their numbers."""
+    words = [answers.word_of(v) if otherwise else v.word for v in verdicts]
+    return answers.tally(filter(None, words))
 
 
 def number(value: Any) -> str:
@@ -59,7 +71,6 @@ def write(
     root: Path = Path(),
     command: str,
     surrogates: bool,
-    processes: int = 1,
 ) -> Path:
     """Write the site of a run; what was there before is replaced when all pages are made.
 
@@ -75,8 +86,6 @@ def write(
         Command of the run, to which the name of a file is added to make that file alone.
     surrogates : bool
         Whether the run uses stand-ins for data.
-    processes : int, default=1
-        Processes that write pages at the same time.
     """
     found = model.papers(results, root)
     if not found:
@@ -90,7 +99,6 @@ def write(
         common = {
             "papers": found,
             "machine": machine(),
-            "counts": tally(item for paper in found for item in paper.printed_items),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
             "surrogates": surrogates,
@@ -98,60 +106,14 @@ def write(
             "results": results.as_posix(),
             "meanings": WORDS,
         }
-        _pages(made, found, common, processes)
+        _page(made, common, "index.html.j2", "index.html")
+        for paper in found:
+            _pages_of(made, common, paper)
         old = Path(name) / "old"
         if folder.exists():
             folder.rename(old)
         made.rename(folder)
     return folder / "index.html"
-
-
-def _pages(
-    folder: Path, papers: list[model.Paper], common: Mapping[str, Any], processes: int
-) -> None:
-    """Write the first page and those of every paper, several papers at once."""
-    _page(folder, common, "index.html.j2", "index.html")
-    write = partial(_pages_of, folder, common)
-    ordered = sorted(papers, key=lambda paper: -len(paper.jobs))
-    shares = [ordered[i::processes] for i in range(min(processes, len(papers)))]
-    # Forked, as they need what this process has imported. Each ends with its share, also if this
-    # process is killed.
-    context = multiprocessing.get_context("fork")
-    others = []
-    for share in shares[1:]:
-        hears, tells = context.Pipe(duplex=False)
-        others.append((context.Process(target=_write_all, args=(write, share, tells)), hears))
-        others[-1][0].start()
-        tells.close()
-    try:
-        for paper in shares[0] if shares else []:
-            write(paper)
-    finally:
-        errors = [_error_of(process, hears) for process, hears in others]
-    for error in filter(None, errors):
-        raise error
-
-
-def _write_all(
-    write: Callable[[model.Paper], None], papers: list[model.Paper], tells: Connection
-) -> None:
-    """Write the pages of some papers, in a process of its own, and tell of an error."""
-    try:
-        for paper in papers:
-            write(paper)
-    except (FedcoreError, OSError) as error:  # the disk may be full
-        tells.send(error)
-
-
-def _error_of(process: BaseProcess, hears: Connection) -> Exception | None:
-    """Wait for the end of a process; return the error that it tells, or that it has died."""
-    error: Exception | None = None
-    with contextlib.suppress(EOFError):
-        error = hears.recv()
-    process.join()
-    if error is None and process.exitcode:
-        error = RuntimeError(f"a process that writes pages ended with {process.exitcode}")
-    return error
 
 
 def _page(folder: Path, common: Mapping[str, Any], template: str, path: str, **values: Any) -> None:
@@ -163,49 +125,53 @@ def _page(folder: Path, common: Mapping[str, Any], template: str, path: str, **v
 
 
 def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> None:
-    page = partial(_page, folder, common)
     own = folder / paper.name
     own.mkdir()
-    for figure in paper.figures:
-        shutil.copyfile(figure.file, own / figure.file.name)
-    page("paper.html.j2", f"{paper.name}/index.html", paper=paper)
-    page("runs.html.j2", f"{paper.name}/runs.html", paper=paper)
-    for verdict in paper.verdicts:
-        item = paper.item(verdict)
-        changes = paper.changes(item)
+    groups = curves.groups(paper.plan_file) if paper.jobs else []
+    drawn = list(dict.fromkeys(group["experiment"] for group in groups))
+    replays = any("replay" in run for group in groups for run in group["runs"])
+
+    def page(template: str, name: str, **values: Any) -> None:
+        _page(folder, common, template, f"{paper.name}/{name}.html", paper=paper, **values)
+
+    for exhibit in paper.figures:
+        shutil.copyfile(exhibit.file, own / exhibit.file.name)
+    for exhibit in paper.own_tables:
+        latex = exhibit.file.with_suffix(".tex")
+        shutil.copyfile(latex, own / latex.name)
+    page("paper.html.j2", "index", replays=replays)
+    page("runs.html.j2", "runs")
+    told = {verdict.id: verdict for verdict in paper.told}
+    for run in paper.verdicts:
+        verdict, item = told.get(run.id, run), paper.items[run.id]
+        judged = paper.our_tables.judging(run, item)
         page(
-            "claim.html.j2", f"{paper.name}/{verdict.id}.html", paper=paper, verdict=verdict,
-            judged=paper.judged_by(verdict), shown=paper.shows[verdict.id], changes=changes,
+            "item.html.j2", run.id, run=run, verdict=verdict, judged=judged,
+            problems=paper.ran_on(judged), changes=paper.changes(item),
+            figure=paper.figure(run), drawn=drawn,
         )  # fmt: skip
-    if paper.jobs:
-        groups = curves.groups(paper.plan_file)
+    if groups:
         (own / "curves.js").write_text(curves.script(groups), encoding="utf-8")
-        page("curves.html.j2", f"{paper.name}/curves.html", paper=paper, axes=curves.AXES)
-        page("replay.html.j2", f"{paper.name}/replay.html", paper=paper)
-        if not paper.judged:
-            commands = {run["name"]: run["command"] for group in groups for run in group["runs"]}
-            page(
-                "compare.html.j2", f"{paper.name}/compare.html", paper=paper, axes=curves.AXES,
-                commands=commands,
-            )  # fmt: skip
+        page("curves.html.j2", "curves", axes=curves.AXES)
+    if replays:
+        page("replay.html.j2", "replay")
     if paper.notebook is not None:
-        _notebook(page, folder, paper, paper.notebook)
+        page("notebook.html.j2", "notebook", notebook=notebook(paper.notebook))
 
 
-def _notebook(page: Any, folder: Path, paper: model.Paper, notebook: Path) -> None:
-    """Write the page of a notebook; its pictures that are no figures of the paper become files."""
-    captions = {figure.file.read_bytes(): figure for figure in paper.figures}
-    parts = []
-    for number, part in enumerate(notebooks.parts(notebook)):
-        pictures = []
-        for place, picture in enumerate(part.pictures):
-            if (figure := captions.get(picture)) is not None:
-                pictures.append((figure.file.name, figure.caption))
-                continue
-            name = f"notebook-{number}-{place}.png"
-            (folder / paper.name / name).write_bytes(picture)
-            pictures.append(
-                (name, f"A picture of the part “{part.heading}”, drawn by the code above")
-            )
-        parts.append((part, pictures))
-    page("notebook.html.j2", f"{paper.name}/notebook.html", paper=paper, parts=parts)
+def notebook(path: Path) -> Markup:
+    """Return an executed notebook as HTML; a browser draws its formulas, which are MathML."""
+    try:
+        book = nbformat.read(path, as_version=4)
+    except (nbformat.reader.NotJSONError, nbformat.ValidationError) as error:
+        raise DataError(f"{path} is not a notebook ({error}); delete it, and run again") from error
+    for cell in book.cells:
+        if cell.cell_type == "markdown":
+            cell.source = FORMULA.sub(lambda found: latex2mathml.convert(found[1]), cell.source)
+    html, _ = HTMLExporter(template_name="basic").from_notebook_node(book)
+    return Markup(html)
+
+
+def markdown(text: str) -> Markup:
+    """Return Markdown as HTML; HTML inside it is shown, not obeyed."""
+    return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text))

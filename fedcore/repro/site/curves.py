@@ -96,24 +96,24 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
 
 
 def _replayed(run: Run) -> dict[str, Any]:
-    """Return the replay of the first repeat, if the history has what it takes."""
+    """Return the replay of the first repeat where its iterates have a recorded measure."""
     try:
         found = replay(run.history, 1)
     except InputError:
         return {}
-    there = found.iteration[0] >= 0
+    there = np.isfinite(found.recorded[0]) & np.isfinite(found.recomputed[0])
+    if not there.any():
+        return {}
     whole = run["iteration"][0] >= 0
     kept = _kept(int(whole.sum()))
-    curve = run[found.measure][0][kept] if found.measure in run.history.columns else kept * np.nan
-    apart = found.difference
     return {
         "replay": {
             "measure": found.measure,
             "iterations": found.iteration[0][there].tolist(),
             "recomputed": _numbers(found.recomputed[0][there]),
             "recorded": _numbers(found.recorded[0][there]),
-            "difference": apart if np.isfinite(apart) else None,
-            "curve": [run["iteration"][0][kept].tolist(), _numbers(curve)],
+            "difference": float(found.difference),
+            "curve": [run["iteration"][0][kept].tolist(), _numbers(run[found.measure][0][kept])],
         }
     }
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,19 +16,68 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import figure_files, tables
+from fedcore.reports import tables
 from fedcore.reports.tables import Row
 from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
-from fedcore.repro.plan.job_times import measured
-from fedcore.repro.site import links
+from fedcore.repro.plan.job_times import Took, measured
 from fedcore.repro.site.left_out import by_reason
-from fedcore.repro.site.links import Exhibit, Job, PrintedCell, PrintedTable
-from fedcore.repro.verdicts import measurements, verdict_pages
+from fedcore.repro.verdicts import answers, measurements, verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
+from fedcore.words import counted
 
 LONG = 40
+NOTHING: dict[str, Any] = {"question": "", "tables": {}, "items": [], "software": [], "facts": []}
+
+
+@dataclass(frozen=True)
+class PrintedTable:
+    """A table as the paper has it; a row is a label, its cells, and the verdicts that judge it."""
+
+    source: str
+    caption: str
+    columns: list[str]
+    rows: list[tuple[str, list[str], list[Verdict]]]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """A figure or a table of ours: its name, caption and file."""
+
+    name: str
+    caption: str
+    file: Path
+
+    @property
+    def below(self) -> str:
+        """The text of a table's file without the caption at its head."""
+        text = self.file.read_text(encoding="utf-8")
+        return text.removeprefix(f"{tables.escaped(self.caption)}\n\n")
+
+
+@dataclass(frozen=True)
+class Job:
+    """A cell of an experiment, with where its history comes from and what it took."""
+
+    path: str
+    experiment: str
+    problem: str
+    label: str
+    status: str
+    repeats: int
+    params: dict[str, Any]
+    about: dict[str, Any]
+    took: Took | None
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """The run that an answer is of: its date and commit, and what pages say of it."""
+
+    date: str
+    commit: str
+    lines: list[str]
 
 
 @dataclass(frozen=True)
@@ -114,11 +163,17 @@ class Paper:
         judged = results / "verdicts" / f"{name}.tsv"
         self.judged = judged.is_file()
         self.verdicts = verdict_pages.read(judged) if self.judged else []
+        self.quick = verdict_pages.is_quick(self.verdicts)
         self.claims_file = paper_files.at(self._entry, root).claims
-        self.claimed: dict[str, Any] = (
-            claims_files.read(self.claims_file) if self.judged else {"tables": {}}
-        )
-        self._by_id = {verdict.id: verdict for verdict in self.verdicts}
+        self.claimed = claims_files.read(self.claims_file) if self.judged else NOTHING
+        kept = self.claims_file.with_name("verdicts.tsv")
+        #: Verdicts with words: of this run, or those that are kept where this run is quick.
+        self.told = self.verdicts
+        if self.quick:
+            known = {verdict.id for verdict in self.verdicts}
+            read = verdict_pages.read(kept) if kept.is_file() else []
+            self.told = [verdict for verdict in read if verdict.id in known]
+        self._kept_runs = root / "kept" / "run.json"
 
     @property
     def title(self) -> str:
@@ -152,49 +207,68 @@ class Paper:
         return verdict_pages.checks(self.verdicts)
 
     @property
-    def counts(self) -> list[tuple[str, int]]:
-        """Verdicts that occur, in their usual order, with their numbers."""
-        return verdict_pages.tally(self.printed_items)
+    def question(self) -> str:
+        """What the headline claims answer."""
+        return str(self.claimed.get("question", ""))
+
+    @cached_property
+    def run(self) -> RunNotes:
+        """The run of the verdicts in `told`."""
+        missing = sum(map(len, self.missing.values()))
+        if not self.quick:
+            commits = sorted({job.about.get("commit", "unknown") for job in self.jobs})
+            hours = sum(job.took.cpu for job in self.jobs if job.took) / 3600
+            cost = [counted(len(self.jobs), "history", "histories"), f"{hours:.2g} h of CPU"]
+            date, commit = "", ", ".join(commits) or "unknown"
+        else:
+            runs = self._kept_runs
+            notes = json.loads(runs.read_text(encoding="utf-8")) if runs.is_file() else {}
+            known = notes.get(self.name, {"date": "", "commit": "unknown", "missing": ()})
+            date, commit, missing = known["date"], known["commit"], len(known["missing"])
+            cost = []
+        left_out = f"without {counted(missing, 'part')} of the plan" if missing else ""
+        lines = filter(None, [date, f"commit {commit}", *cost, left_out])
+        return RunNotes(date, commit, list(lines))
+
+    @property
+    def picture(self) -> Exhibit | None:
+        """The figure of the first headline claim that names one."""
+        named = [self.figure(v) for v in answers.headlines(self.told)]
+        return next(filter(None, named), None)
+
+    def figure(self, verdict: Verdict) -> Exhibit | None:
+        """Return the figure that an item's claim names, if it was drawn."""
+        return next((one for one in self.figures if one.name == verdict.figure), None)
 
     @property
     def groups(self) -> list[tuple[str, list[Verdict]]]:
         """Verdicts by the place in the paper, in the order of the claims file."""
         found: dict[str, list[Verdict]] = {}
-        for verdict in self.printed_items:
+        for verdict in verdict_pages.printed_items(self.told):
             found.setdefault(verdict.source, []).append(verdict)
         return list(found.items())
 
     @property
     def tables(self) -> Iterator[PrintedTable]:
-        """Printed tables, each cell with its verdict."""
-        for name, table in self.claimed["tables"].items():
-            labels, columns = table["labels"], table["columns"]
-            rows = [
-                (
-                    labels.get(row, row),
-                    [
-                        PrintedCell(printed or "", self._judging(name, row, column))
-                        for column, printed in zip(columns, values, strict=True)
-                    ],
-                )
-                for row, values in table["rows"].items()
-            ]
-            heads = [labels.get(column, column) for column in columns]
-            yield PrintedTable(table["source"], table.get("caption", ""), heads, rows)
-
-    def _judging(self, table: str, row: str, column: str) -> Verdict | None:
-        """Return the verdict on the row of a printed cell, if it judges this cell."""
+        """Printed tables, each row with its verdicts."""
+        words = {verdict.id: verdict for verdict in self.told}
+        judging: dict[tuple[str, str], list[Verdict]] = {}
         for item in self.claimed["items"]:
-            cells = {name for reading in item["readings"] for name in reading["cells"]}
-            if item.get("row") == [table, row] and column in cells:
-                return self._by_id.get(item["id"])
-        return None
+            if "row" in item and item["id"] in words:
+                judging.setdefault(tuple(item["row"]), []).append(words[item["id"]])
+        for name, table in self.claimed["tables"].items():
+            labels = table["labels"]
+            rows = [
+                (labels.get(row, row), [cell or "" for cell in cells], judging.get((name, row), []))
+                for row, cells in table["rows"].items()
+            ]
+            heads = [labels.get(column, column) for column in table["columns"]]
+            yield PrintedTable(table["source"], table["caption"], heads, rows)
 
     @cached_property
     def figures(self) -> list[Exhibit]:
         """Figures of ours that have been drawn."""
-        drawn = self._exhibits("figures", ".png")
-        return [replace(one, experiments=figure_files.experiments(one.file)) for one in drawn]
+        return self._exhibits("figures", ".png")
 
     @property
     def own_tables(self) -> list[Exhibit]:
@@ -226,12 +300,9 @@ class Paper:
             took = measured(self._results / "benchmarks" / f"{path}.tsv")
             assert self.plan is not None
             label = self.plan["problems"][cell.problem].get("label") or cell.problem
-            job = Job(
-                path, cell.experiment, cell.algorithm, cell.name, cell.problem,
-                str(label), about["problem"]["status"], cell.repeats, about["params"], about,
-                took,
-            )  # fmt: skip
-            found.append(job)
+            status, params = about["problem"]["status"], about["params"]
+            where = (path, cell.experiment, cell.problem, str(label))
+            found.append(Job(*where, status, cell.repeats, params, about, took))
         return found
 
     @property
@@ -250,57 +321,23 @@ class Paper:
         known = {job.about["problem"]["name"]: job.about["problem"] for job in self.jobs}
         return [known[name] for name in sorted(known)]
 
-    def item(self, verdict: Verdict) -> Mapping[str, Any]:
-        """Return what the claims file says of an item."""
+    @cached_property
+    def items(self) -> dict[str, Mapping[str, Any]]:
+        """What the claims file says of each item, by its id."""
         items = (*self.claimed["items"], *self.claimed["software"])
-        return next(item for item in items if item["id"] == verdict.id)
+        return {item["id"]: item for item in items}
 
     @cached_property
-    def curves(self) -> list[tuple[str, str]]:
-        """Experiments and problems that the page of curves shows, in the order of the plan."""
-        return list(dict.fromkeys((job.experiment, job.problem) for job in self.jobs))
+    def our_tables(self) -> Tables:
+        """Our tables, as verdicts rest on them."""
+        return Tables(self._results / "tables" / self.name)
 
-    @cached_property
-    def shows(self) -> dict[str, links.Evidence]:
-        """What shows each item, by the item's id."""
-        return {verdict.id: self._evidence(verdict) for verdict in self.verdicts}
-
-    def items_of(self, figure: Exhibit) -> list[Verdict]:
-        """Return the printed items of which a figure is the first that shows them.
-
-        A row of a printed table is among them only where the figure draws this table.
-        """
-        first = [one for one in self.printed_items if figure in self.shows[one.id].figures[:1]]
-        return [one for one in first if one.kind != "row" or links.drawn_by(figure, one)]
-
-    def _evidence(self, verdict: Verdict) -> links.Evidence:
-        item, judged = self.item(verdict), self.judged_by(verdict)
-        rows, problems = (judged.experiments, judged.problems) if judged else ((), item["needs"])
-        cells = [cell for reading in item["readings"][:1] for cell in reading["cells"].values()]
-        asked = cells[0]["select"]["where"].get("experiment") if cells else None
-        plan = (self.plan or {}).get("experiments", {})
-        judging = links.experiments(verdict, rows, asked, plan)
-        return links.Evidence(
-            links.figures(verdict, judging, self.figures),
-            links.curves(judging, problems, self.curves),
-        )
-
-    def judged_by(self, verdict: Verdict) -> Judged | None:
-        """Return the cells that a verdict rests on; None if there are none."""
-        return self._judged[verdict.id]
-
-    @cached_property
-    def _judged(self) -> dict[str, Judged | None]:
-        found = Tables(self._results / "tables" / self.name)
-        return {one.id: found.judging(one, self.item(one)) for one in self.verdicts}
-
-    def ran_on(self, verdict: Verdict) -> list[str]:
+    def ran_on(self, judged: Judged | None) -> list[str]:
         """Return the problems of the rows that a verdict rests on, with their sizes.
 
         A run at small size judges an item of the paper's n on fewer clients; the item's words name
         the paper's.
         """
-        judged = self.judged_by(verdict)
         if judged is None or not (judged.experiments or judged.problems):
             return []
         found = [
@@ -313,11 +350,8 @@ class Paper:
 
     def changes(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         """Return what all readings of an item fill in or replace, with grounds and passages."""
-        names = [
-            name
-            for reading in item["readings"]
-            for name in (*reading["fills_in"], *reading["replaces"])
-        ]
+        of_readings = [(*one["fills_in"], *one["replaces"]) for one in item["readings"]]
+        names = [name for mine in of_readings for name in mine]
         return [self.claimed["changes"][name] for name in dict.fromkeys(names)]
 
     def _exhibits(self, kind: str, ending: str) -> list[Exhibit]:

@@ -116,9 +116,12 @@ def tally(words: Iterable[str]) -> list[tuple[str, int]]:
 
 def count_words(words: Iterable[str]) -> str:
     """Return how often each word occurs, as in ``1 holds, 2 fail``."""
-    many = {HOLDS: "hold", FAILS: "fail"}
-    found = tally(words)
-    return ", ".join(f"{n} {many.get(word, word) if n > 1 else word}" for word, n in found)
+    return ", ".join(f"{n} {form(word, n)}" for word, n in tally(words))
+
+
+def form(word: str, number: int) -> str:
+    """Return a word as it stands after a number."""
+    return {HOLDS: "hold", FAILS: "fail"}.get(word, word) if number > 1 else word
 
 
 def causes(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:

@@ -158,14 +158,16 @@ def summary(verdicts: Iterable[Verdict]) -> str:
     lines = []
     for paper, printed in by_paper(printed_items(everything)).items():
         said = f"{answers.answer(printed)} " if answers.headlines(printed) else ""
-        lines.append(f"{paper}: {said}{_counted(printed)}.")
+        lines.append(f"{paper}: {said}{counted_words(printed)}.")
     states = answers.count_words(v.word for v in checks(everything))
     if states:
         lines.append(f"checks of this software: {states}")
     return "\n".join(lines) or "no printed items"
 
 
-def _counted(printed: Sequence[Verdict]) -> str:
+def counted_words(verdicts: Sequence[Verdict]) -> str:
+    """Return how many printed items there are, and how many have each word."""
+    printed = printed_items(verdicts)
     words = answers.count_words(v.word for v in printed)
     return f"{counted(len(printed), 'item')} {AS_PRINTED}: {words}"
 
@@ -224,9 +226,9 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
         f"{question} **{answers.answer(printed)}**\n",
         *([tables.markdown(lines)] * bool(lines)),
     ]
-    for title, points in _sections(printed):
+    for title, points in sections(printed):
         parts += [f"{title}:\n", "".join(f"- {tables.escaped(point)}\n" for point in points)]
-    parts.append(f"{_counted(printed)}. {CHANCE}\n")
+    parts.append(f"{counted_words(printed)}. {CHANCE}\n")
     return "\n".join(parts) + "\n"
 
 
@@ -234,8 +236,9 @@ def _marked(word: str, said: str) -> str:
     return f"**{word}**: {said}" if word else ""
 
 
-def _sections(printed: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
+def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
     """Return causes, what was not judged, and what would change the answer; none that is empty."""
+    printed = printed_items(verdicts)
     why = [f"{cause}: {counted(n, 'item')}" for cause, n in answers.causes(printed)]
     gone = [f"{reason} ({counted(n, 'item')})" for reason, n in answers.not_judged(printed)]
     failing = sum(v.word == "fails" for v in printed)
@@ -341,17 +344,20 @@ def is_quick(verdicts: Iterable[Verdict]) -> bool:
     return any(v.word in (RAN, DID_NOT_RUN) for v in verdicts)
 
 
+def ran(printed: Sequence[Verdict]) -> str:
+    """Return how many items a quick run ran."""
+    return f"{sum(v.word == RAN for v in printed)} of {counted(len(printed), 'item')} ran"
+
+
 def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
     """Return for a terminal what a quick run ran of each paper, beside the kept answer."""
     lines = ["Quick run: toy size, stand-in data. It says nothing about a paper.", ""]
     lines.append(f"{'paper':<16}{'this run':<24}kept answer")
     known = by_paper(printed_items(kept))
     for paper, mine in by_paper(printed_items(quick)).items():
-        ran = sum(v.word == RAN for v in mine)
-        said = f"{ran} of {counted(len(mine), 'item')} ran"
         answer = answers.answer(known[paper]) if paper in known else "nothing is kept"
         told = textwrap.shorten(answer, WIDTH - 40, placeholder=" …")
-        lines.append(f"{paper:<16}{said:<24}{told}")
+        lines.append(f"{paper:<16}{ran(mine):<24}{told}")
     return "\n".join(lines)
 
 
@@ -370,9 +376,9 @@ def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
                 start = f"    {title:<11} {MARKS[word]} {word:<10} "
                 lines.append(_hanging(said, start))
     parts += ["\n".join(["HEADLINE CLAIMS", *lines])] if lines else []
-    for title, points in _sections(printed):
+    for title, points in sections(printed):
         parts.append("\n".join([title.upper(), *map(_wrapped, points)]))
-    parts.append(f"{_counted(printed)}. {CHANCE}")
+    parts.append(f"{counted_words(printed)}. {CHANCE}")
     return "\n\n".join(parts)
 
 

@@ -101,7 +101,7 @@ const curved = groups.findIndex((group) => Object.keys(AXES).some((axis) => spre
 form.group.value = String(Math.max(curved, 0));
 // The address may name an experiment, as links of claims do.
 const ask = () => {
-  const asked = groups.findIndex((group) => [`#of-${group.experiment}`, `#of-${group.experiment}/${group.problem}`].includes(decodeURIComponent(location.hash)));
+  const asked = groups.findIndex((group) => location.hash === `#of-${group.experiment}`);
   if (asked >= 0) form.group.value = String(asked);
 };
 ask();

@@ -24,23 +24,20 @@ const draw = (event) => {
   const steep = values.length > 0 && Math.max(...values) > 30 * Math.min(...values);
   const shown = { ...group, runs: [run] };
   Plotly.react(plot, drawn, layout(plot, shown, ["iterations", false], [measure, steep]), SETTINGS);
-  const told = (value, from, none) => (value === null ? none : `${value.toPrecision(4)} ${from}`);
-  const apart = difference === null ? "" : ` Over all iterates they differ by at most ${difference.toPrecision(2)}.`;
   document.getElementById("said").textContent =
-    `Iterate ${iterations[at]}: ${told(recomputed[at], "from the iterate", "not finite")}, ${told(recorded[at], "recorded", "no angle was recorded")}.${apart}`;
+    `Iterate ${iterations[at]}: ${recomputed[at].toPrecision(4)} from the iterate, ${recorded[at].toPrecision(4)} recorded. Over all iterates they differ by at most ${difference.toPrecision(2)}.`;
   form.value.setAttribute("aria-valuetext", `iteration ${iterations[at]}`);
 };
 
-if (groups.length) {
-  fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
-  const recorded = groups.findIndex((group) => group.runs.some((run) => run.replay.difference !== null));
-  form.group.value = String(Math.max(recorded, 0)); // the first with something to compare
-  form.addEventListener("change", draw);
-  form.value.addEventListener("input", draw);
-  form.addEventListener("submit", (event) => event.preventDefault());
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
-  draw();
-} else {
-  form.hidden = true;
-  document.getElementById("said").textContent = "No run of this paper keeps iterates of a subspace.";
-}
+fill(form.group, groups.map((group, i) => [String(i), `${group.experiment}: ${group.label}`]));
+// It opens on a run with some points, where there is one.
+const long = ({ replay }) => replay.iterations.length >= 5;
+const first = Math.max(groups.findIndex((group) => group.runs.some(long)), 0);
+form.group.value = String(first);
+fill(form.run, groups[first].runs.map((run) => [run.cell, run.name]));
+form.run.value = (groups[first].runs.find(long) ?? groups[first].runs[0]).cell;
+form.addEventListener("change", draw);
+form.value.addEventListener("input", draw);
+form.addEventListener("submit", (event) => event.preventDefault());
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw());
+draw();

@@ -1,0 +1,40 @@
+"""What to cite for a method, from ``references.bib``, whose `keywords` name the methods."""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+
+from fedcore import algorithms
+from fedcore.errors import InputError
+
+ENTRY = re.compile(r"^@.*?^\}\n", re.MULTILINE | re.DOTALL)
+KEYWORDS = re.compile(r"^  keywords = \{(.*)\},\n", re.MULTILINE)
+
+
+def bibtex(method: str) -> str:
+    """Return the entries of BibTeX for a method.
+
+    Raises
+    ------
+    InputError
+        When there is no such method, or it is another package's.
+    """
+    algorithm = algorithms.get(method)
+    found = [entry for entry in ENTRY.findall(read()) if method in methods_of(entry)]
+    if not found:
+        raise InputError(
+            f"'{method}' is of another package, and has no BibTeX here; it names as its source: "
+            f"{algorithm.citation or 'nothing'}"
+        )
+    return "\n".join(KEYWORDS.sub("", entry) for entry in found)
+
+
+def read() -> str:
+    """Return the file."""
+    return resources.files(__package__).joinpath("references.bib").read_text(encoding="utf-8")
+
+
+def methods_of(entry: str) -> list[str]:
+    """Return the methods that an entry of the file names."""
+    return KEYWORDS.findall(entry)[0].split(", ")
