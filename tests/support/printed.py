@@ -20,7 +20,7 @@ from snakemake.cli import get_argument_parser
 
 from fedcore.__main__ import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
     r"^(?P<fence>```+)(?P<language>\S*)[^\n]*\n(?P<code>.*?)^(?P=fence)[ \t]*$"
     r"(?:\n+\*Tested dry: (?P<dry>.+?)\.\*$)?",
