@@ -18,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from refused import is_a_line_with_a_way_on
+from refused import is_a_line
 
 CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
 
@@ -122,7 +122,7 @@ def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path)
     elsewhere = replace(fresh, root=tmp_path, beside=(fresh.root,))
     run = elsewhere.python("-m", "snakemake", "-n", stderr=subprocess.STDOUT)
     (said,) = [line for line in run.stdout.splitlines() if "clone the repository" in line]
-    is_a_line_with_a_way_on(said)
+    is_a_line(said)
     assert run.returncode == 1 and "Traceback" not in run.stdout
 
 
