@@ -67,10 +67,8 @@ FIGURE = "os.rename:figures/:ends.png"  # in the kernel of the job that executes
 # File operation at which the run is killed, number of files of the chain that exist then, and
 # number of temporary files left behind.
 POINTS = {
-    "problem half written": ("open:clients/:.other.", 0, 1),
     "history half written": ("open:/.other-plain.:.tmp.h5", 1, 1),
     "history there, Snakemake not told": ("open:benchmarks/:other-plain.tsv", 2, 0),
-    "table half there": ("os.rename:tables/:ends.md", 2, 1),
     "verdicts written, not renamed": ("os.rename:verdicts/:tiny.tsv", 3, 2),
 }
 
