@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -11,9 +12,13 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.validation import FLAG, whole
 
+log = logging.getLogger("fedcore")
+
 
 class RoundsBar:
-    """Bar over the communication rounds of all repeats.
+    """Bar over the communication rounds of all repeats, and lines for the logger ``fedcore``.
+
+    Each record is a line of level INFO, which Python shows if the program asks for it.
 
     Parameters
     ----------
@@ -53,6 +58,10 @@ class RoundsBar:
         """Take notice of a recorded row."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         self._bar.update(self._before + row["round"] - self._bar.n)
+        log.info(
+            "%s: round %g of %s, iteration %g",
+            self._bar.desc, self._bar.n, self._bar.total or "unknown", row["iteration"],
+        )  # fmt: skip
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:

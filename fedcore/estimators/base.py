@@ -6,17 +6,19 @@ need classes of scikit-learn are called by it alone, and import it then.
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
+from fedcore.estimators.settings import require_parameters
 from fedcore.user_tables.labelled import Features, as_they_look
 
 
@@ -31,6 +33,7 @@ class Transformer(ABC):
     one of them: a mapping with the hyper-parameters of the algorithm.
     """
 
+    algorithm: str
     params: Mapping[str, Any] | None
     n_features_in_: int
     components_: np.ndarray
@@ -51,11 +54,18 @@ class Transformer(ABC):
         return found | {f"params__{name}": value for name, value in inner.items()}
 
     def set_params(self, **values: Any) -> Self:
-        """Set parameters and return the estimator; `fit` checks them.
+        """Set parameters and return the estimator; `fit` checks their values.
 
         ``params__rounds=9``, or ``rounds=9`` for short, sets one entry of ``params``.
+
+        Raises
+        ------
+        InputError
+            For a name that neither the estimator nor its algorithm has.
         """
         known = self._defaults()
+        own = [name.removeprefix("params__") for name in values.keys() - known.keys()]
+        require_parameters(values.get("algorithm", self.algorithm), own)
         for name in sorted(values, key="params".__ne__):  # `params` as a whole comes first
             if name in known:
                 setattr(self, name, values[name])
@@ -71,6 +81,10 @@ class Transformer(ABC):
             if not _same(getattr(self, name), default)
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        """Return what `print` shows, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
@@ -121,6 +135,19 @@ class Transformer(ABC):
         self._metadata_request = request  # `clone` copies it
         return self
 
+    @overload
+    def fit_transform(
+        self, clients: Sequence[Any], y: None = None, *, groups: Any = None
+    ) -> list[np.ndarray]: ...
+
+    @overload
+    def fit_transform(
+        self, clients: Mapping[Any, Any], y: None = None, *, groups: Any = None
+    ) -> Any: ...
+
+    @overload
+    def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> np.ndarray: ...
+
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
         """Fit, and transform: one matrix to its scores, several clients to a list of theirs.
 
@@ -144,7 +171,7 @@ class Transformer(ABC):
     def _fit(self, given: inputs.Given) -> None: ...
 
     @abstractmethod
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: Any) -> np.ndarray:
         """Return the scores of samples."""
 
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -12,7 +12,7 @@ from fedcore.estimators import exact_fit, inputs, private
 from fedcore.estimators.base import Transformer, merged
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
-from fedcore.estimators.settings import Request, Seed
+from fedcore.estimators.settings import Request, Seed, require_parameters
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.user_tables.labelled import column_names
@@ -190,6 +190,7 @@ class FederatedPCA(Transformer):
         self.n_components = n_components
         self.algorithm = algorithm
         self.params = merged(params, others)
+        require_parameters(algorithm, others)
         self.center = center
         self.scale = scale
         self.tol = tol
@@ -245,7 +246,7 @@ class FederatedPCA(Transformer):
         self._fit(inputs.given(clients, groups))
         return self
 
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: Any) -> np.ndarray:
         """Return the scores ``((x - mean_) / scale_) @ components_.T``, without communication.
 
         Parameters
@@ -257,7 +258,7 @@ class FederatedPCA(Transformer):
         Returns
         -------
         ndarray of shape (n, r)
-            In the precision of `x`; or what `set_output` asks for.
+            In the precision of `x`; or the data frame that `set_output` asks for.
 
         Raises
         ------

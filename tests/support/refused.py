@@ -23,8 +23,7 @@ def refused(
         message = format_error(caught.value, command)
         is_a_line(message)
         for way in caught.value.advice:
-            assert way.options or way.call, message
-            assert way.format(command) in message
+            assert way.format(command) in message  # which is not cut off
     for name in names:
         assert name in str(caught.value)
     for name, value in attributes.items():
