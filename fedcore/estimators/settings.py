@@ -42,7 +42,8 @@ def require_parameters(algorithm: Any, names: Iterable[str]) -> None:
     ------
     InputError
     """
-    asked = {PUBLIC, PRIVATE} if algorithm == "auto" else {algorithm} & {*algorithms.names()}
+    meant = {"auto": [PUBLIC, PRIVATE]}.get(str(algorithm), [algorithm])
+    asked = [name for name in meant if isinstance(name, str) and name in algorithms.names()]
     of = [algorithms.get(name).parameters for name in asked]
     known = {field.name for parameters in of for field in dataclasses.fields(parameters)}
     for name in sorted({*names} - TAKEN.keys()) if asked else ():
