@@ -164,6 +164,6 @@ def _python(words: list[str]) -> None:
 
 PARSERS: dict[str, Callable[[list[str]], None]] = {
     "mpiexec": _mpiexec,
-    "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git, "pytest": _pytest,
-    "python": _python, "python3": _python,
+    "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git,
+    "pytest": _pytest, "python": _python, "python3": _python,
 }  # fmt: skip
