@@ -150,7 +150,19 @@ class History:
     ) -> History:
         """Stack the repeats of a cell, and their twins if there are any.
 
-        `counts` describes the algorithm's own columns.
+        Parameters
+        ----------
+        recorders : sequence of Recorder
+            One for each repeat.
+        finals : sequence of mapping
+            What the algorithm returned in each repeat; its arrays are kept.
+        metrics : sequence of Metric
+            What was measured.
+        reference, about : mapping, optional
+            See the attributes.
+        counts : mapping of str to (str, str), optional
+            Units and descriptions of the algorithm's own columns.
+        twins : sequence of Recorder
         """
         columns, twin = _stack_columns(recorders), _stack_columns(twins)
         # Lists of per-client matrices are too large to keep.
@@ -183,9 +195,15 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Return the history of a cell from those of its single repeats.
+        """Return the history of a cell from the histories of its single repeats.
 
-        `about` says what all have in common, and `units` describes the columns.
+        Parameters
+        ----------
+        repeats : sequence of History
+        about : mapping
+            What all repeats have in common.
+        units : mapping of str to (str, str)
+            Units and description of each column.
         """
         first, about = repeats[0], dict(about)
         runs = [
@@ -230,7 +248,12 @@ class History:
         return self.columns[name]
 
     def last(self, name: str) -> np.ndarray:
-        """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        """Return the last recorded value of a column in each repeat, shape (repeats,).
+
+        Parameters
+        ----------
+        name : str
+        """
         lengths = (self["iteration"] >= 0).sum(axis=1)
         return self[name][np.arange(len(lengths)), lengths - 1]
 
@@ -294,7 +317,11 @@ class History:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
 
-        What `fedcore.files.outputs.require` refuses is not replaced without `force`.
+        Parameters
+        ----------
+        path : path-like
+        force : bool, default=False
+            Whether to replace a link, a write-protected file, or one that fedcore has not written.
         """
         outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
@@ -364,6 +391,10 @@ class History:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
         """Read a history and check its seal (see `fedcore.files.hdf5`).
+
+        Parameters
+        ----------
+        path : path-like
 
         Raises
         ------
