@@ -14,7 +14,6 @@ from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 from fedcore.federation.transcript import Transcript
 from fedcore.linalg import sin_theta
-from refused import refused
 
 SIGMA = np.array([9.0, 5.0, 3.0, 1.0, 0.1, 0.05, 0.02, 0.01])
 
@@ -292,19 +291,6 @@ def test_params_go_round():
     copied.set_params(params__momentum=False, params={"power": 1})
     assert copied.params == {"power": 1, "momentum": False}
     assert not hasattr(copied, "components_")
-
-
-def test_unknown_names_are_refused_at_once():
-    pca = FederatedPCA(2, algorithm="power_gd")
-    for call, meant in (
-        (lambda: FederatedPCA(2, rouns=3), "rounds"),
-        (lambda: FederatedPCA(2, algorithm="power_gd", momentun=True), "momentum"),
-        (lambda: pca.set_params(local_step=3), "local_steps"),
-        (lambda: pca.set_params(params__local_step=3), "local_steps"),
-        (lambda: pca.set_params(algorithm="ssi", local_steps=3), "'local_steps'"),
-    ):
-        refused(call, InputError, meant)
-    assert pca.get_params(deep=False) == FederatedPCA(2, algorithm="power_gd").get_params()
 
 
 def test_a_notebook_shows_what_print_shows(clients):

@@ -18,7 +18,6 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.estimators import inputs
-from fedcore.estimators.settings import require_parameters
 from fedcore.user_tables.labelled import Features, as_they_look
 
 
@@ -33,7 +32,6 @@ class Transformer(ABC):
     one of them: a mapping with the hyper-parameters of the algorithm.
     """
 
-    algorithm: str
     params: Mapping[str, Any] | None
     n_features_in_: int
     components_: np.ndarray
@@ -54,18 +52,11 @@ class Transformer(ABC):
         return found | {f"params__{name}": value for name, value in inner.items()}
 
     def set_params(self, **values: Any) -> Self:
-        """Set parameters and return the estimator; `fit` checks their values.
+        """Set parameters and return the estimator; `fit` checks them.
 
         ``params__rounds=9``, or ``rounds=9`` for short, sets one entry of ``params``.
-
-        Raises
-        ------
-        InputError
-            For a name that neither the estimator nor its algorithm has.
         """
         known = self._defaults()
-        own = [name.removeprefix("params__") for name in values.keys() - known.keys()]
-        require_parameters(values.get("algorithm", self.algorithm), own)
         for name in sorted(values, key="params".__ne__):  # `params` as a whole comes first
             if name in known:
                 setattr(self, name, values[name])

@@ -12,7 +12,7 @@ from fedcore.estimators import exact_fit, inputs, private
 from fedcore.estimators.base import Transformer, merged
 from fedcore.estimators.inputs import Given
 from fedcore.estimators.likelihood import Model
-from fedcore.estimators.settings import Request, Seed, require_parameters
+from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.user_tables.labelled import column_names
@@ -190,7 +190,6 @@ class FederatedPCA(Transformer):
         self.n_components = n_components
         self.algorithm = algorithm
         self.params = merged(params, others)
-        require_parameters(algorithm, others)
         self.center = center
         self.scale = scale
         self.tol = tol

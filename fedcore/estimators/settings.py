@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import numbers
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from fedcore import algorithms
 from fedcore.algorithms import Algorithm
-from fedcore.errors import InputError, require_known
+from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.last_round import Axes
 from fedcore.federation.ledger import Ledger
@@ -30,24 +30,7 @@ TAKEN = {  # entries that `params` does not have, and what stands for them
     "held_out": "fedcore.run",
 }  # fmt: skip
 
-OPTIONS = {"start", "measure", "transcript", "simulate", "iterates", "stop"}  # of `fedcore.run`
-
 Seed = int | np.random.SeedSequence | np.random.Generator | np.random.RandomState | None
-
-
-def require_parameters(algorithm: Any, names: Iterable[str]) -> None:
-    """Refuse names that are no hyper-parameters of an algorithm; an unknown one is left to `fit`.
-
-    Raises
-    ------
-    InputError
-    """
-    meant = {"auto": [PUBLIC, PRIVATE]}.get(str(algorithm), [algorithm])
-    asked = [name for name in meant if isinstance(name, str) and name in algorithms.names()]
-    of = [algorithms.get(name).parameters for name in asked]
-    known = {field.name for parameters in of for field in dataclasses.fields(parameters)}
-    for name in sorted({*names} - TAKEN.keys()) if asked else ():
-        require_known(name, known | OPTIONS, "FederatedPCA has no parameter", InputError)
 
 
 @dataclass(frozen=True)

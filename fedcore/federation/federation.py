@@ -335,6 +335,10 @@ class Federation:
         With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
         `fedcore.parts.gram_products.gram_product` is one. They exist where wide clients are
         in this process and nobody reads their single replies. The ledger counts the same numbers.
+
+        Parameters
+        ----------
+        start : ndarray of shape (d, r)
         """
         engine, alone = self._transport, self._transcript is None
         return engine.frame(start) if alone and isinstance(engine, InProcess) else None
