@@ -150,19 +150,7 @@ class History:
     ) -> History:
         """Stack the repeats of a cell, and their twins if there are any.
 
-        Parameters
-        ----------
-        recorders : sequence of Recorder
-            One for each repeat.
-        finals : sequence of mapping
-            What the algorithm returned in each repeat; its arrays are kept.
-        metrics : sequence of Metric
-            What was measured.
-        reference, about : mapping, optional
-            See the attributes.
-        counts : mapping of str to (str, str), optional
-            Units and descriptions of the algorithm's own columns.
-        twins : sequence of Recorder
+        `counts` describes the algorithm's own columns.
         """
         columns, twin = _stack_columns(recorders), _stack_columns(twins)
         # Lists of per-client matrices are too large to keep.

@@ -245,12 +245,7 @@ class Federation:
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
-        """Let all clients subtract a mean and divide by scales; both are public, and cost nothing.
-
-        Parameters
-        ----------
-        mean, scales : ndarray of shape (d,)
-        """
+        """Let all clients subtract a mean and divide by scales that they know; uncharged."""
         self._transport.tell(Centre(mean), self._everyone)
         self._transport.tell(Scale(scales), self._everyone)
 
@@ -426,13 +421,7 @@ class Federation:
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run a step at each client without communication; the replies are dropped.
-
-        Parameters
-        ----------
-        step, of
-            See `gather`.
-        """
+        """Run `step` on the clients without communication; replies are dropped."""
         self._ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
