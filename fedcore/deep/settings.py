@@ -59,35 +59,17 @@ class Params(Checked):
     ground: Numbers | None = None
 
     def n_participants(self, n_clients: int) -> int:
-        """Return the number of clients that take part in a round.
-
-        Parameters
-        ----------
-        n_clients : int
-        """
+        """Return the number of clients that take part in a round."""
         return participation.number(self.participation, n_clients)
 
     def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-        """Draw the clients of a round; None for all of them.
-
-        Parameters
-        ----------
-        n_clients : int
-        rng : numpy.random.Generator
-            The server's.
-        """
+        """Draw the clients of a round; None for all of them."""
         return participation.drawn(self.participation, n_clients, rng)
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
-        """Return the cost of all rounds.
+        """Return the cost of rounds with `up` and `down` numbers per participant.
 
-        Parameters
-        ----------
-        shape : Shape
-        up, down : int
-            Numbers that each participant sends and gets in a round.
-        once : int, default=0
-            Numbers that go to each client once in a run.
+        `once` numbers go to every client in a run.
         """
         each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)
