@@ -36,7 +36,7 @@ class RoundsBar:
         from tqdm import tqdm
 
         total = rounds * repeats if rounds else None
-        self._rounds = rounds or 0
+        self._description, self._rounds = description, rounds or 0
         self._before: float = 0
         hidden = False if asked else None  # to tqdm, None means: unless it is a terminal
         self._bar = tqdm(total=total, desc=description, unit="round", disable=hidden)
@@ -57,11 +57,11 @@ class RoundsBar:
     def seen(self, row: Mapping[str, float]) -> None:
         """Take notice of a recorded row."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
-        self._bar.update(self._before + row["round"] - self._bar.n)
+        done, total = self._before + row["round"], self._bar.total or "an unknown number"
+        self._bar.update(done - self._bar.n)
         log.info(
-            "%s: round %g of %s, iteration %g",
-            self._bar.desc, self._bar.n, self._bar.total or "unknown", row["iteration"],
-        )  # fmt: skip
+            "%s: round %g of %s, iteration %g", self._description, done, total, row["iteration"]
+        )
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
