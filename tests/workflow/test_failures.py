@@ -82,8 +82,11 @@ DERIVED = {  # a derived file, and the job that reads it next
 
 
 def test_whatever_is_damaged_is_refused_by_its_next_reader(first_run, done):
-    """Each file is put back as it was, but for the last, which is deleted and made again."""
-    for name, reader in DERIVED.items():
+    """From the last file to the first, which is deleted in the end and made again.
+
+    In this order Snakemake deletes nothing of a failed job that is looked at later.
+    """
+    for name, reader in reversed(DERIVED.items()):
         path = done.root / name
         whole, time = path.read_bytes(), path.stat().st_mtime_ns
         for content in (whole[:-20], whole):
