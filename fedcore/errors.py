@@ -68,6 +68,13 @@ class Advice(NamedTuple):
 class FedcoreError(Exception):
     """Base class; the command line and the workflow print its message and exit with status 1.
 
+    Parameters
+    ----------
+    text : str
+        The sentence, without advice.
+    file, client, row, column, advice, parts
+        See the attributes.
+
     Attributes
     ----------
     file, client, row, column : object

@@ -22,6 +22,8 @@ bytes if commit, CPU type, BLAS, its number of threads and library versions are 
 
 from __future__ import annotations
 
+import csv
+import html
 import importlib
 import json
 import os
@@ -180,9 +182,15 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Return the history of a cell from those of its single repeats.
+        """Return the history of a cell from the histories of its single repeats.
 
-        `about` says what all have in common, and `units` describes the columns.
+        Parameters
+        ----------
+        repeats : sequence of History
+        about : mapping
+            What all repeats have in common.
+        units : mapping of str to (str, str)
+            Units and description of each column.
         """
         first, about = repeats[0], dict(about)
         runs = [
@@ -227,7 +235,12 @@ class History:
         return self.columns[name]
 
     def last(self, name: str) -> np.ndarray:
-        """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        """Return the last recorded value of a column in each repeat, shape (repeats,).
+
+        Parameters
+        ----------
+        name : str
+        """
         lengths = (self["iteration"] >= 0).sum(axis=1)
         return self[name][np.arange(len(lengths)), lengths - 1]
 
@@ -291,7 +304,11 @@ class History:
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
 
-        What `fedcore.files.outputs.require` refuses is not replaced without `force`.
+        Parameters
+        ----------
+        path : path-like
+        force : bool, default=False
+            Whether to replace a link, a write-protected file, or one that fedcore has not written.
         """
         outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
@@ -361,6 +378,10 @@ class History:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
         """Read a history and check its seal (see `fedcore.files.hdf5`).
+
+        Parameters
+        ----------
+        path : path-like
 
         Raises
         ------
@@ -434,7 +455,8 @@ class History:
         -------
         xarray.DataTree
             A group each of ``history``, ``iterates``, ``final``, ``reference`` and what else there
-            is, with named dimensions. Missing values are NaN.
+            is, with named dimensions. Missing values are NaN. The coordinate ``feature`` has the
+            names of the columns if the history knows them.
 
         Raises
         ------
@@ -461,6 +483,8 @@ class History:
             name: (name, np.arange(size), {"units": "1", "long_name": text})
             for name, (size, text) in dimensions(self.arrays()).items()
         }
+        if "feature" in axes and "features" in self.about:
+            axes["feature"] = ("feature", self.about["features"], {"long_name": "name"})
         tree["/"] = xarray.Dataset(coords=axes, attrs=self.attributes)
         return xarray.DataTree.from_dict(tree)
 
@@ -485,10 +509,62 @@ class History:
                 "to_frame needs pandas, which is not installed: pip install pandas; without it, "
                 "history['round'] is an array of shape (repeats, records)"
             ) from error
+        return pandas.DataFrame(self._records())
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write the rows of `to_frame` as a table for R, Excel and other programs.
+
+        Numbers keep all their digits. Of a private run take ``released_alone().export(path)``
+        before you give the table away.
+
+        Parameters
+        ----------
+        path : path-like
+            It ends in ``.csv`` or ``.parquet``; no file may be there.
+
+        Raises
+        ------
+        InputError
+            For another ending, if a file is there, or if pyarrow is not installed and the table is
+            to be Parquet.
+        """
+        ending = os.path.splitext(path)[1]
+        if ending not in (".csv", ".parquet"):
+            raise InputError(f"export writes .csv and .parquet, not '{path}': change the ending")
+        if os.path.lexists(path):
+            raise InputError(f"{path} is not replaced: remove it, or name another file")
+        records = self._records()
+        with atomic.replace(path) as temporary:
+            if ending == ".csv":
+                with open(temporary, "w", newline="", encoding="utf-8") as file:
+                    rows = csv.writer(file, lineterminator="\n")
+                    rows.writerow(records)
+                    rows.writerows(zip(*(v.tolist() for v in records.values()), strict=True))
+                return
+            try:
+                from pyarrow import parquet, table
+            except ImportError as error:
+                raise InputError(
+                    "Parquet needs pyarrow, which is not installed: pip install pyarrow, or export "
+                    "a .csv"
+                ) from error
+            parquet.write_table(table(records), temporary)
+
+    def _repr_html_(self) -> str:
+        """Return the last record of each repeat as a table, for notebooks."""
+        rows = [[name, *self.last(name).tolist()] for name in self.columns]
+        heads = ["last record", *(f"repeat {repeat}" for repeat in range(self.repeats))]
+        lines = [f"<th>{'</th><th>'.join(heads)}</th>"]
+        lines += [f"<td>{'</td><td>'.join(html.escape(str(v)) for v in row)}</td>" for row in rows]
+        table = "".join(f"<tr>{line}</tr>" for line in lines)
+        return f"<p>{html.escape(repr(self))}</p><table>{table}</table>"
+
+    def _records(self) -> dict[str, np.ndarray]:
+        """Return the columns of all records, one repeat after the other, without padding."""
         there = self["iteration"] >= 0
         repeat = np.broadcast_to(np.arange(self.repeats)[:, None], there.shape)
         columns = {"repeat": repeat, **self.columns}
-        return pandas.DataFrame({name: values[there] for name, values in columns.items()})
+        return {name: values[there] for name, values in columns.items()}
 
     @classmethod
     def _decode(cls, file: h5py.File) -> History:

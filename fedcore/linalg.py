@@ -380,7 +380,13 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw an orthonormal (rows, columns) matrix from the Haar measure: QR of a Gaussian one."""
+    """Draw an orthonormal (rows, columns) matrix from the Haar measure: QR of a Gaussian one.
+
+    Parameters
+    ----------
+    rows, columns : int
+    rng : numpy.random.Generator
+    """
     return orth(rng.standard_normal((rows, columns)))
 
 

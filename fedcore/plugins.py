@@ -32,7 +32,8 @@ class Registry:
 
     def __init__(self, package: str, path: Iterable[str], noun: str, listed: str = "") -> None:
         self._package, self._path, self._noun = package, list(path), noun
-        self._listed = listed
+        added = f"an entry point of the group {package} adds one"
+        self._listed = "; ".join(filter(None, [listed, added]))
 
     @cached_property
     def _modules(self) -> dict[str, str]:

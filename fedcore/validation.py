@@ -52,7 +52,13 @@ class Rule:
 
 @cache  # rules are made anew at every call of `require_at_least`, many times a run
 def whole(least: int) -> Rule:
-    """A whole number of at least `least`, also of NumPy; not True or False."""
+    """Return the rule for a whole number, also of NumPy; True and False are none.
+
+    Parameters
+    ----------
+    least : int
+        The smallest number that is admitted.
+    """
 
     def admits(value: Any) -> bool:
         number = isinstance(value, numbers.Integral) and not isinstance(value, bool)
@@ -65,7 +71,15 @@ def whole(least: int) -> Rule:
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
-    """A finite number within the bounds, also of NumPy; not True or False."""
+    """Return the rule for a finite number, also of NumPy; True and False are none.
+
+    Parameters
+    ----------
+    above, below : float, optional
+        Bounds that the number must not reach.
+    least, most : float, optional
+        Bounds that it may reach.
+    """
     bounds = {"above": above, "of at least": least, "below": below, "at most": most}
     said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
 
@@ -84,7 +98,12 @@ def real(
 
 
 def one_of(known: Collection[str]) -> Rule:
-    """One of the words in `known`."""
+    """Return the rule for one of several words.
+
+    Parameters
+    ----------
+    known : collection of str
+    """
     words = tuple(known)
     return Rule(
         f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, words
@@ -196,27 +215,80 @@ def _requiring(rule: Rule, values: Mapping[str, Any]) -> None:
 
 
 def require_at_least(minimum: int, **values: Any) -> None:
-    """Require whole numbers of at least `minimum`."""
+    """Require whole numbers.
+
+    Parameters
+    ----------
+    minimum : int
+        The smallest number that is admitted.
+    **values : int
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     _requiring(whole(minimum), values)
 
 
 def require_positive(**values: Any) -> None:
-    """Require finite numbers above zero."""
+    """Require finite numbers above zero.
+
+    Parameters
+    ----------
+    **values : float
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     _requiring(POSITIVE, values)
 
 
 def require_non_negative(**values: Any) -> None:
-    """Require finite numbers of at least zero."""
+    """Require finite numbers of at least zero.
+
+    Parameters
+    ----------
+    **values : float
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     _requiring(NON_NEGATIVE, values)
 
 
 def require_one_of(known: Collection[str], **values: Any) -> None:
-    """Require one of the names in `known`."""
+    """Require words that are known.
+
+    Parameters
+    ----------
+    known : collection of str
+    **values : str
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     _requiring(one_of(known), values)
 
 
 def require_flag(**values: Any) -> None:
-    """Require True or False; Python would take the text "false" for true."""
+    """Require True or False; Python would take the text "false" for true.
+
+    Parameters
+    ----------
+    **values : bool
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     _requiring(FLAG, values)
 
 

@@ -1,6 +1,7 @@
 """FederatedPCA against numpy's SVD, and its manners against scikit-learn's."""
 
 import copy
+import html
 
 import numpy as np
 import pandas
@@ -296,6 +297,11 @@ def test_params_go_round():
     copied.set_params(params__momentum=False, params={"power": 1})
     assert copied.params == {"power": 1, "momentum": False}
     assert not hasattr(copied, "components_")
+
+
+def test_a_notebook_shows_what_print_shows(clients):
+    pca = FederatedPCA(2, params={"start": None}).fit(clients)
+    assert html.unescape(pca._repr_html_()) == f"<pre>{pca}</pre>"
 
 
 def test_repr_is_the_call():

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 import fedcore
 from fedcore.errors import InputError
+from refused import refused
 
 
 @pytest.fixture
@@ -53,3 +56,38 @@ def test_a_result_becomes_a_history_of_one_repeat(clients):
     np.testing.assert_array_equal(found["objective"][0], result.history["objective"])
     labels = [ax.get_ylabel() for ax in found.plot().axes]
     assert labels and all(label.endswith("(not released)") for label in labels)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_an_exported_table_has_a_row_for_every_record_and_all_digits(uneven, tmp_path, ending):
+    pandas = pytest.importorskip("pandas")
+    if ending == "parquet":
+        pytest.importorskip("pyarrow")
+    uneven.columns["objective"][0] = np.random.default_rng(0).standard_normal(3) * [
+        1e-300,
+        1,
+        1e300,
+    ]
+    path = tmp_path / f"run.{ending}"
+    uneven.export(path)
+    read = {"csv": partial(pandas.read_csv, engine="python"), "parquet": pandas.read_parquet}[
+        ending
+    ]
+    pandas.testing.assert_frame_equal(read(path), uneven.to_frame(), check_exact=True)
+    before = path.read_bytes()
+    refused(lambda: uneven.export(path), InputError, str(path))
+    assert path.read_bytes() == before
+    refused(lambda: uneven.export(tmp_path / "run.xlsx"), InputError, "run.xlsx")
+
+
+def test_a_notebook_shows_the_last_record_of_each_repeat(uneven):
+    cells = uneven._repr_html_().split("<td>objective</td>")[1]
+    assert cells.startswith("<td>1.0</td><td>2.0</td>")
+
+
+def test_xarray_has_the_names_of_columns(uneven):
+    pytest.importorskip("xarray")
+    uneven.final["mean"] = np.arange(4.0).reshape(2, 2)
+    uneven.about["features"] = ["age", "dose"]
+    mean = uneven.to_xarray()["final"]["mean"]
+    assert mean.sel(feature="dose").values.tolist() == [1.0, 3.0]

@@ -22,6 +22,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import fedcore
+from refused import is_a_line
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -149,6 +150,15 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     assert "is not installed" not in said and "broken" not in said
 
 
+@pytest.mark.parametrize("words", ["job papers faps", "verdicts"])
+def test_what_needs_a_checkout_says_so(environment, tmp_path, words):
+    call = [environment / "fedcore", *words.split()]
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(call, cwd=tmp_path, env=kept, capture_output=True, text=True)
+    is_a_line(done.stderr.removesuffix("\n"))
+    assert done.returncode == 1 and "clone the repository" in done.stderr
+
+
 def test_versions_agree_and_the_changelog_is_ready_for_the_tag():
     version = PROJECT["version"]
     assert PROJECT["name"] == "fedcore-repro" and version == fedcore.__version__
@@ -243,6 +253,20 @@ fine: fedcore.Result = fedcore.run("ssi", [], 2, progress=True, rounds=3)
 reveal_type(fine.ledger.rounds)
 reveal_type(fedcore.History.of(fine).plot())
 reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
+
+import numpy
+import numpy.typing
+
+Array = numpy.typing.NDArray[numpy.float64]
+
+
+def scores(x: Array) -> Array:
+    return fedcore.FederatedPCA(2).fit([x]).transform(x)
+
+
+def of_each(x: Array, y: Array) -> list[Array]:
+    pca = fedcore.FederatedPCA(2)
+    return [*pca.fit_transform([x, y]), pca.fit_transform(x)]
 """
 
 
@@ -252,7 +276,7 @@ def test_a_type_checker_reads_the_types(tmp_path):
     (tmp_path / "code.py").write_text(TYPED)
     assert (ROOT / "fedcore/py.typed").is_file()
     run = subprocess.run(
-        [sys.executable, "-m", "mypy", "--cache-dir", ROOT / ".mypy_cache", "code.py"],
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", ROOT / ".mypy_cache", "code.py"],
         cwd=tmp_path, env=os.environ | {"MYPYPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
     found = run.stdout.splitlines()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -42,6 +44,12 @@ def test_the_bar_ends_at_the_rounds_of_the_closed_form(clients, capsys):
     sparse = [scipy.sparse.csr_array(client) for client in clients]
     fedcore.run("ssi", sparse, 2, rounds=4, tol=0, progress=True)
     assert "4/4" in capsys.readouterr().err
+
+
+def test_a_logger_has_a_line_for_each_record_beside_the_bar(clients, caplog):
+    with caplog.at_level(logging.INFO, logger="fedcore"):
+        fedcore.run("ssi", clients, 2, rounds=3, tol=0, progress=True)
+    assert [record.args[1:] for record in caplog.records] == [(k, 3, k) for k in range(4)]
 
 
 def test_the_bar_changes_nothing_and_a_rule_of_the_users_still_ends_the_run(clients, capsys):

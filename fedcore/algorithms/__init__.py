@@ -162,11 +162,21 @@ class Algorithm:
         return (self.documentation or self.name).splitlines()[0]
 
     def private(self, params: Any) -> bool:
-        """Return whether a run with these parameters is private, that is, has an ε."""
+        """Return whether a run with these parameters is private, that is, has an ε.
+
+        Parameters
+        ----------
+        params : Params
+        """
         return getattr(params, "epsilon", None) is not None
 
     def takes(self, name: str) -> bool:
-        """Return whether it has a parameter of this name."""
+        """Return whether it has a parameter of this name.
+
+        Parameters
+        ----------
+        name : str
+        """
         return name in {field.name for field in dataclasses.fields(self.parameters)}
 
     def params(

@@ -36,7 +36,7 @@ RANGES = "a table with the columns column, low and high, and a line for each col
               help="Measure each column by its public range, from -1 at low to 1 at high.  A table "
               "column,low,high.")  # fmt: skip
 @click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
-@click.option("--delta", type=float, help=f"Of --epsilon.  [default: {DELTA:g}]")
+@click.option("--delta", type=float, help=f"Chance that --epsilon fails.  [default: {DELTA:g}]")
 @click.option("--plot", metavar="PATH", callback=options.figure,
               help="Draw the scores, PATH.png and PATH.pdf.")  # fmt: skip
 @options.force

@@ -41,24 +41,24 @@ SCALED = "Here values are divided by 255, and not standardised."  # as some pape
 COLUMNS = {"multiple": True, "metavar": "COLUMN[,COLUMN...]", "callback": _split}
 # Options of files: what they are for, and how click reads them. All but two are those of `Reading`.
 OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
-    "by": ("Of files: whose each row is.  [default: one client a file]", COLUMN),
-    "labels": ("Of files: the labels that clients learn from.", COLUMN),
-    "columns": ("Of files: take these alone.", COLUMNS),
-    "without": ("Of files: leave these out, in each that has them.", COLUMNS),
-    "missing": ("Of files: rows with a missing value.  [default: refuse]",
+    "by": ("Column that names the client of each row.  [default: one client per file]", COLUMN),
+    "labels": ("Column with the labels that clients learn from.", COLUMN),
+    "columns": ("Columns to take from files.  [default: all]", COLUMNS),
+    "without": ("Columns to leave out, in each file that has them.", COLUMNS),
+    "missing": ("What to do with rows that lack a value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
-    "header": ("Of CSV files: line 1 has names.  [default: if no number]", {"default": None}),
-    "skip_lines": ("Of CSV files: lines above the names, or the numbers.",
+    "header": ("Line 1 of a CSV file has names.  [default: if no number]", {"default": None}),
+    "skip_lines": ("Number of lines to skip at the top of a CSV file.",
                    {"type": click.IntRange(0), "default": 0, "metavar": "N"}),
-    "encoding": ("Of CSV files: how the text is written.  [default: UTF-8 or UTF-16]",
+    "encoding": ("Encoding of CSV files.  [default: UTF-8 or UTF-16]",
                  {"metavar": "NAME"}),
-    "delimiter": ("Of CSV files: what separates columns.  [default: found]", {"metavar": "SIGN"}),
-    "decimal": ("Of CSV files: the decimal point; the other sign separates thousands.  "
+    "delimiter": ("Sign between the columns of a CSV file.  [default: found]", {"metavar": "SIGN"}),
+    "decimal": ("Decimal point of CSV files; the other sign separates thousands.  "
                 "[default: found]", {"type": click.Choice([".", ","])}),
-    "na": ("Of files: a text or number that is a missing value; may be given several times.",
+    "na": ("A text or number that means a missing value; may be given several times.",
            {"multiple": True, "metavar": "MARK"}),
-    "matrix": ("Of NPZ files: the array that is the matrix.", {"metavar": "ARRAY"}),
-    "zero_based": ("Of LIBSVM files: columns are numbered from 0.", {"is_flag": True}),
+    "matrix": ("Name of the matrix in an NPZ file.", {"metavar": "ARRAY"}),
+    "zero_based": ("The columns of LIBSVM files are numbered from 0.", {"is_flag": True}),
 }  # fmt: skip
 OF_DATA_SETS = "clients", "partition", "surrogate"
 
@@ -74,10 +74,10 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         options.center,
         *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
           for name, (says, how) in OF_FILES.items()),
-        click.option("--clients", type=options.COUNT, help="Of a data set: number of clients.  "
+        click.option("--clients", type=options.COUNT, help="Number of clients of a data set.  "
                      f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
-                     help="Of a data set: how samples are dealt: by=label, by=even, "
+                     help="How the samples of a data set are dealt: by=label, by=even, "
                      "by=dirichlet,alpha=0.5, …  [default: by=shuffled]"),
         click.option("--held-out", metavar="test|SHARE",
                      help="Samples to measure networks on: the data set's own, or a share of each "
@@ -91,7 +91,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--simulate", is_flag=True,
                      help="Draw privacy noise from the seed: nothing is guaranteed."),
         click.option("--keep-exact", is_flag=True,
-                     help="Of a private run: print and keep what it does not release, too."),
+                     help="Also print and keep what a private run does not release."),
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
                      help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,

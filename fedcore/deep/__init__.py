@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 def learner(params: Params, federation: Federation) -> Learner:
     """Return what trains and evaluates the network of `params` on the clients' data.
 
+    Parameters
+    ----------
+    params : Params
+    federation : Federation
+
     Raises
     ------
     FedcoreError

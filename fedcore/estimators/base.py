@@ -6,12 +6,13 @@ need classes of scikit-learn are called by it alone, and import it then.
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -77,6 +78,10 @@ class Transformer(ABC):
         ]
         return f"{type(self).__name__}({', '.join(shown)})"
 
+    def _repr_html_(self) -> str:
+        """Return what `print` shows, for notebooks."""
+        return f"<pre>{html.escape(str(self))}</pre>"
+
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "n_features_in_")
 
@@ -126,6 +131,19 @@ class Transformer(ABC):
         self._metadata_request = request  # `clone` copies it
         return self
 
+    @overload
+    def fit_transform(
+        self, clients: Sequence[Any], y: None = None, *, groups: Any = None
+    ) -> list[np.ndarray]: ...
+
+    @overload
+    def fit_transform(
+        self, clients: Mapping[Any, Any], y: None = None, *, groups: Any = None
+    ) -> Any: ...
+
+    @overload
+    def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> np.ndarray: ...
+
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
         """Fit, and transform: one matrix to its scores, several clients to a list of theirs.
 
@@ -149,7 +167,7 @@ class Transformer(ABC):
     def _fit(self, given: inputs.Given) -> None: ...
 
     @abstractmethod
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: Any) -> np.ndarray:
         """Return the scores of samples."""
 
     def set_output(self, *, transform: str | None = None) -> Self:

@@ -241,7 +241,7 @@ class FederatedPCA(Transformer):
         self._fit(inputs.given(clients, groups))
         return self
 
-    def transform(self, x: Any) -> Any:
+    def transform(self, x: Any) -> np.ndarray:
         """Return the scores ``((x - mean_) / scale_) @ components_.T``, without communication.
 
         Parameters
@@ -253,7 +253,7 @@ class FederatedPCA(Transformer):
         Returns
         -------
         ndarray of shape (n, r)
-            In the precision of `x`; or what `set_output` asks for.
+            In the precision of `x`; or the data frame that `set_output` asks for.
 
         Raises
         ------

@@ -296,10 +296,17 @@ class Federation:
             )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
-        """Send `message` to all clients (or to those at the positions `to`).
+        """Send a message to the clients, whose next steps get it as their third argument.
 
         All clients share one copy, so the server may change its own arrays afterwards. Clients get
         read-only arrays, in lists and mappings of their own.
+
+        Parameters
+        ----------
+        message : array, number, text, or a list or mapping of them
+            What is sent. The ledger counts it once for each receiver.
+        to : sequence of int, optional
+            Positions of the clients that get it, from 0; all clients by default.
 
         Raises
         ------
@@ -320,6 +327,10 @@ class Federation:
         With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
         `fedcore.parts.gram_products.gram_product` is one. They exist where wide clients are
         in this process and nobody reads their single replies. The ledger counts the same numbers.
+
+        Parameters
+        ----------
+        start : ndarray of shape (d, r)
         """
         engine, alone = self._transport, self._transcript is None
         return engine.frame(start) if alone and isinstance(engine, InProcess) else None
@@ -330,9 +341,17 @@ class Federation:
         return isinstance(self._transport, InProcess) and not self._transport.plain
 
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
-        """Run `step` on all clients (or those at the positions `of`) and upload their replies.
+        """Run a step at each client, and upload the replies in one round.
 
         The server gets copies, and may write into them.
+
+        Parameters
+        ----------
+        step : callable
+            ``(data, state, message) -> reply``: the client's rows of shape (n_i, n_features), its
+            own memory, and the message that it got last. The ledger counts the reply.
+        of : sequence of int, optional
+            Positions of the clients that take part, from 0; all clients by default.
 
         Returns
         -------
@@ -352,9 +371,22 @@ class Federation:
         return replies
 
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Upload the replies of `step` and return their sum (what secure aggregation reveals).
+        """Run a step at each client, and return the sum of the replies in one round.
 
-        Integers and booleans add up in 64 bits.
+        The sum is all that secure aggregation shows to the server. Integers and booleans add up in
+        64 bits.
+
+        Parameters
+        ----------
+        step : callable
+            See `gather`; its reply is a number or an array, of the same shape at each client.
+        of : sequence of int, optional
+            Positions of the clients that take part, from 0; all clients by default.
+
+        Returns
+        -------
+        ndarray or number
+            In the shape of one reply.
 
         Raises
         ------
@@ -375,7 +407,13 @@ class Federation:
         return total
 
     def mean(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Upload the replies of `step` and return their unweighted mean; see `sum`."""
+        """Run a step at each client, and return the unweighted mean of the replies.
+
+        Parameters
+        ----------
+        step, of
+            See `sum`.
+        """
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
@@ -385,14 +423,25 @@ class Federation:
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
         """Return replies of all clients outside the protocol, uncharged, for evaluation only.
 
-        The step gets the message that its client holds, or the one that is given here.
+        Parameters
+        ----------
+        step : callable
+            See `gather`.
+        *message : object
+            What the step gets in place of the message that its client holds.
         """
         return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
-        """Return ``state.<name>`` of all clients, or those in `of`, read outside the protocol.
+        """Return what the clients keep as ``state.<name>``, read outside the protocol.
 
-        One item per client. Do not write into them.
+        There is one item per client. Do not write into them.
+
+        Parameters
+        ----------
+        name : str
+        of : iterable of int, optional
+            Positions of the clients, from 0; all clients by default.
         """
         return self._transport.ask(Read(name), self._positions(of))
 

@@ -61,6 +61,11 @@ class Metric:
     def value(self, iterate: Iterate, problem: Problem) -> float:
         """Return what `function` gives.
 
+        Parameters
+        ----------
+        iterate : Iterate
+        problem : Problem
+
         Raises
         ------
         InputError
@@ -77,7 +82,12 @@ class Metric:
         return cast("float", found)
 
     def fails(self, value: float) -> bool:
-        """Return whether `value` marks the run as diverged."""
+        """Return whether `value` marks the run as diverged.
+
+        Parameters
+        ----------
+        value : float
+        """
         return self.finite and not np.isfinite(value)
 
     @property
@@ -99,6 +109,11 @@ def intermediate(
     """Decorate a function that several metrics call: its value is kept in the iterate.
 
     This is safe because the recorder makes a new iterate in every call, for one problem.
+
+    Parameters
+    ----------
+    function : callable
+        ``(iterate, problem) -> value``
     """
 
     @wraps(function)

@@ -75,6 +75,10 @@ class Budgeted(Parameters):
     def require_small_epsilon(self, limit: float = 1.0) -> None:
         """Refuse the paper's calibration for ε above `limit`, where its theorem does not hold.
 
+        Parameters
+        ----------
+        limit : float, default=1
+
         Raises
         ------
         InputError
@@ -89,7 +93,15 @@ class Budgeted(Parameters):
 def gaussian_start(
     federation: Federation, params: Budgeted, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return `params.start` or a Gaussian matrix, orthonormalised, shape (n_features, k)."""
+    """Return `params.start` or a Gaussian matrix, orthonormalised, shape (n_features, k).
+
+    Parameters
+    ----------
+    federation : Federation
+    params : Budgeted
+    rng : numpy.random.Generator
+        The server's.
+    """
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)
 

@@ -63,6 +63,14 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     clients, or is made once it costs no more than the products so far (see `gram_pays_off`).
     For 16 000 × 1000 samples a product by the matrix took 0.02 of the time of two passes over the
     data.
+
+    Parameters
+    ----------
+    data : ndarray of shape (n_i, d)
+        The client's rows.
+    state : object
+        The client's memory, which keeps its Gram matrix.
+    Z : ndarray of shape (d, r)
     """
     return _columns(partial(_by_data, data), _slots(state), Z)
 
@@ -74,6 +82,11 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
 
     The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
     most twice the memory of the data.
+
+    Parameters
+    ----------
+    data, state, Z
+        See `gram_product`.
     """
     multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
     return multiply(Z.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -161,7 +174,13 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
 
 
 def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise."""
+    """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise.
+
+    Parameters
+    ----------
+    data, state, Z
+        See `gram_product`.
+    """
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)
     return (Z.T.astype(np.float64) @ local_gram(data, state)).T

@@ -47,7 +47,12 @@ class Parameters(Checked):
     start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
 
     def columns(self, n_features: int) -> int:
-        """Return the columns of a block that a method iterates."""
+        """Return the columns of a block that a method iterates.
+
+        Parameters
+        ----------
+        n_features : int
+        """
         return self.n_components
 
 

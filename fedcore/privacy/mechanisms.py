@@ -35,7 +35,12 @@ Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
-    """Mark a client step that replies only with what its mechanisms released in earlier calls."""
+    """Mark a client step that replies only with what its mechanisms released in earlier calls.
+
+    Parameters
+    ----------
+    step : callable
+    """
     step.post_processing = True  # type: ignore[attr-defined]
     return step
 

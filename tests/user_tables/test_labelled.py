@@ -106,42 +106,37 @@ PLAIN = VECTORS["array"][1]
 
 
 @pytest.mark.parametrize("container", VECTORS)
-@pytest.mark.parametrize("argument", VECTOR_ARGUMENTS)
-def test_labels_are_matched_and_a_position_counts_only_without_them(argument, container):
-    call, labels = VECTOR_ARGUMENTS[argument]
+def test_labels_are_matched_and_a_position_counts_only_without_them(container):
     has_labels, make = VECTORS[container]
-    here, shuffled = np.arange(len(labels)), np.random.default_rng(1).permutation(len(labels))
-    expected = call(PLAIN, here)
-    np.testing.assert_array_equal(call(make, here), expected)
-    if has_labels:
-        np.testing.assert_array_equal(call(make, shuffled), expected)
+    for call, labels in VECTOR_ARGUMENTS.values():
+        here, shuffled = np.arange(len(labels)), np.random.default_rng(1).permutation(len(labels))
+        expected = call(PLAIN, here)
+        np.testing.assert_array_equal(call(make, here), expected)
+        if has_labels:
+            np.testing.assert_array_equal(call(make, shuffled), expected)
 
 
-@pytest.mark.parametrize("container", [name for name in VECTORS if VECTORS[name][0]])
-@pytest.mark.parametrize("argument", VECTOR_ARGUMENTS)
-@pytest.mark.parametrize("wrong", ["renamed", "less", "more", "twice", "unnamed"])
-def test_labels_that_are_not_there_are_refused(argument, container, wrong):
-    call, labels = VECTOR_ARGUMENTS[argument]
-    make, here = VECTORS[container][1], np.arange(len(labels))
-    given = list(labels)
-    if wrong == "renamed":
-        given[1] = "another"
-    if wrong == "unnamed":
-        given[1] = None
-    if wrong == "twice":
-        if container == "dict":
-            return
-        given[1] = given[0]
+WRONG_LABELS = {
+    "renamed": lambda labels: [labels[0], "another", *labels[2:]],
+    "unnamed": lambda labels: [labels[0], None, *labels[2:]],
+    "less": lambda labels: labels[:-1],
+    "more": lambda labels: [*labels, "another"],
+    "twice": lambda labels: [labels[0], labels[0], *labels[2:]],
+}
 
-    def changed(own, values):
-        if wrong == "less":
-            return make(own[:-1], values[:-1])
-        if wrong == "more":
-            return make([*own, "another"], [*values, values[0]])
-        return make(own, values)
 
-    with pytest.raises(InputError):
-        call(changed, here, given)
+@pytest.mark.parametrize("wrong", WRONG_LABELS)
+def test_labels_that_are_not_there_are_refused(wrong):
+    for container, (has_labels, make) in VECTORS.items():
+        for call, labels in VECTOR_ARGUMENTS.values():
+            own = WRONG_LABELS[wrong](list(labels))
+
+            def changed(_, values, own=own, make=make):
+                return make(own, np.resize(values, len(own)))
+
+            if has_labels and (container, wrong) != ("dict", "twice"):
+                with pytest.raises(InputError):
+                    call(changed, np.arange(len(labels)))
 
 
 @pytest.mark.parametrize("argument", TABLE_ARGUMENTS)
@@ -234,28 +229,34 @@ MISSING = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("missing", MISSING)
-@pytest.mark.parametrize("container", ["list", "array", "Series", "dict"])
-@pytest.mark.parametrize("kind", ["text", "numbers"])
-@pytest.mark.parametrize("argument", [*VECTOR_ARGUMENTS, "by_label"])
-def test_no_missing_value_is_a_value(argument, container, missing, kind):
-    own = None if argument == "by_label" else VECTOR_ARGUMENTS[argument]
-    labels = list(FRAME.index) if own is None else own[1]
+def with_none(argument, container, missing, kind):
+    """Call with a vector whose third value is missing."""
+    call, labels = VECTOR_ARGUMENTS.get(argument, (None, list(FRAME.index)))
     values = [f"s{i % 3}" if kind == "text" else float(i % 3) for i in range(len(labels))]
-    values[2] = MISSING[missing]
+    values[2] = missing
     held = {
-        "list": lambda own: values,
-        "array": lambda own: np.array(values, dtype=object),
-        "Series": lambda own: pandas.Series(values, index=own, dtype=object),
-        "dict": lambda own: dict(zip(own, values, strict=True)),
-    }[container](labels)
-    with pytest.raises(InputError):
-        if own is None:
-            partition.by_label(held)
-        elif argument == "bounds":
-            private(bounds=(held, HIGH))
-        else:
-            own[0](lambda *_: held, np.arange(len(labels)))
+        "list": lambda: values,
+        "array": lambda: np.array(values, dtype=object),
+        "Series": lambda: pandas.Series(values, index=labels, dtype=object),
+        "dict": lambda: dict(zip(labels, values, strict=True)),
+    }[container]()
+    if argument == "by_label":
+        partition.by_label(held)
+    elif argument == "bounds":
+        private(bounds=(held, HIGH))
+    else:
+        call(lambda *_: held, np.arange(len(labels)))
+
+
+@pytest.mark.parametrize("argument", [*VECTOR_ARGUMENTS, "by_label"])
+def test_no_missing_value_is_a_value(argument):
+    """Every kind of missing value in a list, and one kind in every container."""
+    cases = [("list", missing, kind) for missing in MISSING for kind in ("text", "numbers")]
+    cases += [(container, "nan", "numbers") for container in ("array", "Series", "dict")]
+    for container, missing, kind in cases:
+        with pytest.raises(InputError):
+            with_none(argument, container, MISSING[missing], kind)
+            pytest.fail(f"{missing} counts as a value of a {container}")
 
 
 def other_forms():
@@ -277,12 +278,12 @@ def other_forms():
     yield pyarrow.chunked_array([[1, None] * 12])
 
 
-@pytest.mark.parametrize("held", list(other_forms()), ids=lambda held: type(held).__name__)
-def test_a_missing_group_is_no_client(held):
-    with pytest.raises(InputError):
-        FederatedPCA(2).fit(X, groups=held)
-    with pytest.raises(InputError):
-        FederatedPCA(2).fit(FRAME, groups=held)
+def test_a_missing_group_is_no_client():
+    for held in other_forms():
+        for matrix in (X, FRAME):
+            with pytest.raises(InputError):
+                FederatedPCA(2).fit(matrix, groups=held)
+                pytest.fail(f"{held!r} counts as groups")
 
 
 class Raising:
@@ -307,29 +308,30 @@ def strange():
     yield xarray.Dataset({"a": ("x", LOW)})
 
 
-@pytest.mark.parametrize("held", list(strange()), ids=lambda held: type(held).__name__)
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda held: private(bounds=held),
-        lambda held: private(bounds=(held, HIGH)),
-        lambda held: fedcore.run("ssi", CLIENTS, 2, start=held),
-        lambda held: fedcore.run("fedrep_linear", CLIENTS, 2, labels=held),
-        lambda held: fedcore.run("fedrep_linear", CLIENTS, 2, labels=[held, Y[8:16], Y[16:]]),
-        lambda held: fedcore.run("ssi", CLIENTS, 2, held_out=held),
-        lambda held: fedcore.run("ssi", CLIENTS, 2, held_out=(CLIENTS, held)),
-        lambda held: fedcore.run("ssi", [held, X[:, :3]], 2),
-        lambda held: FederatedPCA(2).fit([X[:, :3], held]),
-        lambda held: FederatedPCA(2).fit({"a": X[:, :3], "b": held}),
-        lambda held: FederatedPCA(2).fit(X[:, :3]).transform(held),
-        lambda held: FederatedPCA(2).fit(X, groups=held),
-        lambda held: partition.dirichlet(held, 2, 1.0, np.random.default_rng(0), min_size=99),
-    ],
-)
-def test_what_is_no_container_ends_in_one_sentence(call, held):
-    with pytest.raises(InputError) as told:
-        call(held)
-    assert str(told.value).count("\n") == 0
+TAKES_DATA = [
+    lambda held: private(bounds=held),
+    lambda held: private(bounds=(held, HIGH)),
+    lambda held: fedcore.run("ssi", CLIENTS, 2, start=held),
+    lambda held: fedcore.run("fedrep_linear", CLIENTS, 2, labels=held),
+    lambda held: fedcore.run("fedrep_linear", CLIENTS, 2, labels=[held, Y[8:16], Y[16:]]),
+    lambda held: fedcore.run("ssi", CLIENTS, 2, held_out=held),
+    lambda held: fedcore.run("ssi", CLIENTS, 2, held_out=(CLIENTS, held)),
+    lambda held: fedcore.run("ssi", [held, X[:, :3]], 2),
+    lambda held: FederatedPCA(2).fit([X[:, :3], held]),
+    lambda held: FederatedPCA(2).fit({"a": X[:, :3], "b": held}),
+    lambda held: FederatedPCA(2).fit(X[:, :3]).transform(held),
+    lambda held: FederatedPCA(2).fit(X, groups=held),
+    lambda held: partition.dirichlet(held, 2, 1.0, np.random.default_rng(0), min_size=99),
+]
+
+
+@pytest.mark.parametrize("call", TAKES_DATA)
+def test_what_is_no_container_ends_in_one_sentence(call):
+    for held in strange():
+        with pytest.raises(InputError) as told:
+            call(held)
+            pytest.fail(f"{held!r} counts as data")
+        assert str(told.value).count("\n") == 0
 
 
 def test_rows_of_an_array_have_no_labels_but_their_numbers():

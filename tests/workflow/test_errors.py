@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 
-from refused import is_a_line_with_a_way_on
+from refused import is_a_line
 
 PAPER = "papers/tiny/experiments.yaml"
 CLAIMS = "papers/tiny/claims.yaml"
@@ -37,7 +37,7 @@ def test_a_wrong_item_is_found_before_anything_runs(fresh):
     run = fresh.snakemake()
     assert run.status == 1 and "Traceback" not in run.text
     (said,) = [line for line in run.text.splitlines() if "headlin'" in line]
-    is_a_line_with_a_way_on(said)
+    is_a_line(said)
     assert f"{CLAIMS}, table1-power" in said and "'headline'" in said
     assert not (fresh.root / "data/clients").exists()
 
@@ -73,7 +73,7 @@ def test_wrong_configuration(fresh, mistake):
     run = fresh.snakemake("-n")
     assert run.status == 1 and "Traceback" not in run.text
     said = sentence(run.text)
-    is_a_line_with_a_way_on(said)
+    is_a_line(said)
     assert [name for name in names if name not in said] == []
 
 
@@ -84,7 +84,7 @@ def failed(run, checkout, log):
     said = {line for line in run.text.splitlines() if line.startswith("Error: ")}
     assert len(said) == 1
     message = said.pop()
-    is_a_line_with_a_way_on(message)
+    is_a_line(message)
     written = (checkout.root / "results/tiny/logs" / log).read_text()
     assert written.splitlines()[-1] == message
     return message
@@ -125,7 +125,7 @@ def test_a_history_that_is_cut_off_is_not_shown_and_stops_the_tables(done):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     shown = done.python("-m", "fedcore", "show", name)
     assert (shown.returncode, shown.stdout) == (1, "")
-    is_a_line_with_a_way_on(shown.stderr.removesuffix("\n"))
+    is_a_line(shown.stderr.removesuffix("\n"))
     assert name in shown.stderr
     assert name in failed(done.snakemake(), done, "tables/tiny.log")  # newer than the tables
     assert not (done.root / "results/tiny/tables/tiny/ends.tsv").exists()

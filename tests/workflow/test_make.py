@@ -49,16 +49,15 @@ def test_an_unknown_paper(pristine, target):
     assert "quick run" not in text
 
 
-@pytest.mark.parametrize("target", ["quickstart", "reproduce"])
-def test_the_lock_of_a_killed_run(done, target):
+def test_the_lock_of_a_killed_run(done):
     """As `kill -9` leaves it: the names of the files that were being written and read."""
     (done.root / "results/tiny/verdicts.tsv").unlink()
     locks = done.root / ".snakemake/locks"
     locks.mkdir(exist_ok=True)
     (locks / "0.output.lock").write_text("results/tiny/verdicts.tsv\n")
-    stopped(done, "--unlock", words=(target,))
-    assert make(done, target, snakemake=f"{TINY} --unlock")[0] == 0
-    status, text = make(done, target)
+    stopped(done, "--unlock")
+    assert make(done, "reproduce", snakemake=f"{TINY} --unlock")[0] == 0
+    status, text = make(done, "reproduce")
     assert status == 0, text
 
 
@@ -66,15 +65,14 @@ def test_the_lock_of_a_killed_run(done, target):
     ("name", "executor"),
     [("slurm", "slurm"), ("lsf", "lsf"), ("kubernetes", "cluster-generic")],
 )
-@pytest.mark.parametrize("target", ["quickstart", "reproduce"])
 def test_a_plugin_that_is_missing_is_named_with_the_command_that_installs_it(
-    pristine, tmp_path, name, executor, target
+    pristine, tmp_path, name, executor
 ):
     plugin = f"snakemake_executor_plugin_{executor.replace('-', '_')}"
     (tmp_path / f"{plugin}.py").write_text("raise ImportError\n")  # also where it is installed
     text = stopped(
         pristine, f"-m pip install snakemake-executor-plugin-{executor}",
-        words=(target, f"PROFILE=workflow/profiles/{name}"), snakemake="-n",
+        words=("reproduce", f"PROFILE=workflow/profiles/{name}"), snakemake="-n",
         PYTHONPATH=os.pathsep.join([str(tmp_path), str(pristine.root)]),
     )  # fmt: skip
     assert "invalid choice" not in text

@@ -39,6 +39,9 @@ class Jobs(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
+        from fedcore.repro.config import papers
+
+        papers.require_checkout("fedcore job")
         with _ended_by_signals():
             try:
                 return super().invoke(ctx)

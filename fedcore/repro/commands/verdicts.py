@@ -15,6 +15,7 @@ import click
 
 from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import DataError, InputError
+from fedcore.repro.config import papers
 
 if TYPE_CHECKING:
     from fedcore.repro.verdicts.verdicts import Verdict
@@ -64,7 +65,6 @@ def verdicts(
     """
     from fedcore.errors import require_known
     from fedcore.reports.terminal import columns
-    from fedcore.repro.config import papers
     from fedcore.repro.verdicts import verdict_pages as pages
 
     kept = Path(KEPT) if Path(KEPT).is_dir() else papers.CHECKOUT / papers.FOLDER
@@ -150,5 +150,7 @@ def _results(kept: Path) -> Path:
     for folder in (Path("results"), Path("results/quick")):
         if any((folder / name).exists() for name in ("verdicts.tsv", "verdicts")):
             return folder
+    if not kept.is_dir():
+        papers.require_checkout("fedcore verdicts without a folder of results")
     say(f"no run in results or results/quick: these are the tables kept in {kept}", err=True)
     return kept

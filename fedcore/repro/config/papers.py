@@ -113,6 +113,20 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
     return PaperFiles(folder, folder.as_posix(), folder / "figures.ipynb")
 
 
+def require_checkout(what: str) -> None:
+    """Refuse what an installed package has no files for.
+
+    Raises
+    ------
+    ConfigError
+    """
+    if not (CHECKOUT / "workflow/rules").is_dir():
+        raise ConfigError(
+            f"{what} needs a checkout, and this fedcore is an installed package: clone the "
+            "repository, and run it there"
+        )
+
+
 def list_papers(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
     """Return the files of the checkout's papers by name; those without printed items come last."""
     names = sorted(file.parent.name for file in (checkout / FOLDER).glob("*/experiments.yaml"))

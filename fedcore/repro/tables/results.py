@@ -158,7 +158,13 @@ class Run:
 
 
 def last(column: str) -> Callable[[Run], np.ndarray]:
-    """Return a function for `Results.table`: the last recorded value of a column."""
+    """Return a function for `Results.table`: the last recorded value of a column.
+
+    Parameters
+    ----------
+    column : str
+        Name of a column of the history.
+    """
     return lambda run: run.last(column)
 
 
@@ -279,12 +285,27 @@ class Results:
                 )  # fmt: skip
 
     def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
-        """Return a row per repeat of every run of experiments, see `Run.rows`."""
+        """Return a row per repeat of every run of experiments, see `Run.rows`.
+
+        Parameters
+        ----------
+        *experiments : str
+            Names of the experiments.
+        algorithm : str, optional
+            Take the runs of this algorithm alone.
+        **columns
+            See `Run.rows`.
+        """
         runs = self.runs(*experiments, algorithm=algorithm)
         return [row for run in runs for row in run.rows(**columns)]
 
     def rows(self, table: str) -> Rows:
         """Return a table of the paper that rule ``tables`` has written.
+
+        Parameters
+        ----------
+        table : str
+            Its name in the paper's YAML.
 
         Raises
         ------
@@ -294,16 +315,31 @@ class Results:
         return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
 
     def markdown(self, *names: str) -> str:
-        """Return the Markdown of tables of the paper, one below the other; raises as `rows`."""
+        """Return the Markdown of tables of the paper, one below the other; raises as `rows`.
+
+        Parameters
+        ----------
+        *names : str
+        """
         return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
-        """Return the problems of an experiment that have been run, in the order of the plan."""
+        """Return the problems of an experiment that have been run, in the order of the plan.
+
+        Parameters
+        ----------
+        experiment : str
+        """
         run = {cell.problem for cell in self.cells.values() if cell.experiment == experiment}
         return [name for name in self.plan["problems"] if name in run]
 
     def label(self, problem: str) -> str:
-        """Return the name of a problem in figures and tables."""
+        """Return the name of a problem in figures and tables.
+
+        Parameters
+        ----------
+        problem : str
+        """
         return str(self.plan["problems"][problem].get("label", problem))
 
     @cached_property

@@ -7,7 +7,7 @@ from typing import Any
 from click.testing import CliRunner, Result
 
 from fedcore.__main__ import main
-from refused import is_a_line_with_a_way_on
+from refused import is_a_line
 
 
 def call(*words: Any) -> Result:
@@ -21,5 +21,5 @@ def refused_command(*words: Any) -> str:
     assert isinstance(result.exception, SystemExit)
     line = result.stderr.removesuffix("\n")
     assert line.startswith("Error: ")
-    is_a_line_with_a_way_on(line)
+    is_a_line(line)
     return line

@@ -1,6 +1,6 @@
 """Blocks of code that pages print: what they are, and how the tests run them.
 
-A block that cannot be run says so below it, in a line of its own: ``*Tested dry: the reason.*``.
+A block that cannot be run has a comment below it, which no reader sees: ``<!-- dry: reason -->``.
 The commands of such a block are parsed by the program that they call, and not run.
 """
 
@@ -20,10 +20,10 @@ from snakemake.cli import get_argument_parser
 
 from fedcore.__main__ import main
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
     r"^(?P<fence>```+)(?P<language>\S*)[^\n]*\n(?P<code>.*?)^(?P=fence)[ \t]*$"
-    r"(?:\n+\*Tested dry: (?P<dry>.+?)\.\*$)?",
+    r"(?:\n+<!-- dry: (?P<dry>.+?) -->$)?",
     re.M | re.S,
 )
 CHECKER = doctest.OutputChecker()
@@ -148,6 +148,11 @@ def _git(words: list[str]) -> None:
     assert words[0] == "clone", words
 
 
+def _pytest(words: list[str]) -> None:
+    named = [word for word in words if word.startswith("tests")]
+    assert named and all((ROOT / name).exists() for name in named), words
+
+
 def _python(words: list[str]) -> None:
     """Hold the options of a script of the repository against those that it has."""
     if words[:2] == ["-m", "venv"]:
@@ -160,5 +165,5 @@ def _python(words: list[str]) -> None:
 PARSERS: dict[str, Callable[[list[str]], None]] = {
     "mpiexec": _mpiexec,
     "make": _make, "snakemake": _snakemake, "fedcore": _fedcore, "pip": _pip, "git": _git,
-    "python": _python, "python3": _python,
+    "pytest": _pytest, "python": _python, "python3": _python,
 }  # fmt: skip

@@ -1,7 +1,6 @@
 """Commands that the command line does not take: one line says which word, and nothing is written.
 
-The contents of users' files are in `test_command_line_files`, files of other kinds in
-`test_cli_stored`.
+The contents of users' files are in `test_files`, files of other kinds in `test_stored`.
 """
 
 from __future__ import annotations
