@@ -125,7 +125,7 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
 
 
 @click.command()
-@click.argument("method", shell_complete=options.algorithm_names)
+@click.argument("method")
 def cite(method: str) -> None:
     """Print BibTeX of what to cite for METHOD, a name that `fedcore algorithms` lists.
 
