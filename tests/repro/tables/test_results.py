@@ -242,5 +242,5 @@ def test_a_corner_names_run_sizes_and_repeats(results):
         run.history.about["commit"] = "abc1234"
         run.history.about["problem"]["n_samples"] = {"easy": 1000, "hard": 20}[run.problem]
     found = results.corner(results.runs())
-    assert found.startswith("full run, abc1234, n = 20 to 1,000,") and "1 to 2 repeats" in found
+    assert found.startswith("full run, abc1234, n = 20 to 1,000,") and "repeats: 1 to 2" in found
     assert results.corner(()) == ""
