@@ -147,7 +147,7 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
     if line:
         line = textwrap.fill(line, LINE_CHARACTERS)
         figure.text(0.0, 1.0 + 0.06 / height, line, va="bottom", fontsize=8.5)
-    above = 0.06 + 0.145 * (line.count("\n") + 1 if line else 0) + 0.04
+    above = 0.1 + 0.145 * len(line.splitlines())
     if title:
         figure.text(
             0.0, 1.0 + above / height, title, va="bottom",

@@ -340,13 +340,16 @@ class Results:
 
     def corner(self, runs: Iterable[Run]) -> str:
         """Return run, commit, sizes and repeats of what a figure shows, and marks of its data."""
-        if not (shown := list(runs)):
+        shown = list(runs)
+        if not shown:
             return ""
         commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
-        words = [f"{'quick' if self.plan['run']['quick'] else 'full'} run, {' and '.join(commits)}"]
+        kind = {True: "quick", False: "full"}[self.plan["run"]["quick"]]
+        words = [f"{kind} run, {' and '.join(commits)}"]
         sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "clients: {}"}
         for name, text in sizes.items():
-            if known := [run.data[name] for run in shown if name in run.data]:
+            known = [run.data[name] for run in shown if name in run.data]
+            if known:
                 words.append(text.format(_span(known)))
         words.append(f"repeats: {_span([run.history.repeats for run in shown])}")
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
