@@ -29,6 +29,7 @@ for paper in WITH_NOTEBOOK:
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
             tables=drawn(paper, "tables", *TABLE),
+            verdicts=[f"{RESULTS}/verdicts/{paper}.tsv"] if paper in PLAN.judged else [],
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
@@ -52,6 +53,7 @@ for paper in WITH_NOTEBOOK:
             beside=PLAN.files[paper].beside,
             drawn="FEDCORE_FIGURES=png " if QUICK else "",
             looks=looks_in(paper),
+            style=data_files("fedcore.reports"),
         shell:
             "{params.beside}{params.drawn}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"
