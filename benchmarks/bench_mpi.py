@@ -134,8 +134,8 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
     """Draw the seconds of a round against ranks; the file says from where they are."""
     from matplotlib.figure import Figure
 
-    from fedcore.reports.axes import style
     from fedcore.reports.curve_styles import COLOURS
+    from fedcore.reports.plotting import style
 
     with style():
         figure = Figure(figsize=(7.2, 3.0), layout="constrained")

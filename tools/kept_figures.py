@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
-from fedcore.reports import figure_files
+from fedcore.reports import plotting
 from fedcore.repro.site import model
 
 Notes = dict[str, Any]
@@ -66,7 +66,7 @@ def _kept(shown: list[model.Exhibit], folder: Path, before: Notes | None) -> Not
     earlier: Notes = {}
     for figure in shown:
         picture = folder / f"{figure.name}.png"
-        if before and picture.is_file() and figure_files.shows_nothing(figure.file):
+        if before and picture.is_file() and plotting.shows_nothing(figure.file):
             said = before.get("earlier", {}).get(figure.name, before)
             earlier[figure.name] = {key: said[key] for key in ("run", "commit", "date")}
         else:

@@ -14,9 +14,8 @@ from matplotlib.figure import Figure
 from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
 from fedcore.history import History
-from fedcore.reports import figure_files, plotting
-from fedcore.reports.axes import looks
-from fedcore.reports.curve_styles import look
+from fedcore.reports import plotting
+from fedcore.reports.curve_styles import look, looks
 from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
 from fedcore.reports.tables import show
 from fedcore.reports.terminal import as_bytes, columns, on_data, why_left_out
@@ -81,7 +80,7 @@ def draw(
 ) -> tuple[Path, Path]:
     """Draw what `figure` draws into two files."""
     figure(histories, against, metrics, path=path, force=force)
-    png, pdf = figure_files.files(path)
+    png, pdf = plotting.files(path)
     return png, pdf
 
 
@@ -111,7 +110,7 @@ def figure(
     force : bool
         Whether files of that name may be replaced that fedcore has not written.
     """
-    for file in () if path is None else figure_files.files(path):
+    for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
     chosen = list(metrics) or _metrics(histories.values(), every=True)
     lacks = any(name not in history.columns for name in chosen for history in histories.values())
@@ -135,7 +134,7 @@ def figure(
 
 
 def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
-    """Return ``colour`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
+    """Return ``color`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) < len(names):
         return looks(list(names))

@@ -47,24 +47,24 @@ DASHES: dict[str, Any] = {
 
 
 def look(algorithm: str) -> dict[str, Any]:
-    """Return ``colour`` and ``linestyle`` of an algorithm, the same in every figure.
+    """Return ``color`` and ``linestyle`` of an algorithm, the same in every figure.
 
     One that says no look, or that is not here, gets a look from its name.
 
     Examples
     --------
     >>> look("power_gd")
-    {'colour': '#0072B2', 'linestyle': '-'}
+    {'color': '#0072B2', 'linestyle': '-'}
     """
     said = declared_look(algorithm)
     if said is None:
         rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
-        return {"colour": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
+        return {"color": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
     colour, line = said
     where = f"algorithm '{algorithm}', look={said} of its ALGORITHM: unknown"
     require_known(colour, COLOURS, f"{where} colour", InputError)
     require_known(line, LINES, f"{where} line", InputError)
-    return {"colour": COLOURS[colour], "linestyle": LINES[line]}
+    return {"color": COLOURS[colour], "linestyle": LINES[line]}
 
 
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
@@ -78,7 +78,7 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     >>> distinct_looks(["ssi", "fedpower"])
     [{'colour': '#0072B2', 'dash': 'solid'}, {'colour': '#0072B2', 'dash': 'dash'}]
     """
-    colours = [str(look(algorithm)["colour"]) for algorithm in algorithms]
+    colours = [str(look(algorithm)["color"]) for algorithm in algorithms]
     single = len(set(algorithms)) == 1
     if single:
         first = CYCLE.index(colours[0]) if colours[0] in CYCLE else 0
@@ -111,3 +111,36 @@ def declared_look(algorithm: str) -> tuple[str, str] | None:
 def words(names: Iterable[str]) -> list[str]:
     """Return what the looks of algorithms depend on, for the fingerprint of what shows them."""
     return [f"{name} {declared_look(name)}" for name in sorted(set(names))]
+
+
+def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of the names in a figure.
+
+    Unlike those of `look`, they are not of the algorithms: names of one algorithm differ.
+    """
+    count = len(CYCLE)
+    return {
+        name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
+        for i, name in enumerate(names)
+    }
+
+
+def algorithm_looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of algorithms that all figures of a notebook show.
+
+    Colours are those of the algorithms, and those of one colour differ in their lines, as in the
+    interactive plots.
+    """
+    algorithms = list(names)
+    return {
+        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in zip(algorithms, distinct_looks(algorithms), strict=True)
+    }
+
+
+def method_looks(plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return ``color`` and ``linestyle`` of a plan's methods, as the pages of its run show them."""
+    return {
+        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
+        for name, look in of_methods(plan).items()
+    }

@@ -1,52 +1,58 @@
-"""Figures: panels, curves with bands, and titles that name the status of the data.
+"""Figures: plain matplotlib under one style, a few parts that papers' figures share, and files.
 
-    for ax, run in plotting.panels("results/figures/faps/loss", results.runs("fig3")):
-        plotting.curve(ax, run["round"], run["objective"], label="FAPS", **look("faps"))
-        plotting.title(ax, f"Loss against rounds, {run.label}", run)
+    plt.style.use(["default", plotting.STYLE])
+    figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
+    for ax, run in zip(axes, runs):
+        plotting.curve(ax, run["round"], run["objective"], label=run.label, color="C0")
+    plotting.save(figure, "loss", runs, title="Figure 1 of …", line="…", corner="…")
 
-Figures need no window system and no global state: pyplot is not imported.
+pyplot is not imported here: figures need no window system and no global state.
 """
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Literal, TypeVar
+from weakref import WeakKeyDictionary
 
-import matplotlib
+import matplotlib.style
 import numpy as np
+from matplotlib import rcParams
 from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
+from matplotlib.text import Text
+from matplotlib.ticker import (
+    AutoLocator,
+    EngFormatter,
+    LogFormatterSciNotation,
+    LogLocator,
+    MaxNLocator,
+    StrMethodFormatter,
+)
+from PIL import Image
 from scipy import special
 
 from fedcore.errors import InputError, nearest, require_known
+from fedcore.files import atomic
+from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports import figure_files
-from fedcore.reports.axes import (
-    algorithm_looks,
-    bytes_axis,
-    finish,
-    from_zero,
-    legend,
-    log10_axis,
-    looks,
-    method_looks,
-    reference_line,
-    rounds_axis,
-    style,
-)  # fmt: skip
-from fedcore.reports.curve_styles import COLOURS, CYCLE, DASHES, LINES, look
-from fedcore.reports.figure_files import save, save_or_show
+from fedcore.reports.curve_styles import COLOURS, DASHES, LINES
+from fedcore.words import visible
 
-__all__ = [
-    "COLOURS", "CYCLE", "algorithm_looks", "bytes_axis", "from_zero", "legend", "log10_axis",
-    "look", "looks", "method_looks", "reference_line", "rounds_axis", "save", "style",
-]  # fmt: skip
+STYLE = Path(__file__).with_name("paper.mplstyle")
+VARIABLE = "FEDCORE_FIGURES"  # "png" leaves out the PDF, which takes half the time
+LINE_CHARACTERS = 108  # of the line beneath a title, on 7.2 inches
 
 Item = TypeVar("Item")
 
@@ -55,8 +61,148 @@ ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 POINTS = dict(zip(dict.fromkeys([*DASHES.values(), *LINES.values()]), "os^DvPp", strict=True))
 OTHER_POINT = "X"  # of any other style
 NOTHING = "Nothing of this figure was run."
+EMPTY = "Nothing of this panel was run."
+BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
+NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
+BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
+EXPERIMENTS = "Experiments"  # key of the text in a PNG file
+NO_PANEL = "-"  # in the place of experiments, of a figure without panels
+_NOTED: WeakKeyDictionary[Figure | SubFigure, set[str]] = WeakKeyDictionary()
 
 Band = Literal[True, False, "range", "95%", "mean"]
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Draw what is made inside by `STYLE`, whatever the user's settings are."""
+    with matplotlib.style.context(["default", STYLE]):
+        yield
+
+
+def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """Return the PNG and the PDF of a figure, whose path has no suffix."""
+    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+
+
+def save(
+    figure: Figure,
+    path: str | os.PathLike[str],
+    shown: Iterable[Any] | None = None,
+    *,
+    title: str = "",
+    line: str = "",
+    corner: str = "",
+) -> list[Path]:
+    """Write a figure as PNG and PDF, each whole or not at all.
+
+    If the environment says ``FEDCORE_FIGURES=png``, as in the quick run, there is no PDF.
+
+    Parameters
+    ----------
+    figure : Figure
+    path : path-like
+        Without a suffix.
+    shown : iterable of Run or History, optional
+        What the figure shows; its PNG file names their experiments. If there is none in it, the
+        figure becomes a line that says so: a configuration may leave out what it needs.
+    title, line, corner : str
+        Above the figure, beneath the title, and at the lower right.
+
+    Returns
+    -------
+    list of pathlib.Path
+        What was written. The files hold no time: under one version of matplotlib and its
+        libraries, the same figure gives the same bytes.
+    """
+    histories = None if shown is None else list(shown)
+    if histories == []:
+        figure.clear()
+        figure.set_size_inches(4.5, 0.6)
+        figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
+        _NOTED[figure] = {NO_PANEL}
+    else:
+        note(figure, histories or ())
+        _frame(figure, title, line, corner)
+    for text in figure.findobj(Text):  # fonts lack control characters, and one stops the PDF
+        if (drawn := visible(text.get_text())) != text.get_text():
+            text.set_text(drawn)
+    png, pdf = files(path)
+    experiments = {EXPERIMENTS: " ".join(sorted(_NOTED[figure]))} if _NOTED[figure] else {}
+    kinds: dict[Path, dict[str, Any]] = {png: {"Software": None, **experiments}}
+    if os.getenv(VARIABLE) != "png":
+        kinds[pdf] = {"CreationDate": None}
+    for file, metadata in kinds.items():
+        with style(), atomic.replace(file, summed=True) as temporary:
+            figure.savefig(temporary, format=file.suffix[1:], metadata=metadata)
+    return list(kinds)
+
+
+def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
+    """Write title, line and corner outside the panels; the files are as large as all together."""
+    height = figure.get_figheight()
+    if line:
+        line = textwrap.fill(line, LINE_CHARACTERS)
+        figure.text(0.0, 1.0 + 0.06 / height, line, va="bottom", fontsize=8.5)
+    above = 0.06 + 0.145 * (line.count("\n") + 1 if line else 0) + 0.04
+    if title:
+        figure.text(
+            0.0, 1.0 + above / height, title, va="bottom",
+            fontsize=rcParams["figure.titlesize"], fontweight=rcParams["figure.titleweight"],
+        )  # fmt: skip
+    if corner:
+        figure.text(1.0, -0.06 / height, corner, va="top", ha="right", color="0.4")
+
+
+def note(figure: Figure | SubFigure, shown: Iterable[Any]) -> None:
+    """Note that a figure shows these runs or histories."""
+    histories: list[History] = [getattr(one, "history", one) for one in shown]
+    found = {str(h.about["experiment"]) for h in histories if "experiment" in h.about}
+    _NOTED.setdefault(figure, set()).update(found)
+
+
+def experiments(file: Path) -> frozenset[str]:
+    """Return the experiments that a PNG file names; none for one of another program."""
+    return frozenset(_text(file).split()) - {NO_PANEL}
+
+
+def shows_nothing(file: Path) -> bool:
+    """Whether a PNG file says that nothing of its figure was run."""
+    return _text(file) == NO_PANEL
+
+
+def _text(file: Path) -> str:
+    with Image.open(file) as picture:
+        text: dict[str, str] = getattr(picture, "text", {})
+    return text.get(EXPERIMENTS, "")
+
+
+def leave_empty(ax: Axes, why: str) -> None:
+    """Leave a panel as an empty frame that says why."""
+    ax.text(
+        0.5, 0.5, textwrap.fill(why, 28), transform=ax.transAxes, ha="center", va="center",
+        color="0.35",
+    )  # fmt: skip
+    ax.set(xticks=[], yticks=[])
+    ax.spines[:].set_visible(True)
+
+
+def _mark_unreleased(ax: Axes) -> None:
+    """Mark the y-axis of private runs as not released, and those that share it."""
+    mark = f" ({NOT_RELEASED})"
+    for named in ax.get_shared_y_axes().get_siblings(ax):
+        text = named.get_ylabel()
+        if text and not text.endswith(mark):
+            named.set_ylabel(text + mark)
+
+
+def _show(figure: Figure) -> None:
+    """Show a figure in a notebook, and do nothing elsewhere."""
+    ipython = sys.modules.get("IPython")  # loaded if this runs in a notebook
+    if ipython is not None and ipython.get_ipython() is not None:
+        drawn = io.BytesIO()
+        with style():
+            figure.savefig(drawn)
+        ipython.display.display(ipython.display.Image(data=drawn.getvalue(), retina=True))
 
 
 def panels(
@@ -108,10 +254,7 @@ def panels(
     shown = list(items)
     if not shown:
         with style():
-            figure = Figure(figsize=(size[0], 0.6))  # a line of words, and no empty page
-            figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-            figure_files.note_nothing(figure)
-            save_or_show(figure, path)
+            _finish(Figure(), path, [])
         return
     columns = min(columns or len(shown), len(shown))
     rows = -(-len(shown) // columns)
@@ -135,7 +278,18 @@ def panels(
         if share.get("sharey"):
             for ax in grid[:, 1:].flat:
                 ax.set_ylabel("")
-        save_or_show(figure, path)
+    _finish(figure, path)
+
+
+def _finish(
+    figure: Figure, path: str | os.PathLike[str] | None, shown: list[Any] | None = None
+) -> None:
+    for ax in figure.axes:
+        if ax.get_gid() == NOT_RELEASED:
+            _mark_unreleased(ax)
+    if path is not None:
+        save(figure, path, shown)
+    _show(figure)
 
 
 def curve(
@@ -144,10 +298,9 @@ def curve(
     y: np.ndarray,
     *,
     label: str,
-    colour: str | None = None,
-    linestyle: str | tuple[float, tuple[float, ...]] = "-",
     band: Band = True,
     floor: float | None = None,
+    **look: Any,
 ) -> Line2D:
     """Draw the median over repeats and a band around it, or their mean and its confidence interval.
 
@@ -163,8 +316,6 @@ def curve(
     y : ndarray of shape (repeats, records) or (records,)
     label : str
         Entry in the legend.
-    colour, linestyle : str or tuple
-        As in `look`; the default colour is the next one of the cycle.
     band : {True, "range", "95%", "mean", False}, default=True
         From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. On a
         logarithmic axis a repeat far away leaves the panel: the axis is that of the lines. With
@@ -172,6 +323,8 @@ def curve(
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
         and only values that are not positive are moved.
+    **look
+        ``color``, ``linestyle``, ``marker`` and others of `matplotlib.axes.Axes.plot`.
 
     Returns
     -------
@@ -186,10 +339,9 @@ def curve(
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
     middle = np.nanmean(values, axis=0) if band == "mean" else np.nanmedian(values, axis=0)
-    marker = POINTS.get(linestyle, OTHER_POINT) if len(steps) == 1 else ""
-    (line,) = ax.plot(
-        steps, middle, label=label, color=colour, linestyle=linestyle, marker=marker, zorder=3
-    )
+    if len(steps) == 1:
+        look.setdefault("marker", POINTS.get(look.get("linestyle", "-"), OTHER_POINT))
+    (line,) = ax.plot(steps, middle, label=label, **{"zorder": 3} | look)
     ends = _band(values, band)
     if ends is not None and len(values) > 1:
         if len(steps) == 1:
@@ -209,10 +361,8 @@ def scatter(
     y: np.ndarray,
     *,
     label: str,
-    colour: str | None = None,
-    marker: str = "o",
-    size: float = 20.0,
     floor: float | None = None,
+    **look: Any,
 ) -> PathCollection:
     """Draw points; `floor` is that of `curve`.
 
@@ -223,11 +373,10 @@ def scatter(
         Equal shapes; NaN is left out.
     label : str
         Entry in the legend.
-    colour, marker : str
-    size : float
-        Area in points squared.
     floor : float, optional
         In units of `y`.
+    **look
+        ``color``, ``marker``, ``s`` and others of `matplotlib.axes.Axes.scatter`.
 
     Raises
     ------
@@ -240,11 +389,8 @@ def scatter(
     known = ~(np.isnan(x) | np.isnan(y))
     if not known.any():
         raise InputError(f"'{label}': no value to draw")
-    lifted = _lift(ax, y[known], floor, label)
-    return ax.scatter(
-        x[known], lifted, s=size, c=colour, marker=marker, label=label, alpha=0.75, linewidth=0,
-        zorder=3,
-    )  # fmt: skip
+    look = {"s": 20, "alpha": 0.75, "linewidth": 0, "zorder": 3} | look
+    return ax.scatter(x[known], _lift(ax, y[known], floor, label), label=label, **look)
 
 
 def title(ax: Axes, text: str, *shown: Any) -> None:
@@ -252,12 +398,12 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
 
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
     ``[data of unknown origin]`` for a history without a known status. If a history is that of a
-    private run, `save` adds "(not released)" to the labels of the y-axis and of those that share
+    private run, `panels` adds "(not released)" to the labels of the y-axis and of those that share
     it: the values there are exact, and the run did not release them. The PNG file of the figure
-    names the experiments of all histories, see `fedcore.reports.figure_files`.
+    names the experiments of all histories.
     """
     histories = [getattr(one, "history", one) for one in shown]
-    figure_files.note_experiments(ax.figure, histories)
+    note(ax.figure, histories)
     if any(history.released is not None for history in histories):
         ax.set_gid(NOT_RELEASED)
     found = {history.about.get("problem", {}).get("status") for history in histories}
@@ -267,7 +413,7 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     spec = ax.get_subplotspec()
     columns = spec.get_gridspec().ncols if spec else 1
     inches = ax.figure.bbox.width / ax.figure.dpi / columns - 0.6  # tick labels stand beside it
-    room = max(int(inches * 72.0 / (0.64 * matplotlib.rcParams["font.size"])), 10)
+    room = max(int(inches * 72.0 / (0.64 * rcParams["font.size"])), 10)
     lines = textwrap.wrap(text, room) or [""]
     for mark in marks:
         if len(lines[-1]) + 1 + len(mark) <= room:
@@ -275,6 +421,130 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
         else:
             lines.append(mark)
     ax.set_title("\n".join(lines))
+
+
+class Labels(LogFormatterSciNotation):
+    """Labels of a logarithmic axis: powers of ten, and plain numbers on a short axis near 1.
+
+    With a unit, all are numbers of it, such as 20 kB.
+    """
+
+    def __init__(self, unit: str = "", minor_thresholds: Any = None) -> None:
+        super().__init__(10.0, minor_thresholds=minor_thresholds)
+        self.of_unit = EngFormatter(unit=unit) if unit else None
+
+    def __call__(self, x: float, pos: Any = None) -> str:
+        """Return the label of a tick, empty where it has none."""
+        power = str(super().__call__(x, pos))
+        if power and self.of_unit:
+            return str(self.of_unit(x))
+        low, high = sorted(self.axis.get_view_interval())  # type: ignore[union-attr]
+        plain = NEAR_ONE[0] <= low and high <= NEAR_ONE[1] and high <= SHORT * low
+        return f"{x:g}" if power and plain else power
+
+
+def reference_line(
+    ax: Axes,
+    y: float,
+    label: str,
+    *,
+    color: str = COLOURS["black"],
+    below: bool = False,
+    end: Literal["left", "right"] = "left",
+) -> None:
+    """Draw a horizontal dashed line at `y` with its name on it, at this end.
+
+    With `below`, the name stands under the line and the axes reach further down: for a floor, above
+    which the curves end.
+    """
+    ax.axhline(y, color=color, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
+    ax.annotate(
+        label, (0.01 if end == "left" else 0.99, y), (0, -3 if below else 2),
+        xycoords=("axes fraction", "data"), textcoords="offset points",
+        fontsize=8, color=color, va="top" if below else "bottom", ha=end, zorder=4,
+        path_effects=[withStroke(linewidth=2.5, foreground="white")],  # over curves, too
+    )  # fmt: skip
+    if below:
+        ax.margins(y=0.12)
+
+
+def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
+    """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
+    require_known(which, ("x", "y"), "no axis", InputError)
+    ax.set(**{f"{which}scale": "log"})
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    axis.set_major_locator(LogLocator(10.0, numticks=8))
+    axis.set_major_formatter(Labels(unit))
+    axis.set_minor_locator(LogLocator(10.0, subs=(2.0, 5.0)))
+    axis.set_minor_formatter(Labels(unit, minor_thresholds=BETWEEN))
+    # Marks that are not seen, as long as the others, keep their labels in one line with theirs.
+    size, pad = rcParams["xtick.major.size"], rcParams["xtick.major.pad"]
+    axis.set_tick_params(which="minor", length=size, width=0, pad=pad)
+
+
+def bytes_axis(
+    ax: Axes, label: str = "sent up, all clients together", which: Literal["x", "y"] = "x"
+) -> None:
+    """Label an axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
+    axis = ax.yaxis if which == "y" else ax.xaxis
+    if axis.get_scale() == "log":
+        log10_axis(ax, which, "B")
+    else:
+        axis.set_major_formatter(EngFormatter(unit="B"))
+    if axis.get_scale() == "linear":
+        box = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
+        room = 72.0 * (box.height if which == "y" else box.width) / BYTES_LABEL
+        axis.set_major_locator(MaxNLocator(max(int(room), 2), steps=[1, 2, 4, 5, 10]))
+    axis.set_label_text(label)
+
+
+def rounds_axis(ax: Axes, label: str = "communication round") -> None:
+    """Make the x-axis one of rounds that begin at 0: linear up to 1, and logarithmic from there."""
+    from_zero(ax, 1.0)
+    ax.set_xlabel(label)
+
+
+def from_zero(ax: Axes, first: float) -> None:
+    """Make the x-axis linear from 0 to `first`, and logarithmic from there, with plain numbers."""
+    ax.set_xscale("symlog", linthresh=first)
+    ax.set_xlim(left=0)
+    ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+
+
+def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
+    """Add a legend beside the axes or inside, with curves ordered by their last values.
+
+    It also names curves of `others`. Of those with one label it names the first.
+    """
+
+    def end(handle: Any) -> float:
+        drawn = isinstance(handle, Line2D)
+        return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
+
+    first: dict[str, Any] = {}
+    for one in (ax, *others):
+        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
+            first.setdefault(label, handle)
+    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {}
+    ax.legend(handles=sorted(first.values(), key=end, reverse=True), **place)
+
+
+def finish(ax: Axes) -> None:
+    """Leave no tick between whole numbers where all x are whole, and no panel without a word."""
+    held = [np.ravel(line.get_xdata(orig=False)) for line in ax.lines if _in_data(ax, line)]
+    held += [
+        np.ma.getdata(drawn.get_offsets())[:, 0]
+        for drawn in ax.collections
+        if isinstance(drawn, PathCollection)
+    ]
+    if not held and not ax.collections and not ax.texts:
+        ax.text(0.5, 0.5, EMPTY, transform=ax.transAxes, ha="center", va="center", fontsize=8)
+        ax.tick_params(labelbottom=False)
+    values = np.concatenate([np.empty(0), *held])
+    values = values[np.isfinite(values)]
+    locator = ax.xaxis.get_major_locator()
+    if len(values) and (values == np.round(values)).all() and isinstance(locator, AutoLocator):
+        locator.set_params(integer=True)
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -317,7 +587,7 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
             raise InputError(f"the floor of a logarithmic axis must be above 0, got {floor}")
         below, text = values <= floor, f"values ≤ {floor:.3g} are drawn here"
     if below.any() and all(other.get_text() != text for other in ax.texts):
-        reference_line(ax, floor, text, colour=COLOURS["grey"])
+        reference_line(ax, floor, text, color=COLOURS["grey"])
     return np.where(below, floor, values)
 
 
@@ -347,3 +617,8 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
     with np.errstate(invalid="ignore"):  # between two values that are infinite
         low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high
+
+
+def _in_data(ax: Axes, line: Line2D) -> bool:
+    """Whether the x of a line are data, and not the two edges of the axes as of `axhline`."""
+    return bool(line.get_transform().contains_branch_seperately(ax.transData)[0])

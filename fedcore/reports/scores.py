@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 from matplotlib.figure import Figure
 
-from fedcore.reports import figure_files
-from fedcore.reports.axes import style
+from fedcore.reports import plotting
 from fedcore.reports.curve_styles import CYCLE
 
 MARKERS = "o^sDvP"
@@ -32,7 +31,7 @@ def draw(
     note : str
         What a reader of the figure has to know.
     """
-    with style():
+    with plotting.style():
         figure = Figure(figsize=(6.4, 4.6))
         axes = figure.subplots()
         size = 2 if max(map(len, scores.values())) > 1000 else 4
@@ -51,4 +50,4 @@ def draw(
         )
         for handle in legend.legend_handles:
             handle.set_alpha(1.0)  # type: ignore[union-attr]
-        return figure_files.save(figure, path)
+        return plotting.save(figure, path)

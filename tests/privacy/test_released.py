@@ -9,7 +9,6 @@ from functools import partial
 import h5py
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 import cells
 import fedcore
@@ -181,13 +180,8 @@ def test_a_choice_by_exact_measures_is_told(problem_file, tmp_path, epsilon):
 def test_figures_of_private_runs_say_it_on_the_axis(tmp_path):
     private, plain = History({}, released=frozenset(COLUMNS)), History({})
     for of, words in (((plain, private), "error (not released)"), ((plain,), "error")):
-        with plotting.style():
-            figure = Figure()
-            axes = figure.subplots(1, 3, sharey=True)
-            for ax in axes:
-                plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
-                plotting.title(ax, "t", *of)
-            axes[0].set_ylabel("error")  # after the title, and on the first of three that share it
-        for _ in range(2):
-            plotting.save(figure, tmp_path / "a")
-            assert [ax.get_ylabel() for ax in figure.axes] == [words, "", ""]
+        for ax, _ in plotting.panels(tmp_path / "a", range(3), sharey=True):
+            plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
+            plotting.title(ax, "t", *of)
+            ax.set_ylabel("error")  # stays on the first of three that share it
+        assert [axes.get_ylabel() for axes in ax.figure.axes] == [words, "", ""]

@@ -126,7 +126,7 @@ def test_curve_refuses(ax, x, y, options):
 
 def test_scatter(ax):
     plotting.log10_axis(ax)
-    points = plotting.scatter(ax, [1.0, 2.0, np.nan], [0.5, 0.0, 1.0], label="a", colour="k")
+    points = plotting.scatter(ax, [1.0, 2.0, np.nan], [0.5, 0.0, 1.0], label="a", color="k")
     np.testing.assert_array_equal(points.get_offsets(), [[1.0, 0.5], [2.0, 0.5]])
     assert len(told(ax)) == 1
     for x, y in (([1.0], [1.0, 2.0]), ([1.0], [np.nan])):
@@ -203,19 +203,19 @@ def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
     """A method's variants differ by their line style alone, of which a point shows nothing."""
     styles = {*curve_styles.LINES.values(), *curve_styles.DASHES.values(), (0, (3, 1, 1, 1))}
     lines = [
-        plotting.curve(ax, [1], [[2.0]], label=f"{style}", colour="blue", linestyle=style)
+        plotting.curve(ax, [1], [[2.0]], label=f"{style}", color="blue", linestyle=style)
         for style in styles
     ]
     assert len({line.get_marker() for line in lines}) == len(styles) == 8
-    assert plotting.curve(ax, [1, 2], [[2.0, 3.0]], label="two").get_marker() == ""
+    assert plotting.curve(ax, [1, 2], [[2.0, 3.0]], label="two").get_marker() == "None"
 
 
 def test_looks_are_stable_and_distinct():
-    assert plotting.look("faps") == {"colour": "#009E73", "linestyle": "--"}
-    assert plotting.look("somebody_elses") == plotting.look("somebody_elses")
+    assert curve_styles.look("faps") == {"color": "#009E73", "linestyle": "--"}
+    assert curve_styles.look("somebody_elses") == curve_styles.look("somebody_elses")
     saying = [name for name in algorithms.names() if curve_styles.declared_look(name)]
     assert len(saying) > 20
-    found = [tuple(plotting.look(name).values()) for name in saying]
+    found = [tuple(curve_styles.look(name).values()) for name in saying]
     assert all(one != other for one, other in combinations(found, 2))
 
 

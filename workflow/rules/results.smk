@@ -29,6 +29,7 @@ for paper in WITH_NOTEBOOK:
             plan=f"{RESULTS}/plans/{paper}.json",
             histories=histories_of(paper),
             tables=drawn(paper, "tables", "tsv", "md"),
+            verdicts=[f"{RESULTS}/verdicts/{paper}.tsv"] if paper in PLAN.judged else [],
         output:
             notebook=f"{RESULTS}/notebooks/{paper}.ipynb",
             vector=drawn(paper, "figures", *VECTOR),
@@ -48,6 +49,7 @@ for paper in WITH_NOTEBOOK:
             code=fingerprint(
                 *imported_by(PLAN.files[paper].notebook, paper), words=styles_in(paper)
             ),
+            style=data_files("fedcore.reports"),
         shell:
             "{params.beside}{params.drawn}JUPYTER_PREFER_ENV_PATH=1 IPYTHONDIR=.snakemake/ipython papermill"
             " {input.notebook:q} {output.notebook:q} -p plan {input.plan:q} --no-progress-bar 2> {log:q}"

@@ -16,7 +16,7 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import figure_files, tables
+from fedcore.reports import plotting, tables
 from fedcore.reports.tables import Row
 from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
@@ -194,7 +194,7 @@ class Paper:
     def figures(self) -> list[Exhibit]:
         """Figures of ours that have been drawn."""
         drawn = self._exhibits("figures", ".png")
-        return [replace(one, experiments=figure_files.experiments(one.file)) for one in drawn]
+        return [replace(one, experiments=plotting.experiments(one.file)) for one in drawn]
 
     @property
     def own_tables(self) -> list[Exhibit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,7 @@ from fedcore.errors import ConfigError, DataError, InputError, require_known
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.history import History, read_seconds
+from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date as settings
 from fedcore.repro.tables.rows import Rows
@@ -172,6 +173,12 @@ def _found(plan: Path) -> Path:
     return plan
 
 
+def _span(numbers: Iterable[int]) -> str:
+    """Return "20", or "5 to 1,000"."""
+    ends = sorted(numbers)
+    return " to ".join(dict.fromkeys(f"{n:,}" for n in (ends[0], ends[-1])))
+
+
 class Results:
     """Histories of one paper; each is read when it is first used.
 
@@ -305,6 +312,46 @@ class Results:
     def label(self, problem: str) -> str:
         """Return the name of a problem in figures and tables."""
         return str(self.plan["problems"][problem].get("label", problem))
+
+    def outcome(self, sentences: Mapping[str, str]) -> str:
+        """Return what came out of printed items, "Holds: …; …. Fails: …."; empty before the rule.
+
+        Parameters
+        ----------
+        sentences : mapping of str to str
+            By the id of an item in the claims of the paper, what it says in a few words.
+
+        Raises
+        ------
+        InputError
+            For an id without a verdict.
+        """
+        table = self._folder / "verdicts" / f"{self.plan['paper']}.tsv"
+        if not table.is_file():
+            return ""
+        words = {str(row["id"]): str(row["word"]) for row in tables.read(table)}
+        said: dict[str, list[str]] = {}
+        for item, sentence in sentences.items():
+            require_known(item, words, "no verdict of the item", InputError)
+            said.setdefault(words[item], []).append(sentence)
+        if self.plan["run"]["quick"]:
+            return "A quick run, which says nothing about the paper."
+        return " ".join(f"{word.capitalize()}: {'; '.join(what)}." for word, what in said.items())
+
+    def corner(self, runs: Iterable[Run]) -> str:
+        """Return run, commit, sizes and repeats of what a figure shows, and marks of its data."""
+        if not (shown := list(runs)):
+            return ""
+        commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
+        words = [f"{'quick' if self.plan['run']['quick'] else 'full'} run, {' and '.join(commits)}"]
+        sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "{} clients"}
+        for name, text in sizes.items():
+            if known := [run.data[name] for run in shown if name in run.data]:
+                words.append(text.format(_span(known)))
+        words.append(f"{_span([run.history.repeats for run in shown])} repeats")
+        marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
+        marks |= {NOT_RELEASED for run in shown if run.history.released is not None}
+        return ", ".join([*words, *sorted(marks)])
 
     @cached_property
     def figures(self) -> Path:
