@@ -69,7 +69,7 @@ EXPERIMENTS = "Experiments"  # key of the text in a PNG file
 NO_PANEL = "-"  # in the place of experiments, of a figure without panels
 _NOTED: WeakKeyDictionary[Figure | SubFigure, set[str]] = WeakKeyDictionary()
 
-Band = Literal[True, False, "range", "95%", "mean"]
+Band = Literal[True, False, "range", "95%", "50%", "mean"]
 
 
 @contextlib.contextmanager
@@ -139,6 +139,10 @@ def save(
 
 def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
     """Write title, line and corner outside the panels; the files are as large as all together."""
+    figure.draw_without_rendering()  # finds the layout, once for all files
+    figure.set_layout_engine("none")
+    for legend in figure.legends:  # by itself it moves to the edge of the file
+        legend.set_bbox_to_anchor((0.0, 0.0, 1.0, 1.0), figure.transFigure)
     height = figure.get_figheight()
     if line:
         line = textwrap.fill(line, LINE_CHARACTERS)
@@ -316,8 +320,8 @@ def curve(
     y : ndarray of shape (repeats, records) or (records,)
     label : str
         Entry in the legend.
-    band : {True, "range", "95%", "mean", False}, default=True
-        From the smallest to the largest repeat (True, "range"), or the middle 95 % of them. On a
+    band : {True, "range", "95%", "50%", "mean", False}, default=True
+        From the smallest to the largest repeat (True, "range"), or the middle part of them. On a
         logarithmic axis a repeat far away leaves the panel: the axis is that of the lines. With
         "mean", the line is the mean, and the band its 95 % confidence interval by Student's t.
     floor : float, optional
@@ -611,9 +615,9 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
         half = special.stdtrit(count - 1, 0.975) * np.nanstd(values, axis=0) / np.sqrt(count - 1)
         mean = np.nanmean(values, axis=0)
         return mean - half, mean + half
-    ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5)}
+    ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5), "50%": (25.0, 75.0)}
     if band not in ranges:
-        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%', 'mean'])}")
+        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%', '50%', 'mean'])}")
     with np.errstate(invalid="ignore"):  # between two values that are infinite
         low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high

@@ -19,13 +19,27 @@ PRINTED = Path(__file__).parent / "printed"
 DRAWS = 50  # of Φ, joined by lines in Figure 2
 
 
-def printed_points(panel: str) -> dict[str, list[float]]:
-    """Return the x of every curve of a panel."""
-    found: dict[str, dict[float, None]] = {}
+def printed_curves(panel: str) -> dict[str, np.ndarray]:
+    """Return the points of every curve of a panel: x, y and its reading error, (points, 3)."""
+    found: dict[str, list[list[float]]] = {}
     with (PRINTED / f"{panel}.csv").open(encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
-            found.setdefault(line["curve"], {})[float(line["x"])] = None
-    return {curve: list(xs) for curve, xs in found.items()}
+            found.setdefault(line["curve"], []).append([float(line[c]) for c in ("x", "y", "dy")])
+    return {curve: np.array(points) for curve, points in found.items()}
+
+
+def printed_points(panel: str) -> dict[str, list[float]]:
+    """Return the x of every curve of a panel."""
+    curves = printed_curves(panel)
+    return {curve: list(dict.fromkeys(points[:, 0].tolist())) for curve, points in curves.items()}
+
+
+def thinned(points: np.ndarray, count: int = 9) -> np.ndarray:
+    """Return points of `printed_curves` that stand evenly along their curve, for drawing."""
+    points = points[np.argsort(points[:, 0], kind="stable")]
+    steps = np.abs(np.diff(points[:, :2], axis=0)) / np.maximum(np.ptp(points[:, :2], axis=0), 1e-9)
+    way = np.r_[0.0, steps.sum(axis=1).cumsum()]
+    return points[np.unique([np.abs(way - at).argmin() for at in np.linspace(0, way[-1], count)])]
 
 
 def figure_2_panel(results: Results, panel: str, problem: str) -> Rows:

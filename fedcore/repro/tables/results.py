@@ -348,7 +348,8 @@ class Results:
         for name, text in sizes.items():
             if known := [run.data[name] for run in shown if name in run.data]:
                 words.append(text.format(_span(known)))
-        words.append(f"{_span([run.history.repeats for run in shown])} repeats")
+        repeats = _span([run.history.repeats for run in shown])
+        words.append(f"{repeats} repeat{'' if repeats == '1' else 's'}")
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
         marks |= {NOT_RELEASED for run in shown if run.history.released is not None}
         return ", ".join([*words, *sorted(marks)])
