@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -51,6 +52,7 @@ METHODS = {
     "block_krylov": "block Krylov",
     "momentum_power": "momentum",
 }
+CLAIMS = Path(__file__).with_name("claims.yaml")
 # One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
 
