@@ -343,7 +343,8 @@ class Results:
         if not (shown := list(runs)):
             return ""
         commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
-        words = [f"{'quick' if self.plan['run']['quick'] else 'full'} run, {' and '.join(commits)}"]
+        made_at = " and ".join(commits) if len(commits) < 3 else f"{len(commits)} commits"
+        words = [f"{'quick' if self.plan['run']['quick'] else 'full'} run, {made_at}"]
         sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "{} clients"}
         for name, text in sizes.items():
             if known := [run.data[name] for run in shown if name in run.data]:
