@@ -186,7 +186,7 @@ def leave_empty(ax: Axes, why: str) -> None:
         0.5, 0.5, textwrap.fill(why, 28), transform=ax.transAxes, ha="center", va="center",
         color="0.35",
     )  # fmt: skip
-    ax.set(xticks=[], yticks=[])
+    ax.tick_params(which="both", left=False, bottom=False, labelleft=False, labelbottom=False)
     ax.spines[:].set_visible(True)
 
 
@@ -359,44 +359,6 @@ def curve(
     return line
 
 
-def scatter(
-    ax: Axes,
-    x: np.ndarray,
-    y: np.ndarray,
-    *,
-    label: str,
-    floor: float | None = None,
-    **look: Any,
-) -> PathCollection:
-    """Draw points; `floor` is that of `curve`.
-
-    Parameters
-    ----------
-    ax : Axes
-    x, y : ndarray
-        Equal shapes; NaN is left out.
-    label : str
-        Entry in the legend.
-    floor : float, optional
-        In units of `y`.
-    **look
-        ``color``, ``marker``, ``s`` and others of `matplotlib.axes.Axes.scatter`.
-
-    Raises
-    ------
-    InputError
-        When the shapes differ or there is no value.
-    """
-    x, y = np.asarray(x, float), np.asarray(y, float)
-    if x.shape != y.shape:
-        raise InputError(f"'{label}': x has shape {x.shape}, y has {y.shape}: give as many x as y")
-    known = ~(np.isnan(x) | np.isnan(y))
-    if not known.any():
-        raise InputError(f"'{label}': no value to draw")
-    look = {"s": 20, "alpha": 0.75, "linewidth": 0, "zorder": 3} | look
-    return ax.scatter(x[known], _lift(ax, y[known], floor, label), label=label, **look)
-
-
 def title(ax: Axes, text: str, *shown: Any) -> None:
     """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
@@ -500,12 +462,6 @@ def bytes_axis(
         room = 72.0 * (box.height if which == "y" else box.width) / BYTES_LABEL
         axis.set_major_locator(MaxNLocator(max(int(room), 2), steps=[1, 2, 4, 5, 10]))
     axis.set_label_text(label)
-
-
-def rounds_axis(ax: Axes, label: str = "communication round") -> None:
-    """Make the x-axis one of rounds that begin at 0: linear up to 1, and logarithmic from there."""
-    from_zero(ax, 1.0)
-    ax.set_xlabel(label)
 
 
 def from_zero(ax: Axes, first: float) -> None:
@@ -617,7 +573,9 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
         return mean - half, mean + half
     ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5), "50%": (25.0, 75.0)}
     if band not in ranges:
-        raise InputError(f"unknown band '{band}': {nearest(str(band), ['range', '95%', '50%', 'mean'])}")
+        raise InputError(
+            f"unknown band '{band}': {nearest(str(band), ['range', '95%', '50%', 'mean'])}"
+        )
     with np.errstate(invalid="ignore"):  # between two values that are infinite
         low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high

@@ -124,16 +124,6 @@ def test_curve_refuses(ax, x, y, options):
     refused(lambda: plotting.curve(ax, x, y, label="name", **options), InputError)
 
 
-def test_scatter(ax):
-    plotting.log10_axis(ax)
-    points = plotting.scatter(ax, [1.0, 2.0, np.nan], [0.5, 0.0, 1.0], label="a", color="k")
-    np.testing.assert_array_equal(points.get_offsets(), [[1.0, 0.5], [2.0, 0.5]])
-    assert len(told(ax)) == 1
-    for x, y in (([1.0], [1.0, 2.0]), ([1.0], [np.nan])):
-        with pytest.raises(InputError):
-            plotting.scatter(ax, x, y, label="a")
-
-
 @pytest.mark.parametrize(
     ("statuses", "shown"),
     [
@@ -179,13 +169,6 @@ def test_a_short_logarithmic_axis_has_plain_numbers(ax, which, ends, shown):
     assert {value: found.get(value) for value in shown} == shown
     if ends[1] < 1e4:
         assert len(found) <= 9
-
-
-def test_rounds_begin_at_zero_and_are_whole_numbers(ax):
-    ax.plot([0, 1, 10, 2000], [1, 1, 1, 1])
-    plotting.rounds_axis(ax)
-    texts = [label.get_text() for _, label in sorted(labels(ax, "x").items())]
-    assert texts == ["0", "1", "10", "100", "1,000"] and ax.get_xlabel() == "communication round"
 
 
 def test_bytes_from_zero_keep_the_ticks_of_their_scale():
@@ -246,3 +229,47 @@ def test_a_quick_run_leaves_out_the_pdf(tmp_path, monkeypatch):
     for ax, item in plotting.panels(tmp_path / "p", "a"):
         plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
     assert [file.name for file in tmp_path.glob("p.*")] == ["p.png"]
+
+
+@pytest.mark.parametrize("words", [0, 3, 40])
+def test_title_line_corner_and_legend_stand_apart(tmp_path, words):
+    with plotting.style():
+        figure = Figure(figsize=(7.2, 2.5))
+        for ax in figure.subplots(1, 2):
+            ax.plot([0, 1], [1, 2], label="a")
+            ax.set(title="(a)", xlabel="x")
+        legend = figure.legend(loc="outside lower center")
+    said = {"title": "Figure 1", "line": "word " * words, "corner": "full run"}
+    plotting.save(figure, tmp_path / "p", [made_with("synthetic")], **said)
+    boxes = [legend, *figure.texts, *figure.axes]
+    boxes = [
+        one.get_tightbbox() for one in boxes if one in figure.axes or one.get_window_extent().width
+    ]
+    assert not any(a.overlaps(b) for a, b in combinations(boxes, 2))
+
+
+def test_a_figure_of_no_runs_says_so_in_its_file(tmp_path):
+    shown = History({}, about={"experiment": "first", "problem": {"status": "synthetic"}})
+    for runs in ([], [shown]):
+        with plotting.style():
+            figure = Figure()
+            figure.subplots().plot([0, 1], [1, 2])
+        png, _ = plotting.save(figure, tmp_path / "p", iter(runs), title="T")
+        assert plotting.shows_nothing(png) == (not runs)
+    assert plotting.experiments(png) == {"first"}
+
+
+def test_gallery_keeps_what_a_full_run_drew(tmp_path, tool):
+    kept_figures, kept = tool("kept_figures"), tmp_path / "kept"
+    names = kept_figures.figures()["fedpower"]
+    (kept / "fedpower").mkdir(parents=True)
+    (kept / "fedpower" / "unknown.png").touch()
+    for runs in ([made_with("synthetic")], []):  # the second run left out what the figure needs
+        (tmp_path / "figures/fedpower").mkdir(parents=True, exist_ok=True)
+        for name in names:
+            with plotting.style():
+                figure = Figure(figsize=(7.2, 3))
+                figure.subplots().plot([0, 1], [1, 2])
+            plotting.save(figure, tmp_path / "figures/fedpower" / name, runs)
+        assert len(kept_figures.keep(tmp_path, kept)) == len(names) * len(runs)
+        assert {file.stem for file in kept.glob("fedpower/*.png")} == set(names)

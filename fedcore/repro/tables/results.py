@@ -345,14 +345,13 @@ class Results:
         commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
         made_at = " and ".join(commits) if len(commits) < 3 else f"{len(commits)} commits"
         words = [f"{'quick' if self.plan['run']['quick'] else 'full'} run, {made_at}"]
-        sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "{} clients"}
+        sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "clients: {}"}
         for name, text in sizes.items():
             if known := [run.data[name] for run in shown if name in run.data]:
                 words.append(text.format(_span(known)))
-        repeats = _span([run.history.repeats for run in shown])
-        words.append(f"{repeats} repeat{'' if repeats == '1' else 's'}")
+        words.append(f"repeats: {_span([run.history.repeats for run in shown])}")
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
-        marks |= {NOT_RELEASED for run in shown if run.history.released is not None}
+        marks |= {f"measures {NOT_RELEASED}" for run in shown if run.history.released is not None}
         return ", ".join([*words, *sorted(marks)])
 
     @cached_property

@@ -222,3 +222,25 @@ def test_tables_of_a_paper_with_private_runs_say_what_was_not_released(tmp_path,
         for name in declared:
             assert results.markdown(name).endswith(point) == marked
         assert len(results.rows("second")) == 2  # the table for machines holds rows alone
+
+
+def test_what_came_out_has_the_words_of_the_verdicts(results):
+    results.plan["run"] = {"quick": False}
+    assert results.outcome({"a": "it falls"}) == ""  # before the rule of the verdicts
+    table = results.tables.parents[1] / "verdicts" / f"{results.plan['paper']}.tsv"
+    words = {"a": "holds", "b": "fails", "c": "holds"}
+    tables.write([{"id": item, "word": word} for item, word in words.items()], table)
+    assert results.outcome({"a": "A", "b": "B", "c": "C"}) == "Holds: A; C. Fails: B."
+    refused(lambda: results.outcome({"d": "D"}), InputError, "'d'")
+    results.plan["run"] = {"quick": True}
+    assert not {"holds", "fails"} & set(results.outcome({"a": "A", "b": "B"}).lower().split())
+
+
+def test_a_corner_names_run_sizes_and_repeats(results):
+    results.plan["run"] = {"quick": False}
+    for run in results.runs():
+        run.history.about["commit"] = "abc1234"
+        run.history.about["problem"]["n_samples"] = {"easy": 1000, "hard": 20}[run.problem]
+    found = results.corner(results.runs())
+    assert found.startswith("full run, abc1234, n = 20 to 1,000,") and "repeats: 1 to 2" in found
+    assert results.corner(()) == ""
