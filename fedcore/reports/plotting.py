@@ -52,7 +52,7 @@ from fedcore.words import visible
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
 VARIABLE = "FEDCORE_FIGURES"  # "png" leaves out the PDF, which takes half the time
-LINE_CHARACTERS = 108  # of the line beneath a title, on 7.2 inches
+LINE_CHARACTERS = 116  # of the line beneath a title, on 7.2 inches
 
 Item = TypeVar("Item")
 
@@ -178,6 +178,17 @@ def _text(file: Path) -> str:
     with Image.open(file) as picture:
         text: dict[str, str] = getattr(picture, "text", {})
     return text.get(EXPERIMENTS, "")
+
+
+def name_curves(figure: Figure, ncols: int) -> None:
+    """Add one legend for all panels, beneath them: each label once, in the order of the panels."""
+    found = [
+        pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)
+    ]
+    named = {label: handle for handle, label in reversed(found)}
+    labels = list(dict.fromkeys(label for _, label in found))
+    handles = [named[label] for label in labels]
+    figure.legend(handles, labels, loc="outside lower center", ncols=ncols)
 
 
 def leave_empty(ax: Axes, why: str) -> None:
