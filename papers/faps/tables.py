@@ -7,8 +7,8 @@ Rounds are counted under three stopping rules from one run; see `RULES`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,7 @@ METHODS = {
     "block_krylov": "block Krylov",
     "momentum_power": "momentum",
 }
+CLAIMS = Path(__file__).with_name("claims.yaml")
 # One number at a time: the last digit of NumPy's powers of arrays depends on the CPU.
 _power = np.frompyfunc(pow, 2, 1)
 
@@ -250,27 +251,24 @@ def rates_by_problem(rows: Rows) -> Rows:
     return found
 
 
-def panel(
-    rows: Rows, experiment: str, column: str, rule: str = "kkt"
-) -> Iterator[tuple[str, list[tuple[str, int]], np.ndarray]]:
-    """Yield the data of a panel of Figures 2 and 3, method by method.
+def at_stop(run: Run) -> dict[str, np.ndarray]:
+    """Return iterations, CPU seconds and products a round to the paper's stop (27), by start.
 
-    Yields
-    ------
-    method : str
-    ticks : list of (problem, p)
-        The same for every method.
-    values : ndarray of shape (repeats, ticks)
-        NaN if there is no such run or it did not reach the stop.
+    ``cut`` says which starts a limit of rounds ended before; they have what they made.
     """
-    some = chosen(rows, experiment=experiment, rule=rule)
-    ticks = list(dict.fromkeys((r["problem"], r["p"]) for r in some))
-    for key, group in groups(some, "method"):
-        values = np.full((1 + max(r["repeat"] for r in group), len(ticks)), np.nan)
-        for row in group:
-            values[row["repeat"], ticks.index((row["problem"], row["p"]))] = row[column]
-        if key["method"] and not np.isnan(values).all():
-            yield key["method"], ticks, values
+    stop, made = RULES["rule27"](run.history), products(run, run.history)
+    seconds = run.seconds - run.seconds[:, :1]
+    rounds = reached(stop, run["round"])
+    cut = np.isnan(rounds)
+    rounds = np.where(cut, run.last("round"), rounds)
+    ends = np.where(cut, np.fmax.reduce(made, axis=1), reached(stop, made))
+    seconds = np.where(cut, np.fmax.reduce(seconds, axis=1), reached(stop, seconds))
+    return {"rounds": rounds, "seconds": seconds, "products": ends / rounds, "cut": cut}
+
+
+def xi(results: Results, run: Run) -> float:
+    """Return the decay ξ of a run's spectrum."""
+    return float(results.plan["problems"][run.problem]["params"]["xi"])
 
 
 def _change(captured: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcore.repro.config import claims as printed_claims
+from fedcore.repro.config.claims import printed_table
 from fedcore.repro.tables.report import Table
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Row, Rows, chosen, flags, groups
@@ -41,6 +41,16 @@ TUNED = "+FT"
 TABLE1 = {*METHODS.values(), *(METHODS[name] + TUNED for name in ("fedavg", "fedprox", "scaffold"))}
 # Rows of Table 1 that Section 5.2 calls personalized, FedRep's own left out.
 PERSONALIZED = ("FedPer", "Fed-MTL", "PerFedAvg", "LG-Fed", "APFL", "L2GD", "Ditto")
+# Columns of Table 1: data set, number of clients, and classes of a client.
+COLUMNS = {
+    "cifar10-100-2": "CIFAR10\n(100, 2)",
+    "cifar10-100-5": "CIFAR10\n(100, 5)",
+    "cifar10-1000-2": "CIFAR10\n(1000, 2)",
+    "cifar100-100-5": "CIFAR100\n(100, 5)",
+    "cifar100-100-20": "CIFAR100\n(100, 20)",
+    "sent140-183-2": "Sent140\n(183, 2)",
+    "femnist-150-3": "FEMNIST\n(150, 3)",
+}
 CLAIMS = Path(__file__).with_name("claims.yaml")
 FIGURE6 = ("fedrep", "fedavg", "per_fedavg", "lg_fedavg", "apfl", "l2gd", "fedprox")
 NEWCOMERS = "newcomer_accuracy"  # in histories, see `fedcore.deep.newcomers`
@@ -82,20 +92,9 @@ def tuned(run: Run) -> np.ndarray | None:
     return np.asarray(100 * each[-1])
 
 
-def printed() -> dict[tuple[str, str], float]:
-    """Return the printed accuracies by setting and method.
-
-    There are none where the claims file is not in the working directory.
-    """
-    if not CLAIMS.is_file():
-        return {}
-    table = printed_claims.read(CLAIMS)["tables"]["table1"]
-    labels = table["labels"]
-    return {
-        (column, labels[row]): float(value)
-        for row, values in table["rows"].items()
-        for column, value in zip(table["columns"], values, strict=True)
-    }
+def printed() -> dict[str, dict[str, float]]:
+    """Return the printed accuracies by method and setting."""
+    return printed_table(CLAIMS, "table1")
 
 
 def ends(run: Run) -> dict[str, np.ndarray]:
@@ -189,7 +188,7 @@ def above_fedavg(results: Results) -> Rows:
     for named, found in of_table1(results):
         for method in METHODS.values() if "FedAvg" in found else ():
             if method in found and method != "FedAvg":
-                theirs, base = (known.get((named["setting"], name)) for name in (method, "FedAvg"))
+                theirs, base = (known[name].get(named["setting"]) for name in (method, "FedAvg"))
                 rows.append(
                     named
                     | {

@@ -32,6 +32,15 @@ def read(path: Path) -> dict[str, Any]:
     return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path), path.parent)
 
 
+def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:
+    """Return a printed table of numbers: its rows by their labels, each by its columns."""
+    table = read(path)["tables"][name]
+    return {
+        table["labels"][row]: dict(zip(table["columns"], map(float, values), strict=True))
+        for row, values in table["rows"].items()
+    }
+
+
 def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) -> dict[str, Any]:
     """Write out a claims file and check it.
 

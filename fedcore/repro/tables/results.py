@@ -380,8 +380,11 @@ class Results:
         if not shown:
             return ""
         commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
+        made_at = f"{len(commits)} commits"
+        if len(commits) < 3:
+            made_at = " and ".join(commits)
         kind = {True: "quick", False: "full"}[self.plan["run"]["quick"]]
-        words = [f"{kind} run, {' and '.join(commits)}"]
+        words = [f"{kind} run, {made_at}"]
         sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "clients: {}"}
         for name, text in sizes.items():
             known = [run.data[name] for run in shown if name in run.data]
