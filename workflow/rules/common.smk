@@ -12,6 +12,7 @@ from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
+from fedcore.repro.config import configuration
 from fedcore.repro.plan.parsed_sources import keep_in
 from fedcore.repro.plan import job_times
 from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by
@@ -29,14 +30,17 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
 CODE = keep_in(".snakemake/fedcore-code.json")
-CONFIG = Path("config/config.yaml")
-if not CONFIG.is_file():  # no file of one's own in the working folder
-    CONFIG = CHECKOUT / CONFIG
-for path in [CONFIG, *workflow.overwrite_configfiles]:
+OWN = configuration.files(CHECKOUT)  # config.yaml, and repeats.yaml if there is one
+for path in [*OWN, *workflow.overwrite_configfiles]:
     read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
 
 
-configfile: str(CONFIG)
+configfile: str(OWN[0])
+
+
+if len(OWN) > 1:
+
+    configfile: str(OWN[1])
 
 
 try:

@@ -399,6 +399,7 @@ def _cells(
     Errors are those of `Plan.all_cells_of`.
     """
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
+    given = {} if config["quick"] else config["repeats"].get(files.name, {})
     for cell in _described(settings, files, config):
         fitting = [
             changes for name, changes in wanted.items() if fnmatch.fnmatchcase(cell.short, name)
@@ -407,6 +408,7 @@ def _cells(
             where = f"{files.paper}, experiment {cell.experiment}"
             for changes in fitting:
                 cell = _changed(cell, changes or {}, where)
+            cell = replace(cell, repeats=max(cell.repeats, given.get(cell.short, 0)))
             _check_cell(cell, where)
             _check_draws(cell, settings["problems"][cell.problem], where)
             yield cell
@@ -563,6 +565,8 @@ def _check_patterns(plan: Plan, paper: str) -> None:
     wanted = plan.config["overrides"].get(paper, {}).get(CELLS, {})
     unknown = [name for name in wanted if not fnmatch.filter(every, name)]
     _check_cells(unknown, every, f"the configuration, overrides.{paper}.{CELLS}: unknown cell")
+    given = plan.config["repeats"].get(paper, {})
+    _check_cells(given, every, f"the configuration, repeats.{paper}: unknown cell")
 
 
 def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
