@@ -14,12 +14,11 @@ from pathlib import Path
 from fedcore.errors import DataError, FedcoreError
 from fedcore.experiments import provenance
 from fedcore.history import History
-from fedcore.repro.config import claims
 from fedcore.repro.config.configuration import read_configuration
 from fedcore.repro.config.papers import CHECKOUT
 from fedcore.repro.plan import job_times, kept_cells
 from fedcore.repro.plan.plan import Plan, load_plan
-from fedcore.repro.verdicts import evidence
+from fedcore.repro.verdicts.evidence import Evidence
 from fedcore.words import counted
 
 
@@ -42,8 +41,8 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
         name: job_times.measured(results / "benchmarks/problems" / paper / f"{name}.tsv")
         for name in sorted(made)
     }
-    printed = plan.claims_of(paper) if paper in plan.judged else claims.EMPTY
-    behind = evidence.cells_behind(planned, printed) if paper in plan.judged else {}
+    judged = paper in plan.judged
+    behind = Evidence(planned, plan.claims_of(paper)).cells() if judged else {}
     return kept_cells.KeptRun(
         commit=provenance.commit(CHECKOUT),
         date=datetime.now(UTC).date().isoformat(),

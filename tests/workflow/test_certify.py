@@ -30,7 +30,7 @@ def certified(checkout, out, *options, kernel=None):
         environment |= {"OPENBLAS_CORETYPE": kernel}
     done = subprocess.run(
         [sys.executable, *call], cwd=checkout.root, env=environment, text=True, timeout=1200,
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, capture_output=True,
     )  # fmt: skip
     file = checkout.root / out / "codecheck.yml"
     return done, yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}

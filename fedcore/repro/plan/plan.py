@@ -508,14 +508,22 @@ def _cells_of_run(
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
     """Refuse more repeats than draws: a repeat on the data of an earlier one may be its copy."""
-    if "draws" in problem:
-        made = problem["draws"] * len(combinations(problem.get("over", {})))
-        if cell.repeats > made:
-            raise ConfigError(
-                f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
-                f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
-                "or lower `repeats`"
-            )
+    made = draws_of(problem)
+    if made is not None and cell.repeats > made:
+        raise ConfigError(
+            f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
+            f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
+            "or lower `repeats`"
+        )
+
+
+def draws_of(problem: Mapping[str, Any]) -> int | None:
+    """Return how many draws a problem has; None for one that all repeats share."""
+    return (
+        problem["draws"] * len(combinations(problem.get("over", {})))
+        if "draws" in problem
+        else None
+    )
 
 
 def _check_cell(cell: Cell, where: str) -> None:
