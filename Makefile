@@ -10,6 +10,7 @@ UV     ?= uv
 TORCH  ?= $(if $(PIP_FIND_LINKS)$(UV_FIND_LINKS),$(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-deep.lock))
 # make env EXTRAS="deep mpi slurm"
 EXTRAS ?=
+HOURS  ?=
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 
@@ -74,7 +75,7 @@ if { [ -e "$(VENV)" ] || [ -L "$(VENV)" ]; } && [ "$$owner" != "$$(pwd -P)" ]; t
 fi
 endef
 
-.PHONY: help env test quickstart reproduce arena restore docs lint
+.PHONY: help env test quickstart reproduce decide arena restore docs lint
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -95,10 +96,18 @@ quickstart: $(READY) ## each method, table and figure, small, on stand-in data, 
 	@echo "Results of the quick run are in results/quick/:"
 	@ls -1 results/quick 2>/dev/null | sed 's/^/  /'
 	@echo "Open results/quick/report/index.html in a browser; 'make reproduce' is the papers' size."
+	@echo "'. $(VENV)/bin/activate; fedcore certify' makes ten minutes of the kept run again and compares."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)
+	@$(IN_ENV) python -m fedcore job forecast $(PAPERS) --cores $(CORES)
 	$(SNAKEMAKE) --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
+
+decide: $(READY) ## more repeats for undecided items: make decide HOURS=3, of PAPERS one or all
+	$(if $(HOURS),,$(error say how long: make decide HOURS=3))
+	$(CHECKED)
+	$(IN_ENV) fedcore decide --hours $(HOURS) --cores $(CORES) $(if $(PAPERS),--paper $(PAPERS)) \
+	  $(if $(PROFILE),--profile $(PROFILE))
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and its page
 	$(CHECKED)

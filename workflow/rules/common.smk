@@ -14,7 +14,7 @@ from fedcore.datasets import download, registry
 from fedcore.errors import FedcoreError
 from fedcore.repro.config import configuration
 from fedcore.repro.plan.parsed_sources import keep_in
-from fedcore.repro.plan import job_times
+from fedcore.repro.plan import forecast, job_times
 from fedcore.experiments.fingerprint import data_files, fingerprint, imported_by
 from fedcore.repro.plan.plan import load_plan
 from fedcore.reports import curve_styles
@@ -48,6 +48,7 @@ try:
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()
+    EXPECTED = forecast.expected(PLAN, CHECKOUT)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
@@ -117,6 +118,12 @@ def minutes_of(wildcards, attempt, **given):
         seconds, _ = MEASURED[experiment]
         return attempt * math.ceil(2 + 4 * seconds / 60)
     return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
+
+
+def longest_first(wildcards):
+    """CPU seconds of the last kept run: what takes longest starts first."""
+    path = cell_of(wildcards).path
+    return math.ceil(EXPECTED[path].cpu) if path in EXPECTED else 0
 
 
 def problem_of(wildcards):

@@ -31,6 +31,7 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 @click.argument("paper", required=False)
 @click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0,
               show_default=True, help="Time to plan for.")  # fmt: skip
+@click.option("--item", metavar="ID", help="All cells of this item of PAPER, and no others.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the draw.  [by chance]")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED]")
@@ -40,6 +41,7 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 def certify(
     paper: str | None,
     minutes: float,
+    item: str | None,
     seed: int | None,
     cores: int,
     out: Path | None,
@@ -57,6 +59,7 @@ def certify(
     Examples:
       fedcore certify
       fedcore certify fedpower --minutes 30
+      fedcore certify fedpower --item theorem1
       fedcore certify --minutes 600      # everything
       OPENBLAS_CORETYPE=Haswell fedcore certify --minutes 60
     """
@@ -80,7 +83,15 @@ def certify(
     seed = secrets.randbelow(10**6) if seed is None else seed
     probe = kept_cells.probe()
     pool = draws.costs(plan, runs, probe)
-    drawn = draws.draw(pool, minutes * 60 * cores, seed)
+    if item is None:
+        drawn = draws.draw(pool, minutes * 60 * cores, seed)
+    else:
+        if paper is None:
+            raise InputError("--item needs the item's paper: fedcore certify PAPER --item ID")
+        require_known(item, runs[paper].items, "--item: there is no record of", InputError)
+        drawn = [cell for cell in runs[paper].items[item] if cell in pool]
+    if not drawn and item is not None:
+        raise InputError(f"--item: the settings of all cells of {item} have changed since the run")
     if not drawn:
         raise InputError(f"no cell fits into {minutes:g} minutes: give more --minutes")
     out = out or Path(f"certificate-{seed}")
@@ -98,7 +109,8 @@ def certify(
     found.judged, found.words = certificate.words(whole, out, CHECKOUT)
     found.inputs = certificate.inputs(plan, drawn, CHECKOUT)
     again = ["fedcore", "certify", *([paper] if paper else []), f"--seed={seed}"]
-    again += [f"--minutes={minutes:g}", *([f"--configfile={configfile}"] if configfile else [])]
+    again += [f"--minutes={minutes:g}", *([f"--item={item}"] if item else [])]
+    again += [*([f"--configfile={configfile}"] if configfile else [])]
     found.command = shlex.join(again)
     files = certificate.write(found, out)
     say(certificate.sentence(found))

@@ -63,7 +63,7 @@ def decide(
     \b
     Examples:
       fedcore decide --hours 3
-      fedcore decide --hours 0.5 --paper fedpower --item theorem-2
+      fedcore decide --hours 0.5 --paper fedpower --item theorem1
     """
     end = time.monotonic() + 3600 * hours
     call = [sys.executable, "-m", "snakemake", f"--cores={cores}", "--logger", "rich"]

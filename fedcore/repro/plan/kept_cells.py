@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 import h5py
 import numpy as np
-import scipy.linalg  # loads the BLAS that jobs use, so that `platform` names it
 
 from fedcore.errors import DataError
 from fedcore.experiments.cell import Cell
@@ -110,6 +109,8 @@ class KeptRun:
 
 def platform() -> dict[str, str]:
     """Return CPU, BLAS with its kernel, system and SIMD instructions of this process."""
+    import scipy.linalg  # it loads the BLAS that jobs use; 0.2 s
+
     scipy.linalg.get_blas_funcs("gemm")
     found = np.show_config(mode="dicts")["SIMD Extensions"]
     return job_times.machine() | {"SIMD": " ".join(found["baseline"] + found.get("found", []))}
