@@ -21,20 +21,35 @@ from fedcore.repro.verdicts.verdicts import NOT_RUN
 
 ROOT = Path(__file__).parents[1]
 OWNER = "Names of authors, a DOI and a public address come from the owner, with the release."
+ASKED: list[tables.Row] = [
+    {"a reviewer asks": question, "answer": answer}
+    for question, answer in (
+        (
+            "Does it install and run?",
+            "`make quickstart`: every method, table and figure, small; minutes, no network",
+        ),
+        (
+            "Are the results those of this code?",
+            "`. .venv/bin/activate; fedcore certify`: ten minutes, and a certificate",
+        ),
+        (
+            "Can all be made again?",
+            "`make reproduce`; `fedcore certify --minutes 600` compares it with the kept run",
+        ),
+        ("Is it tested?", "`make test`, and `make lint`"),
+        ("What do the words mean?", "[How items are judged](judging.md)"),
+        (
+            "What machine does it need?",
+            "Linux or macOS, no GPU; `fedcore job forecast` says hours and memory",
+        ),
+    )
+]
 TOP = f"""# For reviewers
 
 `python tools/reviewers.py` writes this page from the kept run; a test fails when it is stale.
 {OWNER}
 
-| a reviewer asks | answer |
-| :-- | :-- |
-| Does it install and run? | `make quickstart`: every method, table and figure, small; minutes, no network |
-| Are the results those of this code? | `. .venv/bin/activate; fedcore certify`: ten minutes, and a certificate |
-| Can all be made again? | `make reproduce`; `fedcore certify --minutes 600` compares it with the kept run |
-| Is it tested? | `make test`, and `make lint` |
-| What do the words mean? | [How items are judged](judging.md) |
-| What machine does it need? | Linux or macOS; `fedcore job forecast` says hours and memory; no GPU |
-
+{tables.markdown(ASKED)}
 A certificate has the form of [CODECHECK](https://codecheck.org.uk), and a page for people. It names
 what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the machine of
 the kept run. Where they are missing, no run of the paper is recorded, and the command is the one
