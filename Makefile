@@ -100,7 +100,7 @@ quickstart: $(READY) ## each method, table and figure, small, on stand-in data, 
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)
-	@$(IN_ENV) python -m fedcore job forecast $(PAPERS) --cores $(CORES)
+	$(if $(SNAKEMAKE_ARGS),,@$(IN_ENV) python -m fedcore job forecast $(PAPERS) --cores $(CORES))
 	$(SNAKEMAKE) --cores $(CORES) $(PAPERS) $(SNAKEMAKE_ARGS)
 
 decide: $(READY) ## more repeats for undecided items: make decide HOURS=3, of PAPERS one or all
