@@ -29,15 +29,23 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 
 @click.command()
 @click.argument("paper", required=False)
-@click.option("--minutes", type=click.FloatRange(min=0, min_open=True), default=10.0,
-              show_default=True, help="Time to plan for.")  # fmt: skip
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Time to plan for.",
+)
 @click.option("--item", metavar="ID", help="All cells of this item of PAPER, and no others.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the draw.  [by chance]")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED]")
 @click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
-@click.option("--configfile", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="Of another run than that of config/config.yaml.")  # fmt: skip
+@click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
 def certify(
     paper: str | None,
     minutes: float,
@@ -73,14 +81,14 @@ def certify(
     if paper is not None:
         require_known(paper, plan.papers, "PAPER: unknown paper", InputError)
     records = kept or CHECKOUT / kept_cells.FOLDER
-    runs = kept_cells.read_all(records, [paper] if paper else plan.papers)
+    runs = kept_cells.read_all(records, [name for name in plan.papers if paper in (None, name)])
     if not runs:
-        whose = f"of {paper} " if paper else ""
         raise DataError(
-            f"no run {whose}is recorded in {records}, so there is nothing to compare with: after "
-            "`make reproduce`, `python tools/kept_records.py` records one"
+            f"{records} has no record of these papers, so there is nothing to compare with: after "
+            "`make reproduce`, `python tools/kept_records.py` records a run"
         )
-    seed = secrets.randbelow(10**6) if seed is None else seed
+    if seed is None:
+        seed = secrets.randbelow(10**6)
     probe = kept_cells.probe()
     pool = draws.costs(plan, runs, probe)
     if item is None:
@@ -108,9 +116,9 @@ def certify(
     found = certificate.compare(plan, runs, pool, drawn, out)
     found.judged, found.words = certificate.words(whole, out, CHECKOUT)
     found.inputs = certificate.inputs(plan, drawn, CHECKOUT)
-    again = ["fedcore", "certify", *([paper] if paper else []), f"--seed={seed}"]
-    again += [f"--minutes={minutes:g}", *([f"--item={item}"] if item else [])]
-    again += [*([f"--configfile={configfile}"] if configfile else [])]
+    given = {"seed": seed, "minutes": minutes, "item": item, "configfile": configfile}
+    again = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    again = ["fedcore", "certify", *filter(None, [paper]), *again]
     found.command = shlex.join(again)
     files = certificate.write(found, out)
     say(certificate.sentence(found))

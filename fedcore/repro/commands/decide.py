@@ -38,14 +38,18 @@ class Open:
 
 
 @click.command()
-@click.option("--hours", type=click.FloatRange(min=0, min_open=True), required=True,
-              help="Time to plan for.")  # fmt: skip
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), required=True, help="Time to plan for."
+)
 @click.option("--paper", help="Only items of this paper.")
 @click.option("--item", help="Only this item.")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--profile", help="Workflow profile, such as workflow/profiles/slurm.")
-@click.option("--configfile", type=click.Path(path_type=Path, exists=True, dir_okay=False),
-              help="Of another run than that of config/config.yaml.")  # fmt: skip
+@click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
 def decide(
     hours: float,
     paper: str | None,
@@ -67,8 +71,8 @@ def decide(
     """
     end = time.monotonic() + 3600 * hours
     call = [sys.executable, "-m", "snakemake", f"--cores={cores}", "--logger", "rich"]
-    call += [f"--workflow-profile={profile}"] if profile else []
-    call += [f"--configfile={configfile}"] if configfile else []
+    given = {"workflow-profile": profile, "configfile": configfile}
+    call += [f"--{name}={value}" for name, value in given.items() if value is not None]
     run = _Run(configfile, call)
     papers = run.judged(paper)
     if item is not None:
@@ -76,7 +80,7 @@ def decide(
         require_known(item, ids, "--item: unknown item", InputError)
     say("First, what an earlier call has left to run.")
     run.update(papers)
-    before, given = run.words(papers), set[str]()
+    before, more = run.words(papers), set[str]()
     while True:
         left = end - time.monotonic()
         found = [one for name in papers for one in run.undecided(name, item)]
@@ -89,9 +93,9 @@ def decide(
             cells = counted(len(one.targets), "cell")
             say(f"  {one.item}: {cells}, up to {max(one.targets.values())} repeats")
         run.give(targets)
-        given |= targets.keys()
+        more |= targets.keys()
         run.update(papers)
-    say(f"{counted(len(given), 'cell')} got repeats.")
+    say(f"{counted(len(more), 'cell')} got repeats.")
     for name, word in run.words(papers).items():
         if before[name] != word:
             say(f"  {name}: {before[name]} -> {word}")
@@ -126,7 +130,7 @@ class _Run:
             raise InputError("a quick run has no words: take the configuration of a full one")
         if paper is not None:
             require_known(paper, plan.judged, "--paper: unknown paper", InputError)
-        names = [paper] if paper else plan.judged
+        names = [name for name in plan.judged if paper in (None, name)]
         found = [n for n in names if (self.results / "verdicts" / f"{n}.tsv").is_file()]
         if not found:
             raise DataError(f"{self.results}/verdicts has no words: run `make reproduce` first")
@@ -206,7 +210,9 @@ class _Run:
     def update(self, papers: Sequence[str]) -> None:
         """Bring papers up to date, and the pages if there are some."""
         page = self.results / "report" / "index.html"
-        targets = [*papers, *([str(page)] if page.is_file() else [])]
+        targets = list(papers)
+        if page.is_file():
+            targets.append(str(page))
         if subprocess.run([*self.call, "--", *targets], check=False).returncode:
             raise DataError("Snakemake has failed and says why above: mend that, and run again")
 

@@ -186,9 +186,14 @@ def of_history(path: Path, cell: Cell, benchmark: Path) -> Kept:
     took = job_times.measured(benchmark) or job_times.Took(0.0, 1.0, 0.0)
     history = History.load(path)
     return Kept(
-        cell.path, arrays_sha256(path), settings_of(cell), history.about["code"],
-        took.cpu or took.wall, took.memory, ends_of(history),
-    )  # fmt: skip
+        cell.path,
+        arrays_sha256(path),
+        settings_of(cell),
+        history.about["code"],
+        took.cpu or took.wall,
+        took.memory,
+        ends_of(history),
+    )
 
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[tuple[str, Ends, Ends, str]]]:

@@ -148,8 +148,9 @@ def sentence(found: Compared) -> str:
     """Return in a sentence how many cells agree."""
     n = Counter(found.cells.values())
     told = ", ".join(f"{n[word]} {word}" for word in WORDS if n[word])
-    end = f"; {len(found.words)} of {counted(found.judged, 'word')} differ" if found.judged else ""
-    return f"{counted(len(found.cells), 'cell')} made again: {told}{end}"
+    if found.judged:
+        told = f"{told}; {len(found.words)} of {counted(found.judged, 'word')} differ"
+    return f"{counted(len(found.cells), 'cell')} made again: {told}"
 
 
 def shares(found: Compared) -> list[tables.Row]:
@@ -161,19 +162,22 @@ def shares(found: Compared) -> list[tables.Row]:
         seconds = [sum(run.cells[c].cpu for c in cells) for cells in (made, run.cells)]
         behind = [set(cells) <= set(made) for cells in run.items.values()]
         rows.append(
-            {"paper": paper, "run of": run.date, "commit": run.commit,
-             "cells": f"{len(made)} of {len(run.cells)}",
-             "items": f"{sum(behind)} of {len(behind)}",
-             "CPU seconds": f"{seconds[0]:.0f} of {seconds[1]:.0f}",
-             **{word: n[word] for word in WORDS}}
-        )  # fmt: skip
+            {
+                "paper": paper,
+                "run of": run.date,
+                "commit": run.commit,
+                "cells": f"{len(made)} of {len(run.cells)}",
+                "items": f"{sum(behind)} of {len(behind)}",
+                "CPU seconds": f"{seconds[0]:.0f} of {seconds[1]:.0f}",
+                **{word: n[word] for word in WORDS},
+            }
+        )
     return rows
 
 
 def page(found: Compared) -> str:
     """Return the certificate in Markdown."""
-    n = found.disagreeing
-    title = "everything that was compared agrees" if not n else f"{counted(n, 'disagreement')}"
+    title = f"{counted(found.disagreeing, 'disagreement')}"
     now = datetime.now(UTC).date().isoformat()
     parts = [
         f"# Certificate of a repeated run: {title}\n",
@@ -200,10 +204,16 @@ def page(found: Compared) -> str:
     if found.columns:
         parts += ["## Third digits that differ\n"]
         rows: list[tables.Row] = [
-            {"cell": cell, "column": name, "kept": old.median, "here": new.median,
-             "kept range": f"{_told(old.low)} to {_told(old.high)}", "so": word}
+            {
+                "cell": cell,
+                "column": name,
+                "kept": old.median,
+                "here": new.median,
+                "kept range": f"{_told(old.low)} to {_told(old.high)}",
+                "so": word,
+            }
             for cell, name, old, new, word in found.columns
-        ]  # fmt: skip
+        ]
         parts.append(tables.markdown(rows))
     if found.judged:
         parts += ["## Words\n", f"{counted(found.judged, 'word')} of whole papers compared.\n"]
@@ -224,13 +234,15 @@ def page(found: Compared) -> str:
     ]
     sums: list[tables.Row] = [{"file": f, "sha256": s} for f, s in sorted(found.inputs.items())]
     parts += [
-        "## Machine and versions\n", tables.markdown(places),
-        "## Inputs\n", tables.markdown(sums),
+        "## Machine and versions\n",
+        tables.markdown(places),
+        "## Inputs\n",
+        tables.markdown(sums),
         "## Check it yourself\n",
         f"```console\n$ git checkout {found.commit}\n$ make env && . .venv/bin/activate\n"
         f"$ {found.command}\n```\n",
         f"Name, place of work, signature, date: {PERSON}.\n",
-    ]  # fmt: skip
+    ]
     return "\n".join(parts)
 
 
