@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import yaml
 
 import kernels
 from fedcore.history import History
+from fedcore.repro.plan import kept_cells
 
 CELL = "tiny/second/power_gd/other-plain"
 WORDS = ["--configfile", "tiny.yaml", "--kept", "kept/records"]
@@ -92,3 +94,18 @@ def test_a_cell_whose_settings_have_changed_is_not_compared(done):
     found, check = certified(done, "less", "--minutes", "0.5")
     assert found.returncode == 0, found.stderr
     assert {Path(name).parts[3] for name in words(check)} == {"first"}
+
+
+@pytest.mark.slow
+def test_what_took_longest_in_the_kept_run_starts_first(done):
+    keep(done)
+    file = done.root / "kept/records/tiny.jsonl"
+    run, last = kept_cells.read(file), "tiny/second/power_gd/other-momentum"
+    cells = run.cells | {last: replace(run.cells[last], cpu=99.0)}
+    kept_cells.write(file, replace(run, cells=cells))
+    histories = done.root / "results/tiny/histories"
+    for history in histories.rglob("*.h5"):
+        history.unlink()
+    done.run()
+    ended = sorted(histories.rglob("*.h5"), key=lambda history: history.stat().st_mtime_ns)
+    assert ended[0] == histories / f"{last}.h5" and len(ended) == 6
