@@ -1,7 +1,8 @@
 """Keeps of each history of a run its checksum and what it ended with, in kept/records/.
 
 ``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
-what it writes. Restored histories are records of an earlier commit, and stay out.
+what it writes. Run it on the machine of the run, which it notes. Restored histories are records of
+an earlier commit, and stay out.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from fedcore.errors import DataError, FedcoreError
-from fedcore.experiments import provenance
 from fedcore.history import History
 from fedcore.repro.config.configuration import read_configuration
 from fedcore.repro.config.papers import CHECKOUT
@@ -28,7 +28,7 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
     planned = results / "plans" / f"{paper}.json"
     if not planned.is_file():
         raise DataError(f"there is no {planned}: run `snakemake {paper}` first")
-    cells, versions = {}, {}
+    cells, versions, commits = {}, {}, set()
     for cell in plan.cells_of(paper):
         file = results / "histories" / f"{cell.path}.h5"
         about = History.load(file).about
@@ -36,6 +36,7 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
             benchmark = results / "benchmarks" / f"{cell.path}.tsv"
             cells[cell.path] = kept_cells.of_history(file, cell, benchmark)
             versions |= about["versions"]
+            commits.add(about["commit"])
     made = {problem for path in cells for problem in plan.cells[path].problems}
     times = {
         name: job_times.measured(results / "benchmarks/problems" / paper / f"{name}.tsv")
@@ -44,7 +45,7 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
     judged = paper in plan.judged
     behind = Evidence(planned, plan.claims_of(paper)).cells() if judged else {}
     return kept_cells.KeptRun(
-        commit=provenance.commit(CHECKOUT),
+        commit=", ".join(sorted(commits)),
         date=datetime.now(UTC).date().isoformat(),
         machine=kept_cells.platform(),
         versions=versions,
