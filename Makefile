@@ -10,6 +10,7 @@ UV     ?= uv
 TORCH  ?= $(if $(PIP_FIND_LINKS)$(UV_FIND_LINKS),$(shell sed -n 's/^\(torch==[^ ]*\).*/\1/p' requirements-deep.lock))
 # make env EXTRAS="deep mpi slurm"
 EXTRAS ?=
+HOURS  ?=
 SNAKEMAKE_ARGS ?=
 PYTEST_ARGS    ?=
 
@@ -75,7 +76,7 @@ if { [ -e "$(VENV)" ] || [ -L "$(VENV)" ]; } && [ "$$owner" != "$$(pwd -P)" ]; t
 fi
 endef
 
-.PHONY: help env test quickstart reproduce arena restore docs lint
+.PHONY: help env test quickstart reproduce decide arena restore docs lint
 
 help: ## list the targets and variables
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' Makefile
@@ -93,10 +94,18 @@ quickstart: $(READY) ## each method, table and figure, small, on stand-in data, 
 	$(CHECKED)
 	$(SNAKEMAKE) $(ONLY) --configfile config/quick.yaml --cores $(CORES) $(SNAKEMAKE_ARGS)
 	@echo "This was the quick run; 'make reproduce' is the papers' size."
+	@echo "'. $(VENV)/bin/activate; fedcore certify' makes ten minutes of the kept run again and compares."
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)
+	$(if $(SNAKEMAKE_ARGS),,@$(IN_ENV) python -m fedcore job forecast $(PAPERS) --cores $(CORES))
 	$(SNAKEMAKE) $(ONLY) --cores $(CORES) $(SNAKEMAKE_ARGS)
+
+decide: $(READY) ## more repeats for undecided items: make decide HOURS=3, of PAPERS one or all
+	$(if $(HOURS),,$(error say how long: make decide HOURS=3))
+	$(CHECKED)
+	$(IN_ENV) fedcore decide --hours $(HOURS) --cores $(CORES) $(if $(PAPERS),--paper $(PAPERS)) \
+	  $(if $(PROFILE),--profile $(PROFILE))
 
 arena: $(READY) ## every method on the same data, half an hour on two cores, and its page
 	$(CHECKED)

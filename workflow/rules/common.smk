@@ -13,7 +13,8 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.experiments import build
 from fedcore.errors import FedcoreError
-from fedcore.repro.plan import job_times
+from fedcore.repro.config import configuration
+from fedcore.repro.plan import forecast, job_times
 from fedcore.experiments.cell import modules_of
 from fedcore.experiments.fingerprint import data_files, digests, imported_by
 from fedcore.repro.plan.plan import load_plan
@@ -29,14 +30,17 @@ os.environ.update(PYTHONPATH=f"{CHECKOUT.absolute()}:{os.getenv('PYTHONPATH', ''
 # A notebook server's variables would give jobs another kernel, start-up file or backend of figures.
 for name in os.environ.keys() & {"JUPYTER_PATH", "PYTHONSTARTUP", "MPLBACKEND"}:
     del os.environ[name]
-CONFIG = Path("config/config.yaml")
-if not CONFIG.is_file():  # no file of one's own in the working folder
-    CONFIG = CHECKOUT / CONFIG
-for path in [CONFIG, *workflow.overwrite_configfiles]:
+OWN = configuration.files(CHECKOUT)  # config.yaml, and repeats.yaml if there is one
+for path in [*OWN, *workflow.overwrite_configfiles]:
     read_yaml(path)  # says in a sentence why it cannot be read, and of keys that are there twice
 
 
-configfile: str(CONFIG)
+configfile: str(OWN[0])
+
+
+if len(OWN) > 1:
+
+    configfile: str(OWN[1])
 
 
 try:
@@ -44,6 +48,7 @@ try:
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()
+    EXPECTED = forecast.expected(PLAN, CHECKOUT)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
@@ -125,6 +130,12 @@ def minutes_of(wildcards, attempt, **given):
         seconds, _ = MEASURED[experiment]
         return attempt * math.ceil(2 + 4 * seconds / 60)
     return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
+
+
+def longest_first(wildcards):
+    """CPU seconds of the last kept run: what takes longest starts first."""
+    path = cell_of(wildcards).path
+    return math.ceil(EXPECTED[path].cpu) if path in EXPECTED else 0
 
 
 def problem_of(wildcards):

@@ -42,6 +42,7 @@ rule problem:
         f"{RESULTS}/logs/problem/{{paper}}-{{problem}}.log",
     benchmark:
         f"{RESULTS}/benchmarks/problems/{{paper}}/{{problem}}.tsv"
+    priority: 1_000_000  # runs wait for it, perhaps the longest
     conda:
         "../envs/fedcore.yaml"
     resources:

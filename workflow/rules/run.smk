@@ -15,6 +15,7 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
             f"{RESULTS}/benchmarks/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.tsv"
         wildcard_constraints:
             algorithm=algorithm,
+        priority: longest_first
         conda:
             "../envs/networks.yaml"
             if algorithms.get(algorithm).task.packages

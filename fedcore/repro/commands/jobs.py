@@ -114,6 +114,20 @@ def papers(names: tuple[str, ...]) -> None:
 
 
 @job.command()
+@click.argument("names", metavar="[PAPERS]", nargs=-1)
+@click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
+@click.option("--configfile", type=PATH, help="Of another run than that of config/config.yaml.")
+def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
+    """Say how long the cells of PAPERS take that have no history, and how much memory."""
+    from fedcore.repro.config.configuration import read_configuration
+    from fedcore.repro.plan import forecast, kept_cells
+    from fedcore.repro.plan.plan import load_plan
+
+    plan = load_plan(read_configuration(configfile), check_claims=False)
+    say(forecast.sentence(plan, names or plan.papers, cores, kept_cells.probe()))
+
+
+@job.command()
 @click.argument("made", type=PATH)
 @click.argument("sha256")
 @click.argument("output", type=PATH)

@@ -405,6 +405,7 @@ def _cells(
     Errors are those of `Plan.all_cells_of`.
     """
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
+    given = {} if config["quick"] else config["repeats"].get(files.name, {})
     for cell in _described(settings, files, config):
         fitting = [
             changes for name, changes in wanted.items() if fnmatch.fnmatchcase(cell.short, name)
@@ -413,6 +414,7 @@ def _cells(
             where = f"{files.paper}, experiment {cell.experiment}"
             for changes in fitting:
                 cell = _changed(cell, changes or {}, where)
+            cell = replace(cell, repeats=max(cell.repeats, given.get(cell.short, 0)))
             _check_cell(cell, where)
             _check_draws(cell, settings["problems"][cell.problem], where)
             yield cell
@@ -512,14 +514,22 @@ def _cells_of_run(
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
     """Refuse more repeats than draws: a repeat on the data of an earlier one may be its copy."""
-    if "draws" in problem:
-        made = problem["draws"] * len(combinations(problem.get("over", {})))
-        if cell.repeats > made:
-            raise ConfigError(
-                f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
-                f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
-                "or lower `repeats`"
-            )
+    made = draws_of(problem)
+    if made is not None and cell.repeats > made:
+        raise ConfigError(
+            f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
+            f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
+            "or lower `repeats`"
+        )
+
+
+def draws_of(problem: Mapping[str, Any]) -> int | None:
+    """Return how many draws a problem has; None for one that all repeats share."""
+    return (
+        problem["draws"] * len(combinations(problem.get("over", {})))
+        if "draws" in problem
+        else None
+    )
 
 
 def _check_cell(cell: Cell, where: str) -> None:
@@ -569,6 +579,8 @@ def _check_patterns(plan: Plan, paper: str) -> None:
     wanted = plan.config["overrides"].get(paper, {}).get(CELLS, {})
     unknown = [name for name in wanted if not fnmatch.filter(every, name)]
     _check_cells(unknown, every, f"the configuration, overrides.{paper}.{CELLS}: unknown cell")
+    given = plan.config["repeats"].get(paper, {})
+    _check_cells(given, every, f"the configuration, repeats.{paper}: unknown cell")
 
 
 def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:

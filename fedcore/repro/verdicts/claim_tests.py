@@ -11,7 +11,7 @@ with what is printed; a None does not speak against it either.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -91,6 +91,8 @@ class Outcome:
         Of a number that fails, whether the print lies above (1) or below (-1) ours.
     runs : int
         Number of runs that count.
+    growth : float
+        How many times as many runs would decide, as far as one can tell; 0 if none would.
     """
 
     state: str
@@ -98,6 +100,7 @@ class Outcome:
     lack: str = ""
     side: int = 0
     runs: int = 0
+    growth: float = 0.0
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
@@ -132,46 +135,47 @@ def judge_runs(
     q = given.get("probability", 0.5)
     runs = min(map(len, points))
     pooled = [value for point in points for value in point[:runs]]
-    state, lack = _share(pooled, q, demand.holds, demand.fails)
+    state, lack, decided = _share(pooled, q, demand.holds, demand.fails)
     agree, n = pooled.count(1.0), len(pooled)
     if given.get("every"):
         limit = demand.fails * len(points)
         alone = sum(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points)
         if alone:
-            state, lack = FAILS, ""
+            state, lack, decided = FAILS, "", 0
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
-    return Outcome(state, f"{agree} of {n}{without}", lack, runs=n)
+    return Outcome(state, f"{agree} of {n}{without}", lack, runs=n, growth=decided / n)
 
 
-def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str]:
-    """Return how runs stand to a share, and why they cannot tell."""
+def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, int]:
+    """Return how runs stand to a share, why they cannot tell, and how many could; 0 if none."""
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
-        return HOLDS, ""
+        return HOLDS, "", 0
     if weigh(agree + silent, n, q)[1] >= fails:
-        return FAILS, ""
+        return FAILS, "", 0
     if silent == n:
-        return UNDECIDED, "no run has a result"
+        return UNDECIDED, "no run has a result", 0
     if n >= NO_ORDER:
-        return UNDECIDED, "no clear order"
+        return UNDECIDED, "no clear order", 0
 
     def decides(m: int) -> bool:
         k = round(agree * m / n)
         above, below = weigh(k, m, q)
         return above >= holds or below >= fails
 
-    return UNDECIDED, _needed(decides, n)
+    m = _needed(decides, n)
+    more = counted(m - n, "more run")
+    return UNDECIDED, f"{more} would decide, if they agree as often" if m else "no clear order", m
 
 
-def _needed(decides: Any, n: int) -> str:
-    """Say how many more runs would decide if they agreed as often as these."""
+def _needed(decides: Callable[[int], bool], n: int) -> int:
+    """Return how many runs would decide if they agreed as often as these `n`; 0 if too many."""
     m = n + 1
     while m < MOST and not decides(m):
         m += max(1, m // 50)
-    more = counted(m - n, "more run")
-    return f"{more} would decide, if they agree as often" if m < MOST else "no clear order"
+    return m if m < MOST else 0
 
 
 def judge_number(
@@ -203,7 +207,8 @@ def judge_number(
         return Outcome(state, measured, measured if state == UNDECIDED else "", runs=look)
     few = look < LOOKS[0]
     if few and pooled is None:
-        return Outcome(UNDECIDED, _ranged(known), "fewer than five runs", runs=look)
+        growth = LOOKS[0] / look
+        return Outcome(UNDECIDED, _ranged(known), "fewer than five runs", 0, look, growth)
     x, half = float(given["of"]), _half_digit(given["of"])
     logs = given["scale"] == "relative" and not few and x > 0 and bool((known > 0).all())
     logs = logs and known.max() > WIDE * known.min()
@@ -214,9 +219,9 @@ def judge_number(
     else:
         away = abs(x - ours)
     s, freedom = pooled if few and pooled else (float(known.std(ddof=1)), look - 1)
-    spread = s * math.sqrt(1 / look + (0 if given["theory"] else 1 / given["runs"]))
 
-    def width(level: float) -> float:
+    def width(level: float, n: int = look, freedom: int = freedom) -> float:
+        spread = s * math.sqrt(1 / n + (0 if given["theory"] else 1 / given["runs"]))
         return _quantile(level, freedom) * spread + float(given["reading_error"])
 
     fails = width(demand.level / demand.searched / demand.cells)
@@ -226,13 +231,17 @@ def judge_number(
     within = max(width(LEVEL), tolerance)
     shown = _shown(within, given, ours, logs)
     strict = LEVEL / demand.searched * demand.level / USUAL.level
+    later = [m for m in LOOKS if m > len(values)]
     if max(width(strict), tolerance) > widest * SLACK:
-        return replace(outcome, lack=f"our own runs spread by {shown}")
+        narrow = (m for m in later if max(width(strict, m, m - 1), tolerance) <= widest * SLACK)
+        growth = next(narrow, 0) / len(values)
+        return replace(outcome, lack=f"our own runs spread by {shown}", growth=growth)
     if away <= within * SLACK:
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
-    more = next((m for m in LOOKS if m > look), None)
+    more = next(iter(later), 0)
     lack = f"the next look is at {more} runs" if more else "no more looks are made"
-    return replace(outcome, lack=f"near the limit of {shown}; {lack}")
+    lack = f"near the limit of {shown}; {lack}"
+    return replace(outcome, lack=lack, growth=more / len(values))
 
 
 @cache
@@ -335,7 +344,9 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
         return Outcome(HOLDS, measured, runs=runs)
     lacks = {name: outcome.lack for name, outcome in found.items() if outcome.lack}
     lack = "" if panel else "; ".join(f"{name}: {lack}" for name, lack in lacks.items())
-    return Outcome(UNDECIDED, measured, lack or "too few of its points hold", runs=runs)
+    growths = [outcome.growth for outcome in found.values() if outcome.state == UNDECIDED]
+    growth = max(growths) if all(growths) and growths else 0.0
+    return Outcome(UNDECIDED, measured, lack or "too few of its points hold", 0, runs, growth)
 
 
 def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:

@@ -201,12 +201,19 @@ def _readings(
             for key in ("fills_in", "replaces")
         )
         reading = Reading(fills_in, replaces)
-        demand = HEADLINE if "headline" in item else Demand()
-        demand = demand._replace(searched=math.prod(c.tried for c in reading.replaces))
-        what = f"{paper}, {item['id']}"
+        demand, what = demand_of(item, given, changes), f"{paper}, {item['id']}"
         measured = measurements.measure(given["cells"], demand, "panel" in item, what)
         found.append(_filled(reading, measured, section))
     return tuple(found)
+
+
+def demand_of(
+    item: Mapping[str, Any], reading: Mapping[str, Any], changes: Mapping[str, Any]
+) -> Demand:
+    """Return how strong the evidence of a reading of an item must be."""
+    tried = (changes[name].get("tried", 1) for name in reading["replaces"])
+    demand = HEADLINE if "headline" in item else Demand()
+    return demand._replace(searched=math.prod(tried))
 
 
 def _change(name: str, given: Mapping[str, Any], item: str) -> Change:

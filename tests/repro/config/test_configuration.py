@@ -478,3 +478,16 @@ def test_a_change_of_a_runs_memory_runs_nothing_again(tmp_path):
         assert {cell.mem_mb for cell in found} == {mem_mb}
         specs.append([cell.spec() for cell in found])
     assert specs[0] == specs[1]
+
+
+def test_given_repeats_are_a_least_number_and_a_quick_run_has_its_own():
+    known = {
+        cell.short: cell.repeats for cell in load_plan({"papers": ["fedpower"]}).cells.values()
+    }
+    name, before = next(iter(known.items()))
+    for n, quick, repeats in ((before + 3, False, before + 3), (1, False, before),
+                              (before + 3, True, before)):  # fmt: skip
+        given = {"papers": ["fedpower"], "quick": quick, "repeats": {"fedpower": {name: n}}}
+        assert load_plan(given).cells[f"fedpower/{name}"].repeats == repeats
+    unknown = {"papers": ["fedpower"], "repeats": {"fedpower": {"no/such/cell": 2}}}
+    refused(lambda: load_plan(unknown), ConfigError, "repeats.fedpower")

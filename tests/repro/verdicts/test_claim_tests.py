@@ -6,6 +6,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from fedcore.repro.verdicts import claim_tests
@@ -241,3 +243,13 @@ def test_a_failure_of_one_of_many_cells_must_be_the_stronger():
     off = float(1 + 4 * ours.std(ddof=1) * math.sqrt(1.1))
     assert number(ours, of=off).state == FAILS
     assert number(ours, USUAL._replace(cells=50), of=off).state == UNDECIDED
+
+
+@given(st.integers(1, 60), st.data())
+def test_as_many_runs_as_an_undecided_order_asks_for_decide_it(n, data):
+    k = data.draw(st.integers(0, n))
+    first = runs(k, n)
+    assert first.growth == 0 or (first.growth > 1 and first.state == UNDECIDED)
+    if first.growth:
+        m = round(n * first.growth)
+        assert runs(round(k * m / n), m).state != UNDECIDED

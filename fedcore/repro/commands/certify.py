@@ -1,0 +1,161 @@
+"""The command `certify`: make a draw of a kept run again, compare, and write a certificate."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shlex
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fedcore.cli import options
+from fedcore.cli.output import say
+from fedcore.errors import DataError, InputError, require_known
+from fedcore.words import counted
+
+if TYPE_CHECKING:
+    from fedcore.repro.plan.plan import Plan
+
+MACHINE = "machine.json"  # in the folder of a certificate, so that no other machine goes on there
+
+
+@click.command()
+@click.argument("paper", required=False)
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Time to plan for.",
+)
+@click.option("--item", metavar="ID", help="All cells of this item of PAPER, and no others.")
+@click.option("--seed", type=click.IntRange(min=0), help="Of the draw.  [by chance]")
+@click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
+@click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED]")
+@click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
+@click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
+def certify(
+    paper: str | None,
+    minutes: float,
+    item: str | None,
+    seed: int | None,
+    cores: int,
+    out: Path | None,
+    kept: Path | None,
+    configfile: Path | None,
+) -> None:
+    """Make cells of the kept run again on this machine, and say in a certificate what agrees.
+
+    Cells are drawn by a seed: the cheapest of each method, then others, cheap ones more often. The
+    workflow makes them in a folder of its own, where the same command goes on after a kill. Where
+    BLAS, its kernel and the versions are those of the kept run, bytes are compared, and elsewhere
+    what each run ended with. Status 1 if something disagrees or could not be made.
+
+    \b
+    Examples:
+      fedcore certify
+      fedcore certify fedpower --minutes 30
+      fedcore certify fedpower --item theorem1
+      fedcore certify --minutes 600      # everything
+      OPENBLAS_CORETYPE=Haswell fedcore certify --minutes 60
+    """
+    from fedcore.repro.config.configuration import read_configuration
+    from fedcore.repro.config.papers import CHECKOUT
+    from fedcore.repro.plan import draws, kept_cells
+    from fedcore.repro.plan.plan import load_plan
+    from fedcore.repro.site import certificate
+
+    plan = load_plan(read_configuration(configfile), check_claims=False)
+    if paper is not None:
+        require_known(paper, plan.papers, "PAPER: unknown paper", InputError)
+    records = kept or CHECKOUT / kept_cells.FOLDER
+    runs = kept_cells.read_all(records, [name for name in plan.papers if paper in (None, name)])
+    if not runs:
+        raise DataError(
+            f"{records} has no record of these papers, so there is nothing to compare with: after "
+            "`make reproduce`, `python tools/kept_records.py` records a run"
+        )
+    if seed is None:
+        seed = secrets.randbelow(10**6)
+    probe = kept_cells.probe()
+    pool = draws.costs(plan, runs, probe)
+    if item is None:
+        drawn = draws.draw(pool, minutes * 60 * cores, seed)
+    else:
+        if paper is None:
+            raise InputError("--item needs the item's paper: fedcore certify PAPER --item ID")
+        require_known(item, runs[paper].items, "--item: there is no record of", InputError)
+        drawn = [cell for cell in runs[paper].items[item] if cell in pool]
+    if not drawn and item is not None:
+        raise InputError(f"--item: the settings of all cells of {item} have changed since the run")
+    if not drawn:
+        raise InputError(f"no cell fits into {minutes:g} minutes: give more --minutes")
+    out = out or Path(f"certificate-{seed}")
+    _begin(out, kept_cells.platform(), plan)
+    planned = sum(draws.together(pool, drawn)) / cores / 60
+    say(
+        f"{counted(len(drawn), 'cell')} of {len(pool)}, drawn by --seed {seed}, for about "
+        f"{max(planned, 0.1):.1f} minutes on {counted(cores, 'core')}, in {out}",
+        err=True,
+    )
+    judged = [name for name in runs if name in plan.judged and not plan.config["quick"]]
+    whole = [name for name in judged if {cell.path for cell in plan.cells_of(name)} <= {*drawn}]
+    _make(out, drawn, whole, cores)
+    found = certificate.compare(plan, runs, pool, drawn, out)
+    found.judged, found.words = certificate.words(whole, out, CHECKOUT)
+    found.inputs = certificate.inputs(plan, drawn, CHECKOUT)
+    given = {"seed": seed, "minutes": minutes, "item": item, "configfile": configfile}
+    again = [f"--{name}={value}" for name, value in given.items() if value is not None]
+    again = ["fedcore", "certify", *filter(None, [paper]), *again]
+    found.command = shlex.join(again)
+    files = certificate.write(found, out)
+    say(certificate.sentence(found))
+    say(f"Written: {', '.join(map(str, files))}")
+    if found.disagreeing:
+        raise DataError(f"{certificate.sentence(found)}: {files[0]} names them")
+
+
+def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
+    """Write the configuration of a certificate's run; refuse a folder of another machine."""
+    import yaml
+
+    note = out / MACHINE
+    if out.exists() and any(out.iterdir()):
+        if not note.is_file():
+            raise InputError(f"--out: {out} has other files: name a new folder")
+        if json.loads(note.read_text(encoding="utf-8")) != machine:
+            raise InputError(f"--out: {out} is of another machine or kernel: name a new folder")
+    config = dict(plan.config)
+    config["papers"] = [
+        files.entry if "/" not in files.entry else str(files.folder.absolute())
+        for files in plan.files.values()
+    ]
+    raw = Path(plan.config["paths"]["raw"]).absolute()
+    config["paths"] = {"raw": str(raw), "clients": "clients", "results": "results"}
+    (out / "config").mkdir(parents=True, exist_ok=True)
+    note.write_text(json.dumps(machine), encoding="utf-8")
+    (out / "config/config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
+
+
+def _make(out: Path, cells: Collection[str], whole: Collection[str], cores: int) -> None:
+    """Make cells, and the words of whole papers, by the workflow in a folder of its own."""
+    from fedcore.repro.config.papers import CHECKOUT
+
+    targets = [f"results/histories/{cell}.h5" for cell in cells]
+    targets += [f"results/verdicts/{paper}.tsv" for paper in whole]
+    command = [sys.executable, "-m", "snakemake", f"--snakefile={CHECKOUT / 'Snakefile'}"]
+    command += [f"--directory={out}", f"--cores={cores}", "--keep-going", "--logger", "rich"]
+    # A run that fails leaves cells out, which the certificate says.
+    subprocess.run([*command, "--", *targets], check=False, stdout=sys.stderr)

@@ -1,0 +1,236 @@
+"""The command `decide`: more repeats for the cells whose undecided items cost least to decide."""
+
+# ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from fedcore.cli import options
+from fedcore.cli.output import say
+from fedcore.errors import DataError, InputError, require_known
+from fedcore.words import counted
+
+if TYPE_CHECKING:
+    from fedcore.repro.plan.plan import Plan
+
+HEAD = "# Least numbers of repeats, which `fedcore decide` has given; the plan reads them.\n"
+Targets = dict[str, int]  # repeats of cells, by their paths
+
+
+@dataclass(frozen=True)
+class Open:
+    """An undecided item: the repeats that would decide it, or why none would."""
+
+    item: str
+    targets: Targets
+    reason: str = ""
+
+
+@click.command()
+@click.option(
+    "--hours", type=click.FloatRange(min=0, min_open=True), required=True, help="Time to plan for."
+)
+@click.option("--paper", help="Only items of this paper.")
+@click.option("--item", help="Only this item.")
+@click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
+@click.option("--profile", help="Workflow profile, such as workflow/profiles/slurm.")
+@click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
+def decide(
+    hours: float,
+    paper: str | None,
+    item: str | None,
+    cores: int,
+    profile: str | None,
+    configfile: Path | None,
+) -> None:
+    """Give repeats to cells until undecided items are decided, or the time is over.
+
+    The item that costs least to decide comes first, as often as its runs agree now. Numbers of
+    repeats go into config/repeats.yaml, beside config.yaml, before anything runs, and the workflow
+    computes the new repeats alone. After a kill, the same command goes on.
+
+    \b
+    Examples:
+      fedcore decide --hours 3
+      fedcore decide --hours 0.5 --paper fedpower --item theorem1
+    """
+    end = time.monotonic() + 3600 * hours
+    call = [sys.executable, "-m", "snakemake", f"--cores={cores}", "--logger", "rich"]
+    given = {"workflow-profile": profile, "configfile": configfile}
+    call += [f"--{name}={value}" for name, value in given.items() if value is not None]
+    run = _Run(configfile, call)
+    papers = run.judged(paper)
+    if item is not None:
+        ids = {name.partition("/")[2] for name in run.words(papers)}
+        require_known(item, ids, "--item: unknown item", InputError)
+    say("First, what an earlier call has left to run.")
+    run.update(papers)
+    before, more = run.words(papers), set[str]()
+    while True:
+        left = end - time.monotonic()
+        found = [one for name in papers for one in run.undecided(name, item)]
+        chosen, targets, seconds = run.choose(found, left * cores)
+        if not chosen:
+            break
+        minutes = f"about {seconds / cores / 60:.1f} of {left / 60:.0f} minutes"
+        say(f"{counted(len(chosen), 'item')}, for {minutes}:")
+        for one in chosen:
+            cells = counted(len(one.targets), "cell")
+            say(f"  {one.item}: {cells}, up to {max(one.targets.values())} repeats")
+        run.give(targets)
+        more |= targets.keys()
+        run.update(papers)
+    say(f"{counted(len(more), 'cell')} got repeats.")
+    for name, word in run.words(papers).items():
+        if before[name] != word:
+            say(f"  {name}: {before[name]} -> {word}")
+    for one in found:
+        say(f"  {one.item} stays undecided: {one.reason or 'it costs more than the time left'}.")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """The run of a configuration, and the call of Snakemake that brings it up to date."""
+
+    configfile: Path | None
+    call: list[str]
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, with the repeats that have been given by now."""
+        from fedcore.repro.config.configuration import read_configuration
+        from fedcore.repro.plan.plan import load_plan
+
+        return load_plan(read_configuration(self.configfile), check_claims=False)
+
+    @property
+    def results(self) -> Path:
+        """Folder of results."""
+        return Path(self.plan.config["paths"]["results"])
+
+    def judged(self, paper: str | None) -> list[str]:
+        """Return the papers that have verdicts; refuse one that has none."""
+        plan = self.plan
+        if plan.config["quick"]:
+            raise InputError("a quick run has no words: take the configuration of a full one")
+        if paper is not None:
+            require_known(paper, plan.judged, "--paper: unknown paper", InputError)
+        names = [name for name in plan.judged if paper in (None, name)]
+        found = [n for n in names if (self.results / "verdicts" / f"{n}.tsv").is_file()]
+        if not found:
+            raise DataError(f"{self.results}/verdicts has no words: run `make reproduce` first")
+        return found
+
+    def words(self, papers: Sequence[str]) -> dict[str, str]:
+        """Return the word of each item, by paper and id."""
+        from fedcore.repro.verdicts import verdict_pages
+
+        files = {paper: self.results / "verdicts" / f"{paper}.tsv" for paper in papers}
+        return {
+            f"{paper}/{verdict.id}": verdict.word
+            for paper, file in files.items()
+            for verdict in verdict_pages.printed_items(verdict_pages.read(file))
+        }
+
+    def undecided(self, paper: str, item: str | None) -> list[Open]:
+        """Return the undecided items of a paper, each with the repeats that would decide it."""
+        from fedcore.repro.verdicts.claim_tests import UNDECIDED
+        from fedcore.repro.verdicts.evidence import Evidence
+
+        plan = self.plan
+        names = [
+            n.partition("/")[2] for n, word in self.words([paper]).items() if word == UNDECIDED
+        ]
+        names = [name for name in names if item in (None, name)]
+        if not names:
+            return []
+        evidence = Evidence(self.results / "plans" / f"{paper}.json", plan.claims_of(paper))
+        return [_open(plan, f"{paper}/{name}", *evidence.growth(name)) for name in names]
+
+    def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
+        """Return what to decide within so many CPU seconds, cheapest first, and what it costs."""
+        from fedcore.repro.plan import job_times
+
+        now = {path: cell.repeats for path, cell in self.plan.cells.items()}
+        each, nothing = {}, job_times.Took(1.0, 1.0, 0.0)
+        for path in {path for one in found for path in one.targets}:
+            took = job_times.measured(self.results / "benchmarks" / f"{path}.tsv") or nothing
+            each[path] = (took.cpu or took.wall) / now[path]
+
+        def cost(one: Open) -> float:
+            return sum(each[path] * max(0, n - now[path]) for path, n in one.targets.items())
+
+        todo = [one for one in found if not one.reason]
+        chosen: list[Open] = []
+        targets: Targets = {}
+        spent = 0.0
+        while todo:
+            cheapest = min(todo, key=lambda one: (cost(one), one.item))
+            if spent + cost(cheapest) > seconds:
+                break
+            spent += cost(cheapest)
+            todo.remove(cheapest)
+            chosen.append(cheapest)
+            for path, n in cheapest.targets.items():
+                now[path] = targets[path] = max(now[path], n)
+        return chosen, targets, spent
+
+    def give(self, targets: Targets) -> None:
+        """Write numbers of repeats beside the configuration."""
+        import yaml
+
+        from fedcore.files import atomic
+        from fedcore.files.strict_yaml import read_yaml
+        from fedcore.repro.config import configuration
+        from fedcore.repro.config.short_forms import merge
+
+        file = configuration.files()[0].with_name(configuration.REPEATS)
+        known = read_yaml(file) if file.is_file() else {}
+        for path, n in targets.items():
+            paper, _, cell = path.partition("/")
+            known = merge(known, {"repeats": {paper: {cell: n}}})
+        with atomic.replace(file) as draft:
+            draft.write_text(HEAD + yaml.safe_dump(known), encoding="utf-8")
+
+    def update(self, papers: Sequence[str]) -> None:
+        """Bring papers up to date, and the pages if there are some."""
+        page = self.results / "report" / "index.html"
+        targets = list(papers)
+        if page.is_file():
+            targets.append(str(page))
+        if subprocess.run([*self.call, "--", *targets], check=False).returncode:
+            raise DataError("Snakemake has failed and says why above: mend that, and run again")
+
+
+def _open(plan: Plan, item: str, factor: float, cells: Sequence[str]) -> Open:
+    """Return an undecided item that `factor` times as many runs of its cells would decide."""
+    from fedcore.repro.plan.plan import draws_of
+
+    if not factor:
+        return Open(item, {}, "no number of runs would decide it")
+    # A method that draws nothing has one repeat; a second would be its copy.
+    several = [plan.cells[path] for path in cells if plan.cells[path].repeats > 1]
+    targets = {cell.path: ceil(cell.repeats * factor - 1e-9) for cell in several}
+    if not targets:
+        return Open(item, {}, "each of its cells has one repeat")
+    for cell in several:
+        draws, n = draws_of(plan.problems[f"{cell.paper}/{cell.problem}"]), targets[cell.path]
+        if draws is not None and n > draws:
+            why = f"{cell.problem} has {counted(draws, 'draw')}, and {n} are needed: raise `draws`"
+            return Open(item, targets, why)
+    return Open(item, targets)

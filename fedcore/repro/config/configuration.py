@@ -1,0 +1,28 @@
+"""The configuration as Snakemake reads it: files of which each changes those before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.repro.config.papers import CHECKOUT
+from fedcore.repro.config.short_forms import merge
+
+CONFIG = Path("config/config.yaml")
+REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
+
+
+def files(checkout: Path = CHECKOUT) -> list[Path]:
+    """Return the files that every run reads: those of the working folder, or of the checkout."""
+    config = CONFIG if CONFIG.is_file() else checkout / CONFIG
+    repeats = config.with_name(REPEATS)
+    return [config, repeats] if repeats.is_file() else [config]
+
+
+def read_configuration(changes: Path | None = None, checkout: Path = CHECKOUT) -> dict[str, Any]:
+    """Return what a run with ``--configfile changes`` would read; raises as `read_yaml`."""
+    found: dict[str, Any] = {}
+    for path in files(checkout):
+        found = merge(found, read_yaml(path))
+    return merge(found, read_yaml(changes)) if changes is not None else found

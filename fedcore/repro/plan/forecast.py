@@ -1,0 +1,66 @@
+"""What a run will take on this machine: hours and memory, from what earlier runs took."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+from fedcore.repro.config.papers import CHECKOUT
+from fedcore.repro.plan import job_times, kept_cells
+from fedcore.repro.plan.plan import Plan
+from fedcore.words import counted
+
+
+def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, job_times.Took]:
+    """Return what each cell took in the last kept run, or its experiment's cells on average.
+
+    A cell of which nothing is known, and each of a quick run, is left out. CPU seconds of a cell
+    with a record are those of the machine of the record.
+    """
+    if plan.config["quick"]:
+        return {}
+    records = kept_cells.read_all(checkout / kept_cells.FOLDER, plan.papers)
+    means = job_times.read_kept(checkout / "kept/run.json")
+    found = {}
+    for path, cell in plan.cells.items():
+        run = records.get(cell.paper)
+        experiment = f"{cell.paper}/{cell.experiment}"
+        if run is not None and path in run.cells:
+            one = run.cells[path]
+            found[path] = job_times.Took(one.cpu, one.cpu, one.mb)
+        elif experiment in means:
+            seconds, memory = means[experiment]
+            found[path] = job_times.Took(seconds, seconds, memory)
+    return found
+
+
+def sentence(
+    plan: Plan, papers: Collection[str], cores: int, probe: float, checkout: Path = CHECKOUT
+) -> str:
+    """Return in a sentence how long the cells take that have no history, and how much memory.
+
+    Parameters
+    ----------
+    plan : Plan
+    papers : collection of str
+        Whose cells are to be made.
+    cores : int
+    probe : float
+        CPU seconds of `kept_cells.probe` on this machine.
+    checkout : path
+        Its folder ``kept`` says what earlier runs took.
+    """
+    histories = Path(plan.config["paths"]["results"], "histories")
+    todo = [cell for cell in plan.cells.values() if cell.paper in papers]
+    todo = [cell for cell in todo if not (histories / f"{cell.path}.h5").is_file()]
+    took, records = expected(plan, checkout), checkout / kept_cells.FOLDER
+    slower = {n: probe / run.probe for n, run in kept_cells.read_all(records, papers).items()}
+    seconds = [took[c.path].cpu * slower.get(c.paper, 1.0) for c in todo if c.path in took]
+    hours = max(sum(seconds) / cores, max(seconds, default=0.0)) / 3600
+    memory = sorted((took[c.path].memory for c in todo if c.path in took), reverse=True)
+    unknown = len(todo) - len(seconds)
+    rest = f"; {counted(unknown, 'cell')} of them never measured" if unknown else ""
+    return (
+        f"{counted(len(todo), 'cell')} to make: about {hours:.1f} hours on "
+        f"{counted(cores, 'core')}, and up to {sum(memory[:cores]) / 1000:.1f} GB of memory{rest}."
+    )

@@ -1,0 +1,267 @@
+"""What is kept of each history of a run, so that a stranger can compare: ``kept/records/``.
+
+A file for each paper. Its first line says commit, machine, versions, time and memory of the run
+once, and which cells each item rests on. Every other line is a history: the SHA-256 of its arrays,
+and for each column what its repeats ended with: median, smallest, largest, and the largest value
+of the whole column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import h5py
+import numpy as np
+
+from fedcore.errors import DataError
+from fedcore.experiments.cell import Cell
+from fedcore.files import atomic
+from fedcore.history import History
+from fedcore.repro.plan import job_times
+
+FOLDER = "kept/records"  # of a checkout
+DIGIT = 1e-3  # relative difference that leaves the third digit alone
+FLOOR = float(np.sqrt(np.finfo(float).eps))  # of the largest value of a column: rounding
+SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differs"
+
+
+class Ends(NamedTuple):
+    """What the repeats of a column ended with; None for what is not finite."""
+
+    median: float | None
+    low: float | None  # over repeats and their twins
+    high: float | None
+    largest: float | None  # absolute value in the whole column
+
+    def agreement(self, new: Ends) -> str:
+        """Return how the ends of the same column of another run agree with these."""
+        if self.median is None or new.median is None:
+            return DIGITS if self.median is new.median else DIFFERS
+        room = max(DIGIT * abs(self.median), FLOOR * (self.largest or 0.0))
+        if abs(new.median - self.median) <= room:
+            return DIGITS
+        low, high = self.low, self.high
+        inside = low is not None and high is not None and low <= new.median <= high
+        return RANGE if inside else DIFFERS
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of one history.
+
+    Attributes
+    ----------
+    cell : str
+        Its path.
+    sha256, settings, code : str
+        Of its arrays, of the settings that it was made with, and the fingerprint of its code.
+    cpu, mb : float
+        CPU seconds and memory of its job.
+    ends : dict of str to Ends
+    """
+
+    cell: str
+    sha256: str
+    settings: str
+    code: str
+    cpu: float
+    mb: float
+    ends: dict[str, Ends]
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """What is kept of a run of one paper.
+
+    Attributes
+    ----------
+    commit, date : str
+    machine, versions : dict of str to str
+        As `platform` and `fedcore.experiments.provenance.versions`.
+    seed : int
+        Master seed.
+    probe : float
+        CPU seconds of `probe` on that machine.
+    problems : dict of str to float
+        CPU seconds that making the data of each problem took.
+    items : dict of str to list of str
+        Cells that an item rests on, by its id.
+    cells : dict of str to Kept
+    """
+
+    commit: str
+    date: str
+    machine: dict[str, str]
+    versions: dict[str, str]
+    seed: int
+    probe: float
+    problems: dict[str, float]
+    items: dict[str, list[str]]
+    cells: dict[str, Kept] = field(default_factory=dict)
+
+
+def platform() -> dict[str, str]:
+    """Return CPU, BLAS with its kernel, system and SIMD instructions of this process."""
+    import scipy.linalg  # it loads the BLAS that jobs use; 0.2 s
+
+    scipy.linalg.get_blas_funcs("gemm")
+    found = np.show_config(mode="dicts")["SIMD Extensions"]
+    return job_times.machine() | {"SIMD": " ".join(found["baseline"] + found.get("found", []))}
+
+
+def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
+    """Whether kernel, instructions and versions are those of a kept run, so that bytes must be."""
+    known = ("BLAS", "system", "SIMD")
+    others = {name: version for name, version in run.versions.items() if name != "fedcore"}
+    return all(run.machine.get(name) == machine.get(name) for name in known) and all(
+        versions.get(name) == version for name, version in others.items()
+    )
+
+
+def probe() -> float:
+    """Return the CPU seconds of a fixed piece of work, which compares two machines."""
+    matrix = np.random.default_rng(0).standard_normal((400, 400))
+
+    def once() -> float:
+        began = time.process_time()
+        for _ in range(5):
+            np.linalg.qr(matrix @ matrix)
+        sum(math.sqrt(i) for i in range(200_000))
+        return time.process_time() - began
+
+    return min(once() for _ in range(5))
+
+
+def settings_of(cell: Cell) -> str:
+    """Return the SHA-256 of all that a cell's history depends on, but for code."""
+    spec = {name: value for name, value in cell.spec().items() if name not in ("code", "recipes")}
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+
+
+def arrays_sha256(path: Path) -> str:
+    """Return the SHA-256 of names, types, shapes and bytes of all arrays of an HDF5 file."""
+    total = hashlib.sha256()
+    names: list[str] = []
+    with h5py.File(path) as file:
+        file.visit(names.append)
+        for name in sorted(names):
+            item = file[name]
+            if isinstance(item, h5py.Dataset):
+                array = np.asarray(item[()])
+                total.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+                total.update(array.tobytes())
+    return total.hexdigest()
+
+
+def ends_of(history: History) -> dict[str, Ends]:
+    """Return what the repeats of each column ended with."""
+    twins, found = history.twins, {}
+    for name, column in history.columns.items():
+        lasts = history.last(name).astype(float)
+        both = lasts if twins is None else np.append(lasts, twins.last(name).astype(float))
+        known, whole = both[np.isfinite(both)], column[np.isfinite(column)].astype(float)
+        numbers = (
+            np.median(lasts),
+            known.min(initial=math.inf),
+            known.max(initial=-math.inf),
+            np.abs(whole).max(initial=-math.inf),
+        )
+        found[name] = Ends(*(_short(float(number)) for number in numbers))
+    return found
+
+
+def _short(number: float) -> float | None:
+    return float(f"{number:.6g}") if math.isfinite(number) else None
+
+
+def of_history(path: Path, cell: Cell, benchmark: Path) -> Kept:
+    """Return what is kept of a history; a job without a time took 1 s."""
+    took = job_times.measured(benchmark) or job_times.Took(0.0, 1.0, 0.0)
+    history = History.load(path)
+    return Kept(
+        cell.path,
+        arrays_sha256(path),
+        settings_of(cell),
+        history.about["code"],
+        took.cpu or took.wall,
+        took.memory,
+        ends_of(history),
+    )
+
+
+def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[tuple[str, Ends, Ends, str]]]:
+    """Return how a history agrees with what is kept, and the columns that do not to three digits.
+
+    Parameters
+    ----------
+    kept : Kept
+    path : path
+        The history that was made again.
+    same : bool
+        Whether its bytes must be the same.
+    """
+    if arrays_sha256(path) == kept.sha256:
+        return SAME, []
+    new = ends_of(History.load(path))
+    old, none = kept.ends, Ends(None, None, None, None)
+    pairs = {name: (old.get(name, none), new.get(name, none)) for name in old | new}
+    found = [(name, was, now, was.agreement(now)) for name, (was, now) in pairs.items()]
+    others = [entry for entry in found if entry[3] != DIGITS]
+    if same or any(word == DIFFERS for *_, word in others):
+        return DIFFERS, others
+    return (RANGE if others else DIGITS), others
+
+
+def write(path: Path, run: KeptRun) -> None:
+    """Write what is kept of a run, a line for each history."""
+    head = {name: value for name, value in asdict(run).items() if name != "cells"}
+    place = {cell: i for i, cell in enumerate(run.cells)}
+    head["items"] = {name: [place[cell] for cell in cells] for name, cells in run.items.items()}
+    lines = [head, *(asdict(kept) for kept in run.cells.values())]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic.replace(path) as draft:
+        draft.write_text(
+            "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8"
+        )
+
+
+def read(path: Path) -> KeptRun:
+    """Read what `write` wrote.
+
+    Raises
+    ------
+    DataError
+        When the file is missing or damaged.
+    """
+    try:
+        head, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        kept = [
+            Kept(**line | {"ends": {k: Ends(*v) for k, v in line["ends"].items()}})
+            for line in lines
+        ]
+        head["items"] = {
+            name: [kept[place].cell for place in places] for name, places in head["items"].items()
+        }
+        return KeptRun(**head, cells={one.cell: one for one in kept})
+    except FileNotFoundError as error:
+        raise DataError(
+            f"there is no {path}: run the paper, then python tools/kept_records.py"
+        ) from error
+    except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
+        raise DataError(f"{path} is damaged ({error}): take it from git again") from error
+
+
+def read_all(folder: Path, papers: Iterable[str]) -> dict[str, KeptRun]:
+    """Return what is kept of those papers that have a record."""
+    return {
+        paper: read(folder / f"{paper}.jsonl")
+        for paper in papers
+        if (folder / f"{paper}.jsonl").is_file()
+    }

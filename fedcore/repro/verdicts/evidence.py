@@ -1,0 +1,101 @@
+"""Evidence: the cells on which each item rests, and how many more runs would decide it.
+
+A table is made once more, and each history that it reads is noted. Of these an item needs those
+whose experiment and problem the rows have that it selects, where the table tells them apart.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fedcore.experiments.cell import Cell
+from fedcore.history import History
+from fedcore.reports import tables
+from fedcore.repro.config import papers as paper_files
+from fedcore.repro.tables.results import Results
+from fedcore.repro.verdicts.claim_tests import UNDECIDED
+from fedcore.repro.verdicts.measurements import Measurements, matching
+from fedcore.repro.verdicts.verdicts import demand_of
+
+APART = ("experiment", "problem")  # columns by which rows tell cells apart
+
+
+class _Noting(Results):
+    """Results that note which histories are read."""
+
+    def __init__(self, plan: Any) -> None:
+        super().__init__(plan)
+        self.noted: set[str] = set()
+
+    def __getitem__(self, cell: str) -> History:
+        self.noted.add(cell)
+        return super().__getitem__(cell)
+
+
+class Evidence:
+    """What stands behind the items of a paper that has been run.
+
+    Parameters
+    ----------
+    plan : path-like
+        File ``<results>/plans/<paper>.json``, whose tables have been made.
+    claims : mapping
+        A claims file as `fedcore.repro.config.claims.read` returns it.
+    """
+
+    def __init__(self, plan: Any, claims: Mapping[str, Any]) -> None:
+        results = _Noting(plan)
+        files = paper_files.at(results.plan["entry"])
+        files.make_importable()
+        declared = importlib.import_module(files.tables).TABLES
+        self._claims, self._paper = claims, results.plan["paper"]
+        self._measurements = Measurements(results.tables, results.plan["run"]["surrogates"])
+        self._read: dict[str, list[Cell]] = {}
+        self._rows: dict[str, list[tables.Row]] = {}
+        for name in results.plan["tables"]:
+            results.noted.clear()
+            declared[name].rows(results)
+            self._read[name] = [c for c in results.cells.values() if c.short in results.noted]
+            self._rows[name] = tables.read(results.tables / f"{name}.tsv")
+
+    def cells(self) -> dict[str, list[str]]:
+        """Return the paths of the cells behind each item that was run, by its id."""
+        items = (*self._claims["items"], *self._claims["software"])
+        found = {item["id"]: self._behind(item["readings"]) for item in items}
+        return {name: cells for name, cells in found.items() if cells}
+
+    def growth(self, name: str) -> tuple[float, list[str]]:
+        """Return how many times as many runs would decide an item as printed, and of which cells.
+
+        The factor is 0 if no number of runs would, as where rounding decides.
+        """
+        item = next(item for item in self._claims["items"] if item["id"] == name)
+        printed = [reading for reading in item["readings"] if not reading["replaces"]]
+        factors, open_ = [], []
+        for reading in printed:
+            demand = demand_of(item, reading, self._claims["changes"])
+            what = f"{self._paper}, {name}"
+            made = self._measurements.measure(reading["cells"], demand, "panel" in item, what)
+            if made.outcome.state == UNDECIDED:
+                factors.append(made.outcome.growth)
+                open_.append(reading)
+        return (max(factors) if factors and all(factors) else 0.0), self._behind(open_)
+
+    def _behind(self, readings: Iterable[Mapping[str, Any]]) -> list[str]:
+        """Return the cells of the tables whose rows the readings select."""
+        found: set[str] = set()
+        selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
+        for select in selects:
+            rows = self._rows.get(select["table"])
+            if rows:
+                apart = [column for column in APART if column in rows[0]]
+                chosen = matching(rows, select["where"])
+                wanted = {tuple(row[column] for column in apart) for row in chosen}
+                found |= {
+                    cell.path
+                    for cell in self._read[select["table"]]
+                    if tuple(getattr(cell, column) for column in apart) in wanted
+                }
+        return sorted(found)

@@ -1,0 +1,111 @@
+"""A stranger makes cells of a kept run again: what agrees, and what was altered, is noticed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+import kernels
+from fedcore.history import History
+from fedcore.repro.plan import kept_cells
+
+CELL = "tiny/second/power_gd/other-plain"
+WORDS = ["--configfile", "tiny.yaml", "--kept", "kept/records"]
+
+
+def keep(checkout):
+    found = checkout.python("tools/kept_records.py", *WORDS, "tiny")
+    assert found.returncode == 0, found.stderr
+
+
+def certified(checkout, out, *options, kernel=None):
+    """Run the command; return its status, what it said, and codecheck.yml."""
+    call = ["-m", "fedcore", "certify", "tiny", "--out", out, "--seed", "1", *WORDS, *options]
+    environment = checkout.environment
+    if kernel is not None:
+        environment |= {"OPENBLAS_CORETYPE": kernel}
+    done = subprocess.run(
+        [sys.executable, *call], cwd=checkout.root, env=environment, text=True, timeout=1200,
+        stdin=subprocess.DEVNULL, capture_output=True,
+    )  # fmt: skip
+    file = checkout.root / out / "codecheck.yml"
+    return done, yaml.safe_load(file.read_text(encoding="utf-8")) if file.is_file() else {}
+
+
+def alter(checkout, cell, column, factor):
+    """Alter a column of a history by hand, as someone would who wants another result."""
+    file = checkout.root / f"results/tiny/histories/{cell}.h5"
+    history = History.load(file)
+    history.columns[column] = history.columns[column] * factor
+    history.save(file, force=True)
+
+
+def words(check):
+    return {entry["file"]: entry["comment"] for entry in check["manifest"]}
+
+
+@pytest.mark.slow
+def test_all_cells_agree_bit_by_bit_and_an_altered_history_is_noticed(done):
+    keep(done)
+    found, check = certified(done, "first")
+    assert found.returncode == 0, found.stderr
+    assert len(words(check)) == 6 and set(words(check).values()) == {"same bytes"}
+    assert check["shares"][0]["items"] == "1 of 1" and check["inputs"]
+    assert not done.planned()  # the run itself is as it was
+    alter(done, CELL, "subspace_distance", 1 + 1e-12)  # beyond all digits that are shown
+    keep(done)
+    found, check = certified(done, "first")
+    assert found.returncode == 1 and found.stderr.splitlines()[-1].startswith("Error: ")
+    assert [name for name, word in words(check).items() if word == "differs"] == [
+        f"results/histories/{CELL}.h5"
+    ]
+    assert f"`{CELL}`: differs" in (done.root / "first/certificate.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+def test_under_another_kernel_ranges_agree_and_an_altered_history_is_noticed(done):
+    kernel = next(kernels.others(), None)
+    if kernel is None:
+        pytest.skip("this machine has one kernel")
+    keep(done)
+    found, check = certified(done, "other", kernel=kernel.name)
+    assert found.returncode == 0, found.stderr
+    assert "differs" not in words(check).values()
+    refused, _ = certified(done, "other")  # its own kernel does not go on there
+    assert refused.returncode == 1 and "another machine or kernel" in refused.stderr
+    alter(done, CELL, "subspace_distance", 1.5)
+    keep(done)
+    found, check = certified(done, "other", kernel=kernel.name)
+    assert found.returncode == 1
+    assert words(check)[f"results/histories/{CELL}.h5"] == "differs"
+
+
+def test_a_cell_whose_settings_have_changed_is_not_compared(done):
+    keep(done)
+    done.edit("papers/tiny/experiments.yaml", "repeats: 3", "repeats: 4")
+    record = json.loads((done.root / "kept/records/tiny.jsonl").read_text().splitlines()[1])
+    assert record["cpu"] > 0
+    found, check = certified(done, "less", "--minutes", "0.5")
+    assert found.returncode == 0, found.stderr
+    assert {Path(name).parts[3] for name in words(check)} == {"first"}
+
+
+@pytest.mark.slow
+def test_what_took_longest_in_the_kept_run_starts_first(done):
+    keep(done)
+    file = done.root / "kept/records/tiny.jsonl"
+    run, last = kept_cells.read(file), "tiny/second/power_gd/other-momentum"
+    cells = run.cells | {last: replace(run.cells[last], cpu=99.0)}
+    kept_cells.write(file, replace(run, cells=cells))
+    histories = done.root / "results/tiny/histories"
+    for history in histories.rglob("*.h5"):
+        history.unlink()
+    done.run()
+    ended = sorted(histories.rglob("*.h5"), key=lambda history: history.stat().st_mtime_ns)
+    assert ended[0] == histories / f"{last}.h5" and len(ended) == 6

@@ -1,0 +1,85 @@
+"""Keeps of each history of a run its checksum and what it ended with, in kept/records/.
+
+``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
+what it writes. Run it on the machine of the run, which it notes. Restored histories are records of
+an earlier commit, and stay out.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Collection
+from datetime import UTC, datetime
+from pathlib import Path
+
+from fedcore.errors import DataError, FedcoreError
+from fedcore.history import History
+from fedcore.repro.config.configuration import read_configuration
+from fedcore.repro.config.papers import CHECKOUT
+from fedcore.repro.plan import job_times, kept_cells
+from fedcore.repro.plan.plan import Plan, load_plan
+from fedcore.repro.verdicts.evidence import Evidence
+from fedcore.words import counted
+
+
+def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
+    """Return what is to be kept of the run of a paper."""
+    results = Path(plan.config["paths"]["results"])
+    planned = results / "plans" / f"{paper}.json"
+    if not planned.is_file():
+        raise DataError(f"there is no {planned}: run `snakemake {paper}` first")
+    cells, versions, commits = {}, {}, set()
+    for cell in plan.cells_of(paper):
+        file = results / "histories" / f"{cell.path}.h5"
+        about = History.load(file).about
+        if not about.get("restored"):
+            benchmark = results / "benchmarks" / f"{cell.path}.tsv"
+            cells[cell.path] = kept_cells.of_history(file, cell, benchmark)
+            versions |= about["versions"]
+            commits.add(about["commit"])
+    made = {problem for path in cells for problem in plan.cells[path].problems}
+    times = {
+        name: job_times.measured(results / "benchmarks/problems" / paper / f"{name}.tsv")
+        for name in sorted(made)
+    }
+    judged = paper in plan.judged
+    behind = Evidence(planned, plan.claims_of(paper)).cells() if judged else {}
+    return kept_cells.KeptRun(
+        commit=", ".join(sorted(commits)),
+        date=datetime.now(UTC).date().isoformat(),
+        machine=kept_cells.platform(),
+        versions=versions,
+        seed=plan.config["seed"],
+        probe=kept_cells.probe(),
+        problems={name: took.cpu or took.wall for name, took in times.items() if took},
+        items={item: names for item, names in behind.items() if cells.keys() >= set(names)},
+        cells=cells,
+    )
+
+
+def keep(configfile: Path | None, kept: Path, papers: Collection[str]) -> None:
+    """Keep the records of papers, by default of all that have been run."""
+    plan = load_plan(read_configuration(configfile))
+    done = Path(plan.config["paths"]["results"], "plans")
+    for paper in papers or [name for name in plan.papers if (done / f"{name}.json").is_file()]:
+        run = kept_run(plan, paper)
+        if run.cells:
+            kept_cells.write(kept / f"{paper}.jsonl", run)
+        print(f"{paper}: {counted(len(run.cells), 'history', 'histories')} recorded")
+
+
+def main() -> None:
+    """Keep, as the command line says."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("papers", nargs="*", metavar="PAPER", help="by default all that have run")
+    parser.add_argument("--kept", type=Path, default=CHECKOUT / kept_cells.FOLDER)
+    parser.add_argument("--configfile", type=Path, help="that the run was given, if any")
+    chosen = parser.parse_args()
+    try:
+        keep(chosen.configfile, chosen.kept, chosen.papers)
+    except FedcoreError as error:
+        raise SystemExit(f"Error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

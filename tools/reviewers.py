@@ -1,0 +1,190 @@
+"""Writes what reviewers ask for: docs/reviewers.md, codemeta.json and paper.bib.
+
+The page says of every headline claim which command checks it, how long that takes, and the kept
+word. codemeta.json and paper.bib follow from pyproject.toml and CITATION.cff. A test remakes all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from fedcore.files.strict_yaml import read_yaml
+from fedcore.reports import tables
+from fedcore.repro.config import claims
+from fedcore.repro.plan import kept_cells
+from fedcore.repro.verdicts import verdict_pages
+from fedcore.repro.verdicts.verdicts import NOT_RUN
+
+ROOT = Path(__file__).parents[1]
+OWNER = "Names of authors, a DOI and a public address come from the owner, with the release."
+ASKED: list[tables.Row] = [
+    {"a reviewer asks": question, "answer": answer}
+    for question, answer in (
+        (
+            "Does it install and run?",
+            "`make quickstart`: every method, table and figure, small; minutes, no network",
+        ),
+        (
+            "Are the results those of this code?",
+            "`. .venv/bin/activate; fedcore certify`: ten minutes, and a certificate",
+        ),
+        (
+            "Can all be made again?",
+            "`make reproduce`; `fedcore certify --minutes 600` compares it with the kept run",
+        ),
+        ("Is it tested?", "`make test`, and `make lint`"),
+        ("What do the words mean?", "[How items are judged](judging.md)"),
+        (
+            "What machine does it need?",
+            "Linux or macOS, no GPU; `fedcore job forecast` says hours and memory",
+        ),
+    )
+]
+TOP = f"""# For reviewers
+
+`python tools/reviewers.py` writes this page from the kept run; a test fails when it is stale.
+{OWNER}
+
+{tables.markdown(ASKED)}
+A certificate has the form of [CODECHECK](https://codecheck.org.uk), and a page for people. It names
+what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the machine of
+the kept run. Where they are missing, no run of the paper is recorded, and the command is the one
+that makes it.
+"""
+# The software of `paper.md`, and what it rests on.
+OTHERS: dict[str, dict[str, str]] = {
+    "fl4health": {
+        "type": "misc", "title": "FL4Health: facilitating federated learning research in health",
+        "author": "{Vector Institute}", "year": "2026",
+        "url": "https://github.com/VectorInstitute/FL4Health",
+    },
+    "pfllib": {
+        "type": "article", "title": "PFLlib: A Beginner-Friendly and Comprehensive Personalized "
+        "Federated Learning Library and Benchmark", "author": "Zhang, Jianqing and others",
+        "journal": "Journal of Machine Learning Research", "volume": "26", "year": "2025",
+        "eprint": "2312.04992", "archiveprefix": "arXiv",
+    },
+    "flower": {
+        "type": "misc", "title": "Flower: A Friendly Federated Learning Research Framework",
+        "author": "Beutel, Daniel J. and others", "year": "2020",
+        "eprint": "2007.14390", "archiveprefix": "arXiv",
+    },
+    "benchopt": {
+        "type": "inproceedings", "title": "Benchopt: Reproducible, efficient and collaborative "
+        "optimization benchmarks", "author": "Moreau, Thomas and others",
+        "booktitle": "Advances in Neural Information Processing Systems", "year": "2022",
+        "eprint": "2206.13424", "archiveprefix": "arXiv",
+    },
+    "showyourwork": {
+        "type": "misc", "title": "Mapping stellar surfaces III: An Efficient, Scalable, and "
+        "Open-Source Doppler Imaging Model", "author": "Luger, Rodrigo and others", "year": "2021",
+        "eprint": "2110.06271", "archiveprefix": "arXiv",
+    },
+    "snakemake": {
+        "type": "article", "title": "Sustainable data analysis with Snakemake",
+        "author": "M{\\\"o}lder, Felix and others", "journal": "F1000Research", "volume": "10",
+        "year": "2021", "doi": "10.12688/f1000research.29032",
+    },
+    "codecheck": {
+        "type": "article", "title": "CODECHECK: an Open Science initiative for the independent "
+        "execution of computations underlying research articles during peer review",
+        "author": "N{\\\"u}st, Daniel and Eglen, Stephen J.", "journal": "F1000Research",
+        "volume": "10", "year": "2021", "doi": "10.12688/f1000research.51738",
+    },
+}  # fmt: skip
+
+
+def page(root: Path) -> str:
+    """Return docs/reviewers.md: of each headline claim a command, its minutes and the kept word."""
+    parts = [TOP]
+    for file in sorted(root.glob("papers/*/claims.yaml")):
+        paper, printed = file.parent.name, claims.read(file)
+        record = root / kept_cells.FOLDER / f"{paper}.jsonl"
+        run = kept_cells.read(record) if record.is_file() else None
+        kept = file.with_name("verdicts.tsv")
+        words = {v.id: v.word for v in verdict_pages.read(kept)} if kept.is_file() else {}
+        rows: list[tables.Row] = []
+        for item in printed["items"]:
+            if "headline" in item:
+                cells = run.items.get(item["id"], []) if run is not None else []
+                command = f"`make reproduce PAPERS={paper}`"
+                minutes = None
+                if run is not None and cells:
+                    command = f"`fedcore certify {paper} --item {item['id']}`"
+                    minutes = round(sum(run.cells[cell].cpu for cell in cells) / 60, 1)
+                rows.append(
+                    {"claim": f"{item['title']} ({item['source']})", "command": command,
+                     "minutes": minutes, "word": words.get(item["id"], NOT_RUN)}
+                )  # fmt: skip
+        if rows:
+            parts += [f"## [{paper}](verdicts/{paper}.md)\n", tables.markdown(rows)]
+    return "\n".join(parts)
+
+
+def codemeta(root: Path) -> str:
+    """Return codemeta.json, version 3.0, of pyproject.toml and CITATION.cff."""
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = read_yaml(root / "CITATION.cff")
+    found: dict[str, Any] = {
+        "@context": "https://w3id.org/codemeta/3.0",
+        "@type": "SoftwareSourceCode",
+        "name": project["name"],
+        "version": project["version"],
+        "description": project["description"],
+        "license": f"https://spdx.org/licenses/{project['license']}",
+        "programmingLanguage": {"@type": "ComputerLanguage", "name": "Python"},
+        "runtimePlatform": f"Python {project['requires-python']}",
+        "operatingSystem": [
+            line.rpartition(" :: ")[2]
+            for line in project["classifiers"]
+            if line.startswith("Operating System")
+        ],
+        "softwareRequirements": project["dependencies"],
+        "keywords": project["keywords"],
+        "author": [{"@type": "Organization", "name": who["name"]} for who in cited["authors"]],
+        "developmentStatus": "active",
+        "referencePublication": [work["title"] for work in cited["references"]],
+    }
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def bibliography(root: Path) -> str:
+    """Return paper.bib: the papers of CITATION.cff, and the software of paper.md."""
+    entries = dict(OTHERS)
+    for work in read_yaml(root / "CITATION.cff")["references"]:
+        people = [f"{who['family-names']}, {who['given-names']}" for who in work["authors"]]
+        eprint = next(one["value"] for one in work["identifiers"])
+        name = f"{work['authors'][0]['family-names'].lower()}{work['year']}"
+        entries[name] = {
+            "type": "article" if "journal" in work else "misc", "title": work["title"],
+            "author": " and ".join(people), "year": str(work["year"]),
+            **{key: work[key] for key in ("journal", "doi") if key in work},
+            "eprint": eprint.removeprefix("arXiv:"), "archiveprefix": "arXiv",
+        }  # fmt: skip
+    lines = []
+    for name, given in sorted(entries.items()):
+        fields = [f"  {key} = {{{value}}}" for key, value in given.items() if key != "type"]
+        lines.append(f"@{given['type']}{{{name},\n" + ",\n".join(fields) + "\n}\n")
+    return "\n".join(lines)
+
+
+def written(root: Path) -> dict[str, str]:
+    """Return the text of each file, by its path."""
+    made = {"docs/reviewers.md": page(root), "codemeta.json": codemeta(root)}
+    return made | {"paper.bib": bibliography(root)}
+
+
+def main() -> None:
+    """Write all files."""
+    argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args()
+    for name, text in written(ROOT).items():
+        (ROOT / name).write_text(text, encoding="utf-8", newline="\n")
+        print(name)
+
+
+if __name__ == "__main__":
+    main()
