@@ -19,7 +19,7 @@ from typing import Any
 import click
 
 import fedcore
-from fedcore.cli import blas
+from fedcore.cli import blas, options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
 
