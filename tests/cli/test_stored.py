@@ -64,8 +64,8 @@ def test_the_last_folder_of_compare_is_made(tmp_path):
     assert sorted(file.name for file in (tmp_path / "kept").iterdir()) == ["one_shot.h5", "ssi.h5"]
 
 
-# A line for each file or folder that they write, or nothing; or they run the workflow.
-PRINTS_PATHS = {"fetch", "plot", "join", "job", "certify", "decide"}
+# A line for each file or folder that they write, BibTeX, or nothing; or they run the workflow.
+PRINTS_PATHS = {"cite", "fetch", "plot", "join", "job", "certify", "decide"}
 
 
 def test_every_command_that_lists_or_tells_prints_json_if_asked():

@@ -109,27 +109,3 @@ def test_its_pages_show_it_and_no_link_is_dead(arena):
     groups = json.loads(data.removeprefix("window.CURVES = ").rstrip(";\n"))
     assert {run["name"] for run in groups[0]["runs"]} >= {"joined", "ssi"}
     assert {run["privacy"][:5] for run in groups[0]["runs"]} == {"none", "ε = 1"}
-
-
-@in_a_browser
-@pytest.mark.parametrize("width", [360, 1200])
-def test_a_budget_and_a_click_order_the_methods(arena, width):
-    site = arena[0].root / "results/tiny/report"
-    pages = ["arena/index.html", "arena/compare.html"]
-    found = visited(site, pages, width)
-    for page in pages:
-        assert found[page]["errors"] == [] and found[page]["wide"] <= width
-    ranked = found["arena/compare.html"]["ranked"]
-    values = [float(row[1]) for row in ranked["all"] if row[1] != "–"]
-    assert values == sorted(values) and len(values) > 2
-    assert ranked["none"][0][2] == "results on 0 of 3"  # no limit is kept: nobody is first
-    assert len(ranked["all"]) == 6 and len(ranked["first"]) == 4  # without noise
-    assert {row[0] for row in ranked["private"]} == {"analyze_gauss_1", "noisy_power_1"}
-    whole, short = ({row[0]: row for row in ranked[name]} for name in ("all", "short"))
-    assert float(short["ssi"][3]) <= 2 < float(whole["ssi"][3])
-    assert float(short["ssi"][1]) > float(whole["ssi"][1])
-    assert ranked["right"] <= width  # the value is seen without scrolling
-    assert len(ranked["one"]) == 6 and " to " in ranked["one"][0][2]
-    assert [row[0] for row in ranked["named"]] == ["joined"]
-    sorted_ = [float(row[3]) for row in ranked["sorted"] if re.fullmatch(r"[\d.]+", row[3])]
-    assert sorted_ == sorted(sorted_) and len(sorted_) > 2

@@ -168,10 +168,10 @@ def test_two_papers_of_which_one_fails(done):
     add_paper(done, "Smith2024")
     done.run()
     assert combined(done) == ["Smith2024", "tiny"]
-    mend = insert_bug(done, "tables_tiny")
+    mend = insert_bug(done, "notebook_tiny")
     done.append("papers/Smith2024/tables.py", "\nEDITED = True\n")
     run = done.snakemake("--keep-going")
-    assert run.status == 1 and "Error in rule tables_tiny:" in run.text
+    assert run.status == 1 and "Error in rule notebook_tiny:" in run.text
     assert (done.root / "results/tiny/verdicts/Smith2024.tsv").is_file()
     mend()
     done.run()

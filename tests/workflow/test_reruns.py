@@ -105,7 +105,7 @@ RULES_OF = {
     "labels and tags": ([(PAPER, "label: other", "label: the other"),
                          (PAPER, "{kind: drawn}", "{kind: made}")], {"plan", *TABLES}),
     "what is printed": ([("papers/tiny/claims.yaml", "noise of 1e-3", "noise of 0.001")],
-                        {"verdicts", "summary", "report"}),
+                        {"verdicts", "summary", *SITE}),
     "defaults of a problem, whose data stay": ([(PAPER, RANKS % 2, RANKS % 3)],
                                                {"plan", "run_power_gd", *TABLES}),
 }  # fmt: skip
@@ -162,7 +162,7 @@ def test_two_runs_from_scratch_give_the_same_bytes(first_run, fresh):
     once, again = checkout.payload(), fresh.payload()
     assert set(once) == set(again)
     assert [name for name in once if once[name] != again[name]] == []
-    assert {name.rpartition(".")[2] for name in once} == {"h5", "tsv", "md", "png", "pdf", "json"}
+    assert {name.rpartition(".")[2] for name in once} == {"h5", "tsv", "md", "tex", "png", "pdf", "json"}
 
 
 @pytest.mark.parametrize("folder", ["results", "results/quick"])
