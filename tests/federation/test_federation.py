@@ -313,7 +313,7 @@ def test_a_data_frame_of_plain_numbers_is_a_matrix():
 
 
 CLIENTS = [
-    ([], "at least one client"),
+    ([], "there are no clients"),
     (np.array(4.0), "float"),
     (np.ones((4, 2)), "[matrix]"),
     (pandas.DataFrame({"a": [1.0], "b": [2.0]}), "[matrix]"),

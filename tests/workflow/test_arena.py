@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ import yaml
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.reports import tables
-from site_pages import dead_links, in_a_browser, visited
+from site_pages import dead_links
 
 ARENA = """
 title: A small arena
