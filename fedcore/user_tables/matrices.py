@@ -61,10 +61,17 @@ def check_clients(
     first = names is None  # else others have been told of these columns
     orders: Sequence[list[int] | None] = [None] * len(clients)
     if not first or any(column_names(client) is not None for client in clients):
+        called: dict[str, Any] = {words.client(i): one for i, one in enumerate(clients)}
         if first:
-            frames.require_same({words.client(i): frame for i, frame in enumerate(clients)})
-        names = column_names(clients[0]) if first else names
-        orders = [_order_of(client, i, names) for i, client in enumerate(clients)]
+            frames.require_same(called)
+            names = column_names(clients[0])
+        else:
+            for who, client in called.items():
+                require_distinct(client, who)
+        orders = [
+            column_order(column_names(client), names, who, words.client(0))
+            for who, client in called.items()
+        ]
     with np.errstate(over="ignore", invalid="ignore"):
         done = [is_checked(client) for client in clients]
     checked: list[Any] = []
@@ -74,11 +81,6 @@ def check_clients(
     if first and names is not None:
         frames.tell(names, checked)
     return checked
-
-
-def _order_of(client: Any, i: int, names: Sequence[Any] | None) -> list[int] | None:
-    require_distinct(client, words.client(i))
-    return column_order(column_names(client), names, words.client(i), words.client(0))
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:

@@ -103,25 +103,28 @@ def decide(
         say(f"  {one.item} stays undecided: {one.reason or 'it costs more than the time left'}.")
 
 
-@dataclass(frozen=True)
 class _Run:
-    """The run of a configuration, and the call of Snakemake that brings it up to date."""
+    """The run of a configuration.
 
-    configfile: Path | None
-    call: list[str]
+    Attributes
+    ----------
+    call : list of str
+        Snakemake's, which brings it up to date.
+    plan : Plan
+        With the repeats that have been given by now.
+    results : path
+    """
 
-    @property
-    def plan(self) -> Plan:
-        """The plan, with the repeats that have been given by now."""
+    def __init__(self, configfile: Path | None, call: list[str]) -> None:
+        self._configfile, self.call = configfile, call
+        self.plan = self._planned()
+        self.results = Path(self.plan.config["paths"]["results"])
+
+    def _planned(self) -> Plan:
         from fedcore.repro.config.configuration import read_configuration
         from fedcore.repro.plan.plan import load_plan
 
-        return load_plan(read_configuration(self.configfile), check_claims=False)
-
-    @property
-    def results(self) -> Path:
-        """Folder of results."""
-        return Path(self.plan.config["paths"]["results"])
+        return load_plan(read_configuration(self._configfile), check_claims=False)
 
     def judged(self, paper: str | None) -> list[str]:
         """Return the papers that have verdicts; refuse one that has none."""
@@ -206,6 +209,7 @@ class _Run:
             known = merge(known, {"repeats": {paper: {cell: n}}})
         with atomic.replace(file) as draft:
             draft.write_text(HEAD + yaml.safe_dump(known), encoding="utf-8")
+        self.plan = self._planned()
 
     def update(self, papers: Sequence[str]) -> None:
         """Bring papers up to date, and the pages if there are some."""

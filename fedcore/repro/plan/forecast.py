@@ -11,11 +11,13 @@ from fedcore.repro.plan.plan import Plan
 from fedcore.words import counted
 
 
-def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, job_times.Took]:
+def expected(
+    plan: Plan, checkout: Path = CHECKOUT, probe: float | None = None
+) -> dict[str, job_times.Took]:
     """Return what each cell took in the last kept run, or its experiment's cells on average.
 
-    A cell of which nothing is known, and each of a quick run, is left out. CPU seconds of a cell
-    with a record are those of the machine of the record.
+    A cell of which nothing is known, and each of a quick run, is left out. CPU seconds of papers
+    with a record are those of its machine, or of that on which `kept_cells.probe` took `probe`.
     """
     if plan.config["quick"]:
         return {}
@@ -24,13 +26,15 @@ def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, job_times.Took]
     found = {}
     for path, cell in plan.cells.items():
         run = records.get(cell.paper)
+        slower = probe / run.probe if run is not None and probe is not None else 1.0
         experiment = f"{cell.paper}/{cell.experiment}"
         if run is not None and path in run.cells:
-            one = run.cells[path]
-            found[path] = job_times.Took(one.cpu, one.cpu, one.mb)
+            seconds, memory = run.cells[path].cpu, run.cells[path].mb
         elif experiment in means:
             seconds, memory = means[experiment]
-            found[path] = job_times.Took(seconds, seconds, memory)
+        else:
+            continue
+        found[path] = job_times.Took(slower * seconds, slower * seconds, memory)
     return found
 
 
@@ -53,9 +57,8 @@ def sentence(
     histories = Path(plan.config["paths"]["results"], "histories")
     todo = [cell for cell in plan.cells.values() if cell.paper in papers]
     todo = [cell for cell in todo if not (histories / f"{cell.path}.h5").is_file()]
-    took, records = expected(plan, checkout), checkout / kept_cells.FOLDER
-    slower = {n: probe / run.probe for n, run in kept_cells.read_all(records, papers).items()}
-    seconds = [took[c.path].cpu * slower.get(c.paper, 1.0) for c in todo if c.path in took]
+    took = expected(plan, checkout, probe)
+    seconds = [took[c.path].cpu for c in todo if c.path in took]
     hours = max(sum(seconds) / cores, max(seconds, default=0.0)) / 3600
     memory = sorted((took[c.path].memory for c in todo if c.path in took), reverse=True)
     unknown = len(todo) - len(seconds)

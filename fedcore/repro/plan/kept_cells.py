@@ -141,8 +141,7 @@ def probe() -> float:
 
 def settings_of(cell: Cell) -> str:
     """Return the SHA-256 of all that a cell's history depends on, but for code."""
-    spec = {name: value for name, value in cell.spec().items() if name not in ("code", "recipes")}
-    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(cell.spec(), sort_keys=True).encode()).hexdigest()
 
 
 def arrays_sha256(path: Path) -> str:

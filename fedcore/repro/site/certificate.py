@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -15,6 +14,7 @@ from pathlib import Path
 
 from fedcore.datasets import fetching
 from fedcore.experiments import provenance
+from fedcore.files import checksums
 from fedcore.reports import tables
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.plan.draws import Cost
@@ -134,7 +134,7 @@ def inputs(plan: Plan, cells: Collection[str], checkout: Path) -> dict[str, str]
         for file in (plan.files[paper].paper, plan.files[paper].claims):
             if file.is_file():
                 name = f"papers/{paper}/{file.name}"
-                found[name] = hashlib.sha256(file.read_bytes()).hexdigest()
+                found[name] = checksums.of(file)
     read = {f"{plan.cells[cell].paper}/{p}" for cell in cells for p in plan.cells[cell].problems}
     for dataset in sorted({plan.problems[name].get("dataset", "") for name in read} - {""}):
         record = Path(plan.config["paths"]["raw"], dataset, fetching.RECORD)
