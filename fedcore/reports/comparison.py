@@ -80,8 +80,7 @@ def draw(
 ) -> tuple[Path, Path]:
     """Draw what `figure` draws into two files."""
     figure(histories, against, metrics, path=path, force=force)
-    png, pdf = plotting.files(path)
-    return png, pdf
+    return plotting.files(path)
 
 
 def figure(

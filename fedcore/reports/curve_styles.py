@@ -123,24 +123,3 @@ def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
         name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
         for i, name in enumerate(names)
     }
-
-
-def algorithm_looks(names: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Return ``color`` and ``linestyle`` of algorithms that all figures of a notebook show.
-
-    Colours are those of the algorithms, and those of one colour differ in their lines, as in the
-    interactive plots.
-    """
-    algorithms = list(names)
-    return {
-        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
-        for name, look in zip(algorithms, distinct_looks(algorithms), strict=True)
-    }
-
-
-def method_looks(plan: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return ``color`` and ``linestyle`` of a plan's methods, as the pages of its run show them."""
-    return {
-        name: {"color": look["colour"], "linestyle": DASHES[look["dash"]]}
-        for name, look in of_methods(plan).items()
-    }
