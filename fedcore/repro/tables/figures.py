@@ -1,0 +1,43 @@
+"""Figures of a paper's notebook, with what came out beneath the title and the run in the corner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from matplotlib.figure import Figure
+
+from fedcore.reports import plotting
+from fedcore.repro.tables.results import Results, Run
+
+
+def save(
+    results: Results,
+    figure: Figure,
+    name: str,
+    runs: Iterable[Run],
+    title: str,
+    sentences: Mapping[str, str] | None = None,
+) -> None:
+    """Write a figure into the paper's folder; see `fedcore.reports.plotting.save`.
+
+    Parameters
+    ----------
+    results : Results
+    figure : Figure
+    name : str
+        Of its files.
+    runs : iterable of Run
+        What the figure shows.
+    title : str
+    sentences : mapping of str to str, optional
+        By the id of an item, what it says in a few words; see `Results.outcome`.
+    """
+    shown = list(runs)
+    plotting.save(
+        figure,
+        results.figures / name,
+        shown,
+        title=title,
+        line=results.outcome(sentences or {}),
+        corner=results.corner(shown),
+    )
