@@ -149,5 +149,5 @@ def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
         if v.word in (UNDECIDED, NOT_RUN) and v.why:
             said.append(f"{v.headline}: {v.why.rstrip('.')}")
         elif v.word == FAILS and v.otherwise is not None and v.otherwise.state == HOLDS:
-            said.append(f"{v.headline} holds if {v.otherwise.how}")
+            said.append(f"{v.headline} holds if {_clause(v.otherwise.replaces)}")
     return said
