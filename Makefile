@@ -94,7 +94,8 @@ quickstart: $(READY) ## each method, table and figure, small, on stand-in data, 
 	$(CHECKED)
 	$(SNAKEMAKE) $(ONLY) --configfile config/quick.yaml --cores $(CORES) $(SNAKEMAKE_ARGS)
 	@echo "This was the quick run; 'make reproduce' is the papers' size."
-	@echo "'. $(VENV)/bin/activate; fedcore certify' makes ten minutes of the kept run again and compares."
+	$(if $(wildcard kept/records/*.jsonl),@echo \
+	  "'. $(VENV)/bin/activate; fedcore certify' makes ten minutes of the kept run again and compares.")
 
 reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
 	$(CHECKED)
