@@ -21,7 +21,7 @@ from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.iterates import Iterate
-from fedcore.parts import residuals
+from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
@@ -212,7 +212,7 @@ def run(
         start = per_feature(start, "start", Features(columns, samples.n_features))
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
-    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
+    settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
@@ -239,7 +239,7 @@ def run(
             finish=finish, transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
-    residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
+    convergence_test.tell(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)

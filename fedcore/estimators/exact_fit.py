@@ -12,7 +12,7 @@ from fedcore.estimators.last_round import Axes, last_round
 from fedcore.estimators.settings import Found, Request
 from fedcore.federation.centring import blocks
 from fedcore.federation.federation import Federation
-from fedcore.parts import residuals
+from fedcore.parts import convergence_test
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
 from fedcore.runs import subtract_mean
@@ -73,7 +73,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     dtype = np.result_type(*clients.dtypes)
     estimate = output.get("angle_estimate")
     if "products" in output:
-        estimate = residuals.untested(
+        estimate = convergence_test.untested(
             output["sent"], output["products"], output["outside"],
             min(n_samples - asked.center, n_features), dtype,
         )  # fmt: skip

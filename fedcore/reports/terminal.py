@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.history import History
-from fedcore.parts.residuals import UNDETERMINED
+from fedcore.parts.convergence_test import UNDETERMINED
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import components
 from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent

@@ -33,12 +33,12 @@ from fedcore.words import counted
 TOL = 1e-8  # default for the sine of the angle
 UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
 UNSURE = 10.0  # residuals of the next Ritz value by which λ_{p+1} may be above it
-OUTPUT = {"converged", "angle_estimate", "ritz_edge"}  # keys of `Residual.output`
+OUTPUT = {"converged", "angle_estimate", "ritz_edge"}  # keys of `ConvergenceTest.output`
 SUDDEN = 100.0  # times the fall of a residual that the gap explains; beyond it, the space has ended
 APART = 1e-3  # relative difference above which two singular values count as different
 
 
-class Residual:
+class ConvergenceTest:
     """The convergence test of one run.
 
     Parameters
