@@ -25,10 +25,11 @@ from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
+from fedcore.recorder import NOT_RELEASED, Recorder, Recording
 from fedcore.runs import Begin, Finish, execute, require_orthonormal, subtract_mean
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack as stack_snapshots
+from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
 from fedcore.validation import require_flag
@@ -163,7 +164,7 @@ def run(
         and the last one. See `fedcore.snapshots`.
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.recorder.Stop`. In a private run it may read released columns only.
+        `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
     begin, finish : callable, optional
         ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
         the clients, after that of `center`, and a last one; see `execute`.

@@ -34,8 +34,9 @@ from fedcore.history import History, save_seconds, units_of
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Recording, Stop, now
+from fedcore.recorder import Recorder, Recording, now
 from fedcore.runs import execute, subtract_mean
+from fedcore.stop_rules import StopRules
 
 
 def run_cell(
@@ -287,7 +288,7 @@ class _Repeats:
 
     def _recording(self, repeat: int, *, twin: bool) -> Recording:
         """Return what is recorded of a repeat or its twin; `seen` sees the rows of both."""
-        cell, rule = self._cell, Stop(self._cell.stop) if self._cell.stop else None
+        cell, rule = self._cell, StopRules(self._cell.stop) if self._cell.stop else None
         return Recording(
             self._measure,
             iterates="none" if twin or self._room <= 0 else cell.iterates,
@@ -354,7 +355,7 @@ def _newcomers(
 
 
 def _after(
-    seen: Callable[[Mapping[str, float]], Any], rule: Stop | None, row: Mapping[str, float]
+    seen: Callable[[Mapping[str, float]], Any], rule: StopRules | None, row: Mapping[str, float]
 ) -> bool:
     """Show a row, and then ask the stop rule whether the run ends."""
     seen(row)

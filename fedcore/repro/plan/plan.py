@@ -27,11 +27,12 @@ from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.privacy.noise import WEAKENED
-from fedcore.recorder import COLUMNS, Stop, released_columns, require_released
+from fedcore.recorder import COLUMNS, released_columns
 from fedcore.repro.config import claims
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles
 from fedcore.repro.config.short_forms import merge, require_written_out, written_out
+from fedcore.stop_rules import StopRules, require_released
 from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
@@ -550,7 +551,7 @@ def _check_cell(cell: Cell, where: str) -> None:
             metrics.get(name)
         recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
         _check_names(cell.stop, recorded, "stop: there is no column")
-        Stop(cell.stop)
+        StopRules(cell.stop)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
 
