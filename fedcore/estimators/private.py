@@ -37,7 +37,7 @@ from fedcore.estimators.settings import PRIVATE, Found, Request
 from fedcore.federation.execution import protected
 from fedcore.federation.federation import Federation
 from fedcore.linalg import from_upper_triangle, upper_triangle
-from fedcore.privacy import accounting
+from fedcore.privacy import accounting, calibration
 from fedcore.privacy.bounded_rows import LONGEST
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.clients import Clients
@@ -240,7 +240,7 @@ def multipliers(asked: Request) -> dict[str, float]:
     accounting.EPSILON(asked.epsilon, "epsilon")
     if asked.delta is None:
         raise InputError("a private fit needs delta: choose it well below 1 / number of records")
-    single = SAFE * accounting.gaussian_noise_multiplier(asked.epsilon, asked.delta)
+    single = SAFE * calibration.gaussian_noise_multiplier(asked.epsilon, asked.delta)
     used = {k: share for k, share in SHARES.items() if k != "scale" or asked.scale}
     return {k: single * math.sqrt(sum(used.values()) / share) for k, share in used.items()}
 
@@ -254,11 +254,11 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
         When it is less than an algorithm takes.
     """
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
-    if left < accounting.LEAST:
+    if left < accounting.LEAST_EPSILON:
         raise InputError(
             f"epsilon = {asked.epsilon!r} is too small to be divided at delta = {asked.delta!r}: "
-            f"of it the rounds of {asked.algorithm.name} would have less than {accounting.LEAST:g};"
-            " choose a larger epsilon"
+            f"of it the rounds of {asked.algorithm.name} would have less than "
+            f"{accounting.LEAST_EPSILON:g}; choose a larger epsilon"
         )
     return left
 

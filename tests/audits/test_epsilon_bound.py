@@ -20,7 +20,7 @@ from fedcore.experiments.repeats import run_cell
 from fedcore.federation.transcript import Exchange
 from fedcore.generators import canary
 from fedcore.privacy import noise
-from fedcore.privacy.accounting import gaussian_noise_multiplier
+from fedcore.privacy.calibration import gaussian_noise_multiplier
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan, read_yaml
