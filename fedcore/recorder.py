@@ -30,8 +30,8 @@ COLUMNS = {
     "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
 }
 NOT_RELEASED = "not released"
-Watch = Callable[[int, Iterate], None]
-SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
+OnIterate = Callable[[int, Iterate], None]
+ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
@@ -77,8 +77,8 @@ class Recording:
         ``every`` and ``last``: metrics are computed at multiples of the one number of iterations,
         and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
         By default they are computed at every iterate.
-    watch : callable, optional
-        ``watch(record, iterate)`` is called with every iterate, and its number from 0.
+    on_iterate : callable, optional
+        ``on_iterate(record, iterate)`` is called with every iterate, and its number from 0.
     checkpoint : Checkpoint, optional
         Where a run that is killed goes on; see `fedcore.experiments.checkpoint`.
     """
@@ -88,11 +88,11 @@ class Recording:
     client_iterates: bool = False
     stop: StopRule | None = None
     measured: Mapping[str, int] = field(default_factory=dict)
-    watch: Watch | None = None
+    on_iterate: OnIterate | None = None
     checkpoint: Any = None
 
 
-def now(job: Callable[[], Any], *, last: bool = False) -> Any:
+def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
     """Call `job`, as `Federation.once` does in one process."""
     return job()
 
@@ -133,7 +133,7 @@ class Recorder:
         *,
         counts_released: Collection[str] = (),
         algorithm: str = "the algorithm",
-        once: Callable[..., Any] = now,
+        once: Callable[..., Any] = call_now,
     ) -> None:
         self.once = once
         self.problem, self.ledger, self._asked = problem, ledger, recording
@@ -181,8 +181,8 @@ class Recorder:
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
         iterate = self._iterate(shown)
-        if self._asked.watch is not None:
-            self._asked.watch(len(self.rows), iterate)
+        if self._asked.on_iterate is not None:
+            self._asked.on_iterate(len(self.rows), iterate)
         record = partial(self._record, iteration, counts or {}, iterate, last)
         row, of_clients, self.ended = self.once(record)
         self.rows.append(row)
@@ -258,8 +258,8 @@ class Recorder:
             raise InputError(
                 f"{self._algorithm} records {given}: record takes basis or factors, or classifiers"
             )
-        for name in shown.keys() - set(SHOWN):
-            raise InputError(f"{self._algorithm} records {name}: {nearest(name, SHOWN)}")
+        for name in shown.keys() - set(ITERATE_FIELDS):
+            raise InputError(f"{self._algorithm} records {name}: {nearest(name, ITERATE_FIELDS)}")
         iterate = Iterate(**shown)
         if iterate.classifiers is None:
             who = f"{self._algorithm} records a matrix"

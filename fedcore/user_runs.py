@@ -232,7 +232,7 @@ def run(
     with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
         recording = Recording(
             wanted, iterates, stop=stop if bar is None else bar.until(stop),
-            watch=lambda record, iterate: last.update(iterate=iterate),
+            on_iterate=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
         recorder, output = execute(
             chosen, problem, settings, seed, recording,

@@ -233,7 +233,7 @@ class RunOptions(SimpleNamespace):
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         name, draws = own.problem.name, [own.problem]
-        return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
+        return RunData(from_files.STREAM, name, draws, clients=own.clients, columns=own.columns)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> RunData:
         from fedcore import datasets

@@ -28,7 +28,7 @@ Train = Callable[
 ]
 
 FINE_TUNED = {"fine_tuned": ("epochs", "epochs in which every client has trained its head alone")}
-NOTHING = np.empty(0)  # what the server holds when it holds no parameters
+NO_PARAMETERS = np.empty(0)  # what the server holds when it holds no parameters
 
 
 def drawn_seed(rng: np.random.Generator) -> int:
@@ -130,7 +130,7 @@ def alone(
         one_round(t, chosen)
         return held
 
-    loop(federation, params, rng, record, nothing_held, NOTHING, networks)
+    loop(federation, params, rng, record, nothing_held, NO_PARAMETERS, networks)
     return {"models": list(federation.client_state("own"))}
 
 

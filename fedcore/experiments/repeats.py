@@ -34,7 +34,7 @@ from fedcore.history import History, save_seconds, units_of
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Recording, now
+from fedcore.recorder import Recorder, Recording, call_now
 from fedcore.runs import execute, subtract_mean
 from fedcore.stop_rules import StopRules
 
@@ -161,7 +161,7 @@ class _Repeats:
 
         All ranks of MPI run them, and rank 0 alone makes histories.
         """
-        once: Callable[..., Any] = now
+        once: Callable[..., Any] = call_now
         width = lockstep.WIDTH if self._cell.share_products else 1
         for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
             block = range(first, min(first + width, self._cell.repeats))
@@ -227,7 +227,7 @@ class _Repeats:
         if recorder.ledger.privacy is not None:
             self._about["privacy"] = recorder.ledger.privacy.about()
             if self._tuned:
-                self._tuned["note"] = tuning.UNPAID
+                self._tuned["note"] = tuning.UNPAID_NOTE
         return History.from_run(
             recorder,
             output,
@@ -258,7 +258,7 @@ class _Repeats:
 
     def _repeat(self, repeat: int) -> Run:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
-        cell, transcript = self._cell, self._audit.watch() if self._audit else None
+        cell, transcript = self._cell, self._audit.start_transcript() if self._audit else None
         recorder, output = trial(
             cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
             transcript=transcript,
@@ -276,7 +276,7 @@ class _Repeats:
         recording = self._recording(repeat, twin=True)
         return trial(
             self._cell, self._draws, self._params, repeat,
-            replace(recording, watch=None) if pattern else recording,
+            replace(recording, on_iterate=None) if pattern else recording,
             algorithm=twins.perturbed(self._algorithm, pattern),
         )  # fmt: skip
 
@@ -295,7 +295,7 @@ class _Repeats:
             client_iterates=cell.client_iterates and not twin and not repeat,
             stop=rule if self._seen is None else partial(_after, self._seen, rule),
             measured=cell.measured,
-            watch=partial(self._pairs[repeat].see, twin) if self._pairs else None,
+            on_iterate=partial(self._pairs[repeat].see, twin) if self._pairs else None,
             checkpoint=self._checkpoints[repeat] if self._checkpoints and not twin else None,
         )
 
@@ -389,11 +389,11 @@ def trial(
 
 
 def audit_module(name: str) -> ModuleType:
-    """Return the module of an audit: one of `fedcore.audits` with ``watch`` and ``column``.
+    """Return the module of an audit, one of `fedcore.audits`.
 
-    ``watch() -> Transcript`` returns what records the uploads of a run, and ``column(problem,
-    transcript, recorder) -> list`` turns the transcript into a column of the history, described by
-    ``COLUMN``.
+    Its ``start_transcript() -> Transcript`` returns what records the uploads of a run. Its
+    ``column(problem, transcript, recorder) -> list`` turns the transcript into a column of the
+    history, described by ``COLUMN``.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])

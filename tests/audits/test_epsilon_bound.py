@@ -57,7 +57,7 @@ def test_only_the_noise_is_weakened():
     chosen, kept = algorithms.get("noisy_power"), []
     settings = chosen.params({"n_components": 1, "rounds": 1})
     for of in (source, noise.Weakened(source, 0.1)):
-        transcript = audit.watch()
+        transcript = audit.start_transcript()
         recorder, _ = execute(chosen, problem, settings, 0, transcript=transcript, noise=of)
         kept.append((transcript.exchanges[0], recorder.ledger.privacy))
     (one, ledger), (other, weaker) = kept

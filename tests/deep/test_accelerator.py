@@ -58,7 +58,7 @@ def test_single_precision_is_not_cut_on_a_device(cut, monkeypatch):
     assert device.chosen() == (META, True)
     assert torch.backends.cudnn.allow_tf32 and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
-    blas.settle_device()  # as the command line and the jobs of the workflow do
+    blas.configure_accelerator()  # as the command line and the jobs of the workflow do
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark

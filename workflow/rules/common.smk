@@ -115,7 +115,7 @@ def measured_by(wildcards):
 
 
 def made_by(wildcards):
-    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.ALWAYS)})
+    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.COMMON_MODULES)})
 
 
 def memory_of(wildcards, input, attempt):
