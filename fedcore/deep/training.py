@@ -19,7 +19,7 @@ from fedcore.deep.networks import Network
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.federation import lockstep
-from fedcore.federation.execution import AnyStep, side_by_side
+from fedcore.federation.execution import AnyStep, scheduled_by
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.words import client, counted
 
@@ -97,9 +97,10 @@ class Learner:
     def step(self, step: AnyStep) -> AnyStep:
         """Declare a client step that trains: on an accelerator, those of a round advance together.
 
-        The step itself is that of one client. It meets the others in `descend`.
+        The step itself is that of one client. It meets the others in `descend`, by
+        `fedcore.federation.lockstep`.
         """
-        return side_by_side(step) if device.chosen().together else step
+        return scheduled_by(lockstep.run_all, step) if device.chosen().together else step
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch, where the network computes."""
