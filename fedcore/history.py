@@ -89,7 +89,7 @@ class History:
     >>> import numpy as np
     >>> import fedcore
     >>> clients = [np.diag([3.0, 2.0, 1.0]), np.eye(3)]
-    >>> found = fedcore.History.from_result(fedcore.run("block_krylov", clients, 1, rounds=2))
+    >>> found = fedcore.History.of(fedcore.run("block_krylov", clients, 1, rounds=2))
     >>> found["round"]
     array([[0, 1, 2]])
     """
@@ -118,7 +118,7 @@ class History:
         )
 
     @classmethod
-    def from_result(cls, result: Result, algorithm: str = "") -> History:
+    def of(cls, result: Result, algorithm: str = "") -> History:
         """Return the history of one run of `fedcore.run`, as one repeat.
 
         Parameters

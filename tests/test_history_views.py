@@ -51,7 +51,7 @@ def test_a_plot_draws_the_median_of_each_metric_and_is_saved_where_asked(uneven,
 
 def test_a_result_becomes_a_history_of_one_repeat(clients):
     result = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=0.5, delta=1e-5)
-    found = fedcore.History.from_result(result, "analyze_gauss")
+    found = fedcore.History.of(result, "analyze_gauss")
     assert found.repeats == 1 and found.released == result.released
     np.testing.assert_array_equal(found["objective"][0], result.history["objective"])
     labels = [ax.get_ylabel() for ax in found.plot().axes]

@@ -44,10 +44,10 @@ from fedcore.privacy.mechanisms import Account
 from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
-BYTES_AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
-BYTES_AT_ONCE = 1 << 20  # bytes of replies that are added at once
+AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
+SOME = 1 << 20  # bytes of replies that are added at once
 END = "the end"
-SHOWN_CHARACTERS = 200  # characters of an exchange that an error shows
+SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
@@ -99,7 +99,7 @@ class Ranks:
         """Begin an exchange; return the value of rank 0."""
         self.require_all()
         self._note(what)
-        return self._told(Told(what[:SHOWN_CHARACTERS], self._seen, value)).value
+        return self._told(Told(what[:SHOWN], self._seen, value)).value
 
     def require_all(self) -> None:
         """Refuse what needs the others while they wait for rank 0.
@@ -142,7 +142,7 @@ class Ranks:
             found = job()
         except Exception as error:
             self.alone = False
-            self._told(Told(what, self._seen, Failure.from_error(0, error, self.rank)))
+            self._told(Told(what, self._seen, Failure.of(0, error, self.rank)))
             raise
         self.alone = last
         if not last:
@@ -211,7 +211,7 @@ class Failure(NamedTuple):
     error: Exception
 
     @classmethod
-    def from_error(cls, place: int, error: Exception, rank: int) -> Failure:
+    def of(cls, place: int, error: Exception, rank: int) -> Failure:
         """Return the failure of a step, whose error can cross to other ranks."""
         if not isinstance(error, FedcoreError):
             trace = "".join(traceback.format_exception(error))
@@ -355,14 +355,12 @@ class Mpi:
                 try:
                     own.append(act(self._sites[i]))
                 except Exception as error:
-                    failure = Failure.from_error(place, error, self._ranks.rank)
+                    failure = Failure.of(place, error, self._ranks.rank)
         accounts = self._own_accounts(of)
         try:
             data = pickle.dumps((own, accounts, failure))
         except Exception as error:  # of a reply that cannot cross
-            data = pickle.dumps(
-                ([], accounts, Failure.from_error(len(of), error, self._ranks.rank))
-            )
+            data = pickle.dumps(([], accounts, Failure.of(len(of), error, self._ranks.rank)))
         every = [pickle.loads(part) for part in self._link.gather(data)]
         self._ranks.busy = False
         if failures := [one for _, _, one in every if one is not None]:
@@ -391,7 +389,7 @@ class Mpi:
                 try:
                     ahead.append(self._sites[of[place]].do(order))
                 except Exception as error:
-                    mine.failures.append(Failure.from_error(place, error, me))
+                    mine.failures.append(Failure.of(place, error, me))
                     own.close()
                     return
                 try:
@@ -406,11 +404,11 @@ class Mpi:
             if rank != me:
                 continue
             if turn:
-                run_until(BYTES_AHEAD)
+                run_until(AHEAD)
                 total = pickle.loads(self._link.receive(turns[turn - 1][0]))
             while places:
                 if not ahead:
-                    run_until(mine.size + BYTES_AT_ONCE)
+                    run_until(mine.size + SOME)
                 if not ahead:
                     break
                 now, places = places[: len(ahead)], places[len(ahead) :]
