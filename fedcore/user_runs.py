@@ -240,7 +240,7 @@ def run(
             finish=finish, transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
-    convergence_test.tell(algorithm, settings, output, iterations, recorder.problem.clients)
+    convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)

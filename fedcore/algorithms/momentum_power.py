@@ -25,7 +25,7 @@ from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
-from fedcore.parts.convergence_test import ConvergenceTest, by_ritz_values, joined
+from fedcore.parts.convergence_test import ConvergenceTest, by_ritz_values, join_blocks
 from fedcore.parts.gram_products import gram_product
 from fedcore.validation import NonNegative
 
@@ -65,7 +65,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         U = federation.sum(gram_product)  # AAᵀ Z
         if Z.shape[1] > p:
             Z, U, carried = by_ritz_values(Z, U, carried)
-        span = joined(Z, U, Z_old, U_old) if known is None and k > 1 else None
+        span = join_blocks(Z, U, Z_old, U_old) if known is None and k > 1 else None
         if span is not None:
             eigenvalue = max(eigenvalue, next_ritz_value(*span, Z.shape[1]))
         arrived = test.blocks(Z, U, span)

@@ -33,7 +33,7 @@ class Device(NamedTuple):
 CPU = Device(torch.device("cpu"), together=False)
 
 
-def chosen() -> Device:
+def read_device() -> Device:
     """Return what this process's environment asks for.
 
     It is asked for anew where it is needed, and kept in no object: a client in another process has

@@ -74,7 +74,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     dtype = np.result_type(*clients.dtypes)
     estimate = output.get("angle_estimate")
     if "products" in output:
-        estimate = convergence_test.untested(
+        estimate = convergence_test.estimate_untested(
             output["sent"], output["products"], output["outside"],
             min(n_samples - asked.center, n_features), dtype,
         )  # fmt: skip

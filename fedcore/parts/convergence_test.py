@@ -71,7 +71,7 @@ class ConvergenceTest:
             Orthonormal columns; the result of `by_ritz_values` if they are more than p.
         U : ndarray of the same shape
         span : (ndarray, ndarray), optional
-            Result of `joined` for this pair and the one before, if the caller has it.
+            Result of `join_blocks` for this pair and the one before, if the caller has it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
@@ -81,7 +81,7 @@ class ConvergenceTest:
         if Z.shape[1] > p:
             self._following = float(theta[p]), _norm(R[:, p : p + 1])
         elif self._before is not None:
-            V, AV = span or joined(Z, U, *self._before)
+            V, AV = span or join_blocks(Z, U, *self._before)
             if V.shape[1] > p:
                 found = _ritz(V, AV, p)
                 # As blocks converge, the span adds less and less: the best estimate is kept. A
@@ -157,7 +157,7 @@ class ConvergenceTest:
         }
 
 
-def untested(
+def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
     """Estimate the sine of the largest angle after a run without a test.
@@ -198,7 +198,7 @@ def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[n
     return tuple((block @ S).astype(block.dtype, copy=False) for block in (Z, U, *others))
 
 
-def joined(
+def join_blocks(
     Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and G V.
@@ -228,7 +228,7 @@ def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[s
     return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
 
 
-def tell(
+def warn_of_end(
     algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
 ) -> None:
     """Warn when a run has not converged, or when rounding determines its result.

@@ -13,7 +13,7 @@ from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 from fedcore.linalg import sin_theta
-from fedcore.parts.convergence_test import TOL, WARNING_SINE, untested
+from fedcore.parts.convergence_test import TOL, WARNING_SINE, estimate_untested
 
 # What FederatedPCA takes without ε: subspaces from samples alone.
 TAKEN = [
@@ -145,7 +145,7 @@ def test_the_estimate_is_that_of_the_residual():
     G = np.diag(values)
 
     def estimate(Z):
-        return untested(Z, G @ Z, np.trace(G) - np.trace(Z.T @ G @ Z), 5, G.dtype)
+        return estimate_untested(Z, G @ Z, np.trace(G) - np.trace(Z.T @ G @ Z), 5, G.dtype)
 
     assert estimate(Z) == pytest.approx(np.sin(angle), rel=1e-2)
     assert estimate(np.eye(5)) == 0.0
