@@ -88,7 +88,7 @@ def timed(path: str, kind: Kind, ranks: Ranks | None = None) -> None:
         used.append((time.process_time(), sent))
 
     settings = chosen.params({"n_components": kind.components, "rounds": last})
-    _, output = execute(chosen, problem, settings, 0, Recording(watch=seen))
+    _, output = execute(chosen, problem, settings, 0, Recording(on_iterate=seen))
     spent = (np.array(used[last]) - used[UNCOUNTED]) / kind.rounds
     mine = [*spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / UNIT]
     every = [mine]

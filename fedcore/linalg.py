@@ -21,7 +21,7 @@ _LAPACK = {
     np.dtype(kind): scipy.linalg.get_lapack_funcs(("geqrf", "orgqr"), dtype=kind)
     for kind in (np.float32, np.float64)
 }
-TALL = 1 << 16  # rows above which `orth` takes them block by block
+TALL_ROWS = 1 << 16  # rows above which `orth` takes them block by block
 _BLOCK = 64  # columns, at least as many as LAPACK's QR takes at once
 Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors, and their scales
 
@@ -91,7 +91,7 @@ def orth(matrix: np.ndarray) -> np.ndarray:
     """
     if matrix.ndim > 2:
         return _orth_of_stack(matrix)
-    if len(matrix) > TALL:
+    if len(matrix) > TALL_ROWS:
         return _orth_by_blocks(matrix)
     found = _packed(matrix)
     return _columns(found) * _signs(found)
@@ -122,7 +122,7 @@ def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
 def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
     """`orth` of a block of rows after the other, each of which stays in the processor's cache."""
     d, k = matrix.shape
-    rows = max(TALL // 8, 8 * k)
+    rows = max(TALL_ROWS // 8, 8 * k)
     blocks = [slice(first, first + rows) for first in range(0, d, rows)]
     out, triangles = np.empty((d, k), np.float32 if matrix.dtype == np.float32 else float), []
     for block in blocks:

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from fedcore.errors import ConfigError, InputError, nearest, require_known
+from fedcore.errors import InputError, nearest
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Ledger
 from fedcore.iterates import Iterate
 from fedcore.metrics import Metric
 from fedcore.problems.problem import Problem
 from fedcore.snapshots import Snapshots
-from fedcore.validation import require_non_negative, require_tall
+from fedcore.stop_rules import StopRule, require_released
+from fedcore.validation import require_tall
 
 COLUMNS = {
     "iteration": ("iterations", "steps of the algorithm, local ones included"),
@@ -29,9 +30,8 @@ COLUMNS = {
     "diverged": ("0 or 1", "whether the iterate, a measure or what came out is not finite"),
 }
 NOT_RELEASED = "not released"
-Watch = Callable[[int, Iterate], None]
-StopRule = Callable[[Mapping[str, float]], bool]
-SHOWN = tuple(part.name for part in fields(Iterate) if part.init)
+OnIterate = Callable[[int, Iterate], None]
+ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
@@ -41,21 +41,6 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
     finite. ε follows from the parameters and earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
-
-
-def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Refuse a stop rule of a private run that reads a column that was not released.
-
-    Raises
-    ------
-    InputError
-    """
-    for name in columns:
-        if name not in released:
-            raise InputError(
-                f"stop: '{name}' is not released in a private run, and the end of the run would "
-                f"reveal it: a rule may read {', '.join(sorted(released))}"
-            )
 
 
 class _Readable(dict[str, float]):
@@ -92,8 +77,8 @@ class Recording:
         ``every`` and ``last``: metrics are computed at multiples of the one number of iterations,
         and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
         By default they are computed at every iterate.
-    watch : callable, optional
-        ``watch(record, iterate)`` is called with every iterate, and its number from 0.
+    on_iterate : callable, optional
+        ``on_iterate(record, iterate)`` is called with every iterate, and its number from 0.
     checkpoint : Checkpoint, optional
         Where a run that is killed goes on; see `fedcore.experiments.checkpoint`.
     """
@@ -103,11 +88,11 @@ class Recording:
     client_iterates: bool = False
     stop: StopRule | None = None
     measured: Mapping[str, int] = field(default_factory=dict)
-    watch: Watch | None = None
+    on_iterate: OnIterate | None = None
     checkpoint: Any = None
 
 
-def now(job: Callable[[], Any], *, last: bool = False) -> Any:
+def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
     """Call `job`, as `Federation.once` does in one process."""
     return job()
 
@@ -148,7 +133,7 @@ class Recorder:
         *,
         counts_released: Collection[str] = (),
         algorithm: str = "the algorithm",
-        once: Callable[..., Any] = now,
+        once: Callable[..., Any] = call_now,
     ) -> None:
         self.once = once
         self.problem, self.ledger, self._asked = problem, ledger, recording
@@ -196,8 +181,8 @@ class Recorder:
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
         iterate = self._iterate(shown)
-        if self._asked.watch is not None:
-            self._asked.watch(len(self.rows), iterate)
+        if self._asked.on_iterate is not None:
+            self._asked.on_iterate(len(self.rows), iterate)
         record = partial(self._record, iteration, counts or {}, iterate, last)
         row, of_clients, self.ended = self.once(record)
         self.rows.append(row)
@@ -273,8 +258,8 @@ class Recorder:
             raise InputError(
                 f"{self._algorithm} records {given}: record takes basis or factors, or classifiers"
             )
-        for name in shown.keys() - set(SHOWN):
-            raise InputError(f"{self._algorithm} records {name}: {nearest(name, SHOWN)}")
+        for name in shown.keys() - set(ITERATE_FIELDS):
+            raise InputError(f"{self._algorithm} records {name}: {nearest(name, ITERATE_FIELDS)}")
         iterate = Iterate(**shown)
         if iterate.classifiers is None:
             who = f"{self._algorithm} records a matrix"
@@ -301,51 +286,3 @@ class Recorder:
     def columns(self) -> dict[str, np.ndarray]:
         """Return what was recorded, one array of shape (records,) per column."""
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}
-
-
-STOP_RULES = ("at_most", "relative_change")
-
-
-class Stop:
-    """End a run when every rule has held at least once, in any order.
-
-    One run then shows how many rounds each of several stopping rules takes.
-
-    Parameters
-    ----------
-    rules : mapping of str to mapping
-        Rules by column: ``{"at_most": x}`` holds when the value is x or less, and
-        ``{"relative_change": x}`` when the value differs from the one before by at most x times its
-        absolute value.
-
-    Notes
-    -----
-    In a private run a rule may read released columns only; a rule on another column ends in an
-    `InputError`.
-    """
-
-    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
-        for column, rule in rules.items():
-            for kind, limit in rule.items():
-                require_known(kind, STOP_RULES, f"stop, {column}: no rule")
-                require_non_negative(**{f"{column}.{kind}": limit})
-        self._open = {(c, kind): limit for c, rule in rules.items() for kind, limit in rule.items()}
-        self._before: dict[str, float] = {}
-
-    def __call__(self, row: Mapping[str, float]) -> bool:
-        """Evaluate the rules on a new row of the history; return whether the run should end."""
-        for (column, kind), limit in list(self._open.items()):
-            try:
-                value = row[column]
-            except KeyError:
-                raise ConfigError(f"stop: no column '{column}': {nearest(column, row)}") from None
-            if _holds(kind, limit, value, self._before.get(column)):
-                del self._open[column, kind]
-        self._before = dict(row)
-        return not self._open
-
-
-def _holds(kind: str, limit: float, value: float, before: float | None) -> bool:
-    if kind == "at_most":
-        return value <= limit
-    return before is not None and abs(value - before) <= limit * abs(value)

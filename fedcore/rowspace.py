@@ -25,10 +25,10 @@ from fedcore.sparse import SparseRows
 
 WIDE = 8  # features to a coordinate from which on coordinates are used
 PRODUCTS = 8  # rounds whose blocks may take as much room, and as many operations, as S Sᵀ
-BESIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
-FAR = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
-FEW = 4096  # features at a time where a block of all would be another copy
-FULL = 16  # entries of a column to one that is stored, below which it is multiplied as it is
+SHARE_OUTSIDE = 1e-4  # of a squared length outside the rows, below which a direction of X has no E
+FAR_MEAN = 100.0  # ‖S‖² to ‖S − 1 μᵀ‖² above which subtracting the mean costs S Sᵀ digits
+FEATURE_BLOCK = 4096  # features at a time where a block of all would be another copy
+FULL_RATIO = 16  # entries of a column to one that is stored, below which it is multiplied as it is
 _EPS = float(np.finfo(np.float64).eps)
 
 
@@ -80,14 +80,16 @@ class Rows:
             each = range(len(self.means))
             one = len(self.means) == 1
             sums = np.array([(block if one else block[self._of == i]).sum(axis=0) for i in each])
-            for first in range(0, len(found), FEW):
-                found[first : first + FEW] -= self.means[:, first : first + FEW].T @ sums
+            for first in range(0, len(found), FEATURE_BLOCK):
+                found[first : first + FEATURE_BLOCK] -= (
+                    self.means[:, first : first + FEATURE_BLOCK].T @ sums
+                )
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
         """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
         counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
-        often = FULL * counts > self.matrix.shape[0]
+        often = FULL_RATIO * counts > self.matrix.shape[0]
         seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
         found = (seldom @ seldom.T).toarray(order="F")
         found += dense @ dense.T
@@ -126,8 +128,8 @@ class DenseRows:
         """Return S Sᵀ, in the order of LAPACK, and the squares of the rows."""
         n, d = self._ends[-1], self._parts[0].shape[1]
         found = np.zeros((n, n))
-        for start in range(0, d, FEW):
-            rows = np.vstack([part[:, start : start + FEW] for part in self._parts])
+        for start in range(0, d, FEATURE_BLOCK):
+            rows = np.vstack([part[:, start : start + FEATURE_BLOCK] for part in self._parts])
             found += rows @ rows.T
         return found.T, found.diagonal().copy()
 
@@ -166,7 +168,7 @@ class Frame:
             self._triangle, rows.times(start)[chosen], lower=True
         )
         beside = np.eye(start.shape[1]) - self._along.T @ self._along
-        if scipy.linalg.eigvalsh(beside)[0] < BESIDE:
+        if scipy.linalg.eigvalsh(beside)[0] < SHARE_OUTSIDE:
             raise np.linalg.LinAlgError("the start lies in the span of the rows")
         self._size = scipy.linalg.cholesky(beside)  # E = (X − B along) size⁻¹
         self.start = np.vstack([self._along, self._size])
@@ -284,7 +286,7 @@ def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray]
     """Return rows that span all, and L with ``S Sᵀ = L Lᵀ``; None where digits would be lost."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
-    if sizes.sum() > FAR * own.sum():
+    if sizes.sum() > FAR_MEAN * own.sum():
         return None
     packed, pivots, k, _ = scipy.linalg.lapack.dpstrf(
         square, tol=n * rounding, lower=1, overwrite_a=True

@@ -26,7 +26,7 @@ from fedcore.sparse import refuse
 Begin = Callable[[Federation], Mapping[str, Any]]
 Finish = Callable[[Federation, Mapping[str, Any]], Mapping[str, Any]]
 
-SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
+LARGEST_SKEW = 1e-3  # of a basis, well above what rounding does to one in single precision
 
 
 @held("the run")
@@ -168,7 +168,7 @@ def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
     if rows is None or not np.isfinite(rows).all():  # no subspace; the run is marked as diverged
         return
     error = np.abs(rows @ rows.T - np.eye(len(rows))).max()
-    if error > SKEW:
+    if error > LARGEST_SKEW:
         raise InputError(
             f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
             f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"

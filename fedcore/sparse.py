@@ -19,7 +19,7 @@ import scipy.sparse.linalg
 from fedcore.errors import InputError
 from fedcore.words import feature, row
 
-SMALL = 64  # of the shorter side of a matrix whose norm is computed densely
+SMALL_SIDE = 64  # of the shorter side of a matrix whose norm is computed densely
 
 
 def refuse(what: str) -> NoReturn:
@@ -248,9 +248,9 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         matrix = self.matrix.astype(np.float64)
         matrix.data = np.ldexp(matrix.data, -exponent)
         scaled = SparseRows(matrix, None if self.mean is None else np.ldexp(self.mean, -exponent))
-        if len(self) <= SMALL:
-            return float(np.ldexp(np.linalg.norm(next(scaled.blocks(SMALL)), 2), exponent))
-        if self.shape[1] <= SMALL:
+        if len(self) <= SMALL_SIDE:
+            return float(np.ldexp(np.linalg.norm(next(scaled.blocks(SMALL_SIDE)), 2), exponent))
+        if self.shape[1] <= SMALL_SIDE:
             return float(np.ldexp(np.sqrt(np.linalg.norm(scaled.gram(), 2)), exponent))
         start = np.random.default_rng(0).standard_normal(min(self.shape))
         values = scipy.sparse.linalg.svds(

@@ -21,14 +21,15 @@ from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.iterates import Iterate
-from fedcore.parts import residuals
+from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder, Recording, StopRule
+from fedcore.recorder import NOT_RELEASED, Recorder, Recording
 from fedcore.runs import Begin, Finish, execute, require_orthonormal, subtract_mean
 from fedcore.seeds import root_of
 from fedcore.snapshots import stack as stack_snapshots
+from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
 from fedcore.validation import require_flag
@@ -163,7 +164,7 @@ def run(
         and the last one. See `fedcore.snapshots`.
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.recorder.Stop`. In a private run it may read released columns only.
+        `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
     begin, finish : callable, optional
         ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
         the clients, after that of `center`, and a last one; see `execute`.
@@ -212,7 +213,7 @@ def run(
         start = per_feature(start, "start", Features(columns, samples.n_features))
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
-    settings = chosen.params(residuals.with_tolerance(chosen, given_params))
+    settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
@@ -231,7 +232,7 @@ def run(
     with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
         recording = Recording(
             wanted, iterates, stop=stop if bar is None else bar.until(stop),
-            watch=lambda record, iterate: last.update(iterate=iterate),
+            on_iterate=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
         recorder, output = execute(
             chosen, problem, settings, seed, recording,
@@ -239,7 +240,7 @@ def run(
             finish=finish, transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
-    residuals.tell(algorithm, settings, output, iterations, recorder.problem.clients)
+    convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)

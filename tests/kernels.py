@@ -30,7 +30,7 @@ NUMERICAL = (
     "fedcore", "papers", *(f"tests/{name}" for name in (
         "algorithms", "audits", "contract/test_algorithms.py", "contract/test_captures.py",
         "contract/test_replay.py", "contract/test_sparse.py", "estimators",
-        "experiments/test_stopping.py", "experiments/test_twins.py",
+        "experiments/test_twins.py", "test_stop_rules.py",
         "federation/test_centring.py", "federation/test_federation.py",
         "federation/test_lockstep.py", "generators", "metrics", "parts", "privacy", "problems",
         "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py", "test_rowspace.py",

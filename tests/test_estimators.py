@@ -205,9 +205,9 @@ def test_secure_sums_show_the_server_no_client(clients):
         FederatedPCA(3, params={"rounds": 9, "transcript": transcript}).fit(clients)
     assert {exchange.client for exchange in summed.exchanges} == {None}
     own, pooled = parts[1].T @ parts[1], sum(part.T @ part for part in parts)
-    pairs = leakage.pairs_of(every.of(1))
+    pairs = leakage.pairs_of(every.exchanges_of(1))
     assert leakage.errors(pairs, own)[1] < 1e-10  # 8 features, 3 and one more in a round
-    assert leakage.errors(leakage.pairs_of(summed.of(None)), pooled)[1] < 1e-10
+    assert leakage.errors(leakage.pairs_of(summed.exchanges_of(None)), pooled)[1] < 1e-10
 
 
 NAMES = [f"f{i}" for i in range(8)]

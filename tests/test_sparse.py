@@ -241,7 +241,7 @@ def test_the_answer_is_that_of_svds_and_of_numpy(algorithm, center, dtype):
 @pytest.fixture
 def by_products(monkeypatch):
     """Let every reference of sparse clients be too costly."""
-    monkeypatch.setattr(problems, "COSTLY", 0.0)
+    monkeypatch.setattr(problems, "COSTLY_OPERATIONS", 0.0)
 
 
 @pytest.mark.parametrize("center", [False, True])

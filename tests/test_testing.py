@@ -94,7 +94,7 @@ GATHER = "np.hstack(federation.gather(top_subspace))"
 def test_clients_with_fewer_rows_than_components_are_tried(asked, fault, written):
     """Without padding the clients of the other checks, which have enough rows, show nothing."""
     source = inspect.getsource(one_shot).replace(PAD, "return V").replace(GATHER, asked)
-    algorithm = algorithms.of("own_method", written(source))
+    algorithm = algorithms.from_module("own_method", written(source))
     subject = Subject(algorithm, case_of(algorithm))
     CHECKS["charges_what_it_says"](subject)
     with pytest.raises(fault):

@@ -10,8 +10,8 @@ import fedcore
 from fedcore import algorithms as registry
 from fedcore.algorithms import get, names
 from fedcore.metrics import families
+from fedcore.parts.convergence_test import with_tolerance
 from fedcore.parts.params import Description, describe
-from fedcore.parts.residuals import with_tolerance
 from fedcore.reports.references import bibtex
 
 ADDING = Path(__file__).parents[1] / "adding.md"

@@ -50,7 +50,7 @@ REGISTRY = Registry(__name__, __path__, "algorithm",
                     "`fedcore algorithms` lists all; `fedcore pca FILES` needs none")  # fmt: skip
 names = REGISTRY.names
 FORM = "ALGORITHM = Algorithm(paper=…, parameters=Params, run=run, communication=communication)"
-NOWHERE = ModuleType("")  # of an algorithm that the registry has not seen
+NO_MODULE = ModuleType("")  # of an algorithm that the registry has not seen
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -127,7 +127,7 @@ class Algorithm:
     look: tuple[str, str] | None = None
     case: Mapping[str, Any] = field(default_factory=dict)
     name: str = ""
-    module: ModuleType = NOWHERE
+    module: ModuleType = NO_MODULE
 
     def __post_init__(self) -> None:
         if not isinstance(self.paper, str) or not self.paper:
@@ -235,10 +235,10 @@ def get(name: str) -> Algorithm:
         When there is no such algorithm (the message suggests the nearest name), or its module
         cannot be imported or declares none.
     """
-    return of(name, REGISTRY.module(name))
+    return from_module(name, REGISTRY.module(name))
 
 
-def of(name: str, module: ModuleType) -> Algorithm:
+def from_module(name: str, module: ModuleType) -> Algorithm:
     """Return what a module declares as ``ALGORITHM``, registered or not, with its name.
 
     Raises

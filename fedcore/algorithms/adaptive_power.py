@@ -37,7 +37,7 @@ from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.parts.gram_products import gram_product
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 from fedcore.validation import CountOrZero, Share, one_of, real
 
 COLUMNS = {
@@ -103,7 +103,7 @@ def calibrate(params: Params) -> Noise:
         epsilon = (math.sqrt(root + 2.0 * T * params.epsilon) - math.sqrt(root)) / (2.0 * T)
         factor = {"statement": math.sqrt(2.0), "proof": 2.0}[params.constant]
         return Noise(epsilon, factor * math.sqrt(math.log(2.0 / delta)) / epsilon, 4.0)
-    multiplier = accounting.calibrate(
+    multiplier = calibration.calibrate(
         lambda z: step_events(z, params.search_share, T), params.epsilon, delta
     )
     return Noise(search_epsilon(multiplier, params.search_share), multiplier, 2.0)

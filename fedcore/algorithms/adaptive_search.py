@@ -29,7 +29,7 @@ from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.filtering import Noise, filtered_product, search_epsilon, step_events
 from fedcore.parts.gram_products import gram_product
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 from fedcore.privacy.bounded_rows import product
 from fedcore.privacy.events import Bounded
 from fedcore.privacy.mechanisms import derived
@@ -120,7 +120,7 @@ def calibrate(params: Params, epsilon: float) -> Noise:
     """Noise of one step such that all steps and the choice spend (ε, δ)."""
     steps = sum(schedule(params))
     choice = Bounded(params.choice_share * epsilon)
-    multiplier = accounting.calibrate(
+    multiplier = calibration.calibrate(
         lambda z: {**step_events(z, SEARCH_SHARE, steps), choice: 1}, epsilon, params.delta
     )
     return Noise(search_epsilon(multiplier, SEARCH_SHARE), multiplier, 2.0)

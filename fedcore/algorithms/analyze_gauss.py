@@ -24,7 +24,7 @@ from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import from_upper_triangle, top_eigenvectors, upper_triangle
 from fedcore.parts.budget import Budgeted
 from fedcore.parts.gram_products import local_gram
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 
 
 class Params(Budgeted):
@@ -80,7 +80,7 @@ def noise_multiplier(params: Params) -> float:
     assert params.epsilon is not None
     if params.calibration == "paper":
         return math.sqrt(2.0 * math.log(1.25 / params.delta)) / params.epsilon
-    return accounting.gaussian_noise_multiplier(params.epsilon, params.delta)
+    return calibration.gaussian_noise_multiplier(params.epsilon, params.delta)
 
 
 ALGORITHM = Algorithm(

@@ -36,8 +36,8 @@ from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
+from fedcore.parts.convergence_test import ConvergenceTest
 from fedcore.parts.gram_products import gram_product
-from fedcore.parts.residuals import Residual
 from fedcore.rowspace import inside, orthonormal
 from fedcore.validation import whole
 
@@ -63,7 +63,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components), and ``ritz_values`` of shape
         (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
-        also the entries of `fedcore.parts.residuals.Residual.output`.
+        also the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components
     frame = federation.frame(Q)
@@ -73,7 +73,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     n, p = Q.shape
     room = min(p * params.memory, n)
     keep = p * (room // p // 2)  # 0 when the space has no room for two blocks
-    test = Residual(params.tol, federation.shape, wanted)
+    test = ConvergenceTest(params.tol, federation.shape, wanted)
     fresh = p  # columns of Q that V lacks
 
     Z, theta = Q, np.full(p, np.nan)
@@ -114,7 +114,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def _arrived(
-    test: Residual, theta: np.ndarray, F: np.ndarray, S: np.ndarray, p: int, dtype: np.dtype
+    test: ConvergenceTest, theta: np.ndarray, F: np.ndarray, S: np.ndarray, p: int, dtype: np.dtype
 ) -> bool:
     """Return whether the leading Ritz vectors have converged; their residuals are F S."""
     if not np.isfinite(F).all():

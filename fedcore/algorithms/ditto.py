@@ -66,7 +66,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def networks(w: np.ndarray) -> Any:
         return learner.personal(w, federation.client_state("own"))
 
-    w = rounds.begin(federation, learner, rng, keep=lambda w: w)
+    w = rounds.start_networks(federation, learner, rng, keep=lambda w: w)
     w = rounds.average(federation, params, rng, record, update, w, networks)
     return {"parameters": w, "models": list(federation.client_state("own"))}
 

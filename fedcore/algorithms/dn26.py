@@ -41,7 +41,7 @@ from fedcore.algorithms.one_shot import communication
 from fedcore.federation.federation import Federation
 from fedcore.linalg import haar, orth, triangular_factor
 from fedcore.parts.budget import Budgeted
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 from fedcore.privacy.bounded_rows import in_double, product, row_norms
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
@@ -117,7 +117,7 @@ def noise_multiplier(params: Params) -> float:
     if params.calibration == "paper":
         return math.sqrt(2.0 * math.log(4.0 / delta)) / (epsilon / 2.0)
     pure: dict[Event, int] = {Bounded(epsilon / 4.0): 2, Bounded(0.0, delta / 2.0): 1}
-    return accounting.calibrate(lambda z: {Gaussian(z): 1, **pure}, epsilon, delta)
+    return calibration.calibrate(lambda z: {Gaussian(z): 1, **pure}, epsilon, delta)
 
 
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:

@@ -36,7 +36,7 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 from fedcore.privacy.bounded_rows import without_endless_rows
 from fedcore.privacy.events import Bounded, Event, Gaussian
 from fedcore.privacy.mechanisms import derived
@@ -123,7 +123,7 @@ def calibrate(params: Params, coordinates: int) -> Budget:
     def events(z: float) -> dict[Event, int]:
         return {Gaussian(z): 1, Bounded(part_of(z), small): coordinates}
 
-    z = accounting.calibrate(events, epsilon, delta)
+    z = calibration.calibrate(events, epsilon, delta)
     return Budget((epsilon, delta), (part_of(z), small), z)
 
 

@@ -74,8 +74,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.broadcast(federation.mean(rounds.upload_own, of=chosen), to=chosen)
         federation.local(update, of=chosen)
 
-    rounds.begin(federation, learner, rng, keep=lambda w: w)
-    return rounds.alone(federation, learner, params, rng, record, one_round)
+    rounds.start_networks(federation, learner, rng, keep=lambda w: w)
+    return rounds.run_own_networks(federation, learner, params, rng, record, one_round)
 
 
 ALGORITHM = Algorithm(

@@ -40,7 +40,8 @@ from fedcore.parts.gram_products import (
     local_gram_product_in_double,
 )
 from fedcore.parts.params import Parameters
-from fedcore.privacy.accounting import Calibration, Epsilon, gaussian_noise_multiplier
+from fedcore.privacy.accounting import Epsilon
+from fedcore.privacy.calibration import Calibration, gaussian_noise_multiplier
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, CountOrZero, Share, checked, one_of
 from fedcore.words import counted

@@ -89,9 +89,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
             federation.broadcast(federation.mean(rounds.upload_own, of=chosen), to=chosen)
             federation.local(approach, of=chosen)
 
-    rounds.begin(federation, learner, rng, keep=lambda w: w)
+    rounds.start_networks(federation, learner, rng, keep=lambda w: w)
     local = set(1 + rng.choice(params.rounds, params.local_rounds, replace=False))
-    return rounds.alone(federation, learner, params, rng, record, one_round)
+    return rounds.run_own_networks(federation, learner, params, rng, record, one_round)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

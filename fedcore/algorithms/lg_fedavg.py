@@ -80,7 +80,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def networks(upper: np.ndarray) -> Any:
         return learner.personal(upper, wholes(upper))
 
-    upper = rounds.begin(federation, learner, rng, keep=lambda w: w[:lower])[lower:]
+    upper = rounds.start_networks(federation, learner, rng, keep=lambda w: w[:lower])[lower:]
     upper = rounds.average(federation, params, rng, record, update, upper, networks)
     return {"upper": upper, "models": wholes(upper)}
 

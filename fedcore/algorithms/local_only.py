@@ -39,8 +39,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     def one_round(t: int, chosen: Any) -> None:
         federation.local(update, of=chosen)
 
-    rounds.begin(federation, learner, rng, keep=lambda w: w)
-    return rounds.alone(federation, learner, params, rng, record, one_round)
+    rounds.start_networks(federation, learner, rng, keep=lambda w: w)
+    return rounds.run_own_networks(federation, learner, params, rng, record, one_round)
 
 
 def communication(params: Params, shape: Shape) -> Cost:

@@ -25,8 +25,8 @@ from fedcore.algorithms import Algorithm, ssi
 from fedcore.algorithms.ssi import communication, starting_basis
 from fedcore.federation.federation import Federation
 from fedcore.linalg import qr_positive
+from fedcore.parts.convergence_test import ConvergenceTest, by_ritz_values, join_blocks
 from fedcore.parts.gram_products import gram_product
-from fedcore.parts.residuals import Residual, by_ritz_values, joined
 from fedcore.validation import NonNegative
 
 
@@ -51,10 +51,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         ``basis`` of shape (n_features, n_components), and ``beta``, the last β, in data units to
         the fourth power; with a tolerance also the entries of
-        `fedcore.parts.residuals.Residual.output`.
+        `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
-    test = Residual(params.tol, federation.shape, p)
+    test = ConvergenceTest(params.tol, federation.shape, p)
     known = params.sigma_next
     eigenvalue = 0.0 if known is None else known * known  # λ_{p+1}, or its largest lower bound
     Z = starting_basis(federation, params, rng)
@@ -65,7 +65,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         U = federation.sum(gram_product)  # AAᵀ Z
         if Z.shape[1] > p:
             Z, U, carried = by_ritz_values(Z, U, carried)
-        span = joined(Z, U, Z_old, U_old) if known is None and k > 1 else None
+        span = join_blocks(Z, U, Z_old, U_old) if known is None and k > 1 else None
         if span is not None:
             eigenvalue = max(eigenvalue, next_ritz_value(*span, Z.shape[1]))
         arrived = test.blocks(Z, U, span)

@@ -38,7 +38,7 @@ from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start
 from fedcore.parts.gram_products import gram_product, local_gram_product_in_double
-from fedcore.privacy import accounting
+from fedcore.privacy import accounting, calibration
 from fedcore.privacy.bounded_rows import product, transposed_product
 from fedcore.privacy.events import Gaussian
 from fedcore.validation import CountOrZero, one_of
@@ -102,7 +102,7 @@ def noise_multiplier(params: Params) -> float:
     epsilon, delta = params.epsilon, params.delta
     releases = params.rounds if params.protects == "row" else 2 * params.rounds
     if params.calibration == "tight":
-        return accounting.gaussian_noise_multiplier(epsilon, delta, releases)
+        return calibration.gaussian_noise_multiplier(epsilon, delta, releases)
     z = math.sqrt(4.0 * releases * math.log(1.0 / delta)) / epsilon
     spent = accounting.epsilon({Gaussian(z): releases}, delta)
     if spent > epsilon:

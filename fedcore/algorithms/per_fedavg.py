@@ -122,7 +122,7 @@ def _run_sum(
         return learner.personal(w, federation.client_state("own"))
 
     counts = {"fine_tuned": 0}
-    w = rounds.begin(federation, learner, rng, keep=lambda w: w)
+    w = rounds.start_networks(federation, learner, rng, keep=lambda w: w)
     w = rounds.average(federation, params, rng, record, update, w, networks, counts=counts)
     if params.fine_tune and not record.ended:
         federation.local(tune)

@@ -36,7 +36,7 @@ from fedcore.federation.federation import Federation, Step
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
 from fedcore.parts.budget import Budgeted, gaussian_start, local_budget
-from fedcore.privacy import accounting
+from fedcore.privacy import calibration
 from fedcore.privacy.bounded_rows import row_norms, without_endless_rows
 from fedcore.privacy.mechanisms import derived
 from fedcore.validation import Count, Positive
@@ -140,7 +140,7 @@ def noise_multiplier(params: Params, n: int) -> float:
     epsilon, delta, steps = params.epsilon, params.delta, max(1, n // params.batch)
     if params.calibration == "tight":
         budgets = (epsilon, delta), local_budget(epsilon, delta, steps)
-        return min(accounting.gaussian_noise_multiplier(*b) for b in budgets if b is not None)
+        return min(calibration.gaussian_noise_multiplier(*b) for b in budgets if b is not None)
     limit = math.sqrt(math.log(steps / delta) / steps)
     if epsilon > limit:
         raise InputError(

@@ -94,9 +94,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         return learner.shared(held[0])
 
     federation.local(begin)
-    x, n_clients = learner.start(rounds.drawn_seed(rng)), federation.shape.n_clients
+    x, n_clients = learner.start(rounds.draw_seed(rng)), federation.shape.n_clients
     first, counts = np.stack([x, np.zeros_like(x)]), {"fine_tuned": 0}
-    x, c = rounds.loop(federation, params, rng, record, one_round, first, networks, counts=counts)
+    x, c = rounds.run_rounds(
+        federation, params, rng, record, one_round, first, networks, counts=counts
+    )
     rounds.fine_tune(federation, learner, params, record, x)
     return {"parameters": x, "variate": c}
 

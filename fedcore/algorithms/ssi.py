@@ -19,9 +19,9 @@ from fedcore.algorithms import Algorithm
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Cost, Shape
 from fedcore.linalg import orth
+from fedcore.parts.convergence_test import ConvergenceTest, by_ritz_values
 from fedcore.parts.gram_products import gram_product
 from fedcore.parts.params import Parameters
-from fedcore.parts.residuals import Residual, by_ritz_values
 from fedcore.validation import CountOrZero, real
 
 
@@ -48,7 +48,7 @@ class Params(Rounds):
     ----------
     tol : float
         The run ends when the sine of the largest angle to the leading eigenspace is estimated to
-        be at most `tol`, by `fedcore.parts.residuals`; 0 runs all rounds. The test needs no
+        be at most `tol`, by `fedcore.parts.convergence_test`; 0 runs all rounds. The test needs no
         communication.
     n_oversamples : int
         Columns that messages have beside those wanted, as long as there are features. With one, the
@@ -70,10 +70,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         ``basis`` of shape (n_features, n_components), and with a tolerance the
-        entries of `fedcore.parts.residuals.Residual.output`.
+        entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
-    test = Residual(params.tol, federation.shape, p)
+    test = ConvergenceTest(params.tol, federation.shape, p)
     Z = starting_basis(federation, params, rng)
     record(0, basis=Z[:, :p])
     for k in record.rounds(params.rounds):

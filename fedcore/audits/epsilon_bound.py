@@ -74,8 +74,8 @@ class EpsilonBound(NamedTuple):
     runs: int
 
 
-def watch() -> Transcript:
-    """Keep all that the only client sends."""
+def start_transcript() -> Transcript:
+    """Return a transcript of all that the only client sends."""
     return Transcript()
 
 
@@ -192,7 +192,7 @@ def audit(
         problem = Problem("canary", drawn)
         scores.append([])
         for i in range(runs):
-            transcript = watch()
+            transcript = start_transcript()
             stream = np.random.SeedSequence(seed, spawn_key=(world, i))
             noise = stream if noise_factor is None else Weakened(stream, noise_factor)
             recorder, _ = execute(

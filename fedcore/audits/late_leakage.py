@@ -8,16 +8,16 @@ are those of subspace iteration. A server knows the schedule and begins with the
 from __future__ import annotations
 
 from fedcore.audits import leakage
-from fedcore.audits.leakage import watch as watch
+from fedcore.audits.leakage import start_transcript as start_transcript
 from fedcore.federation.transcript import Transcript
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 
-LEFT_OUT = 3
+SKIPPED_PAIRS = 3
 
-COLUMN = (leakage.COLUMN[0], f"{leakage.COLUMN[1]} without the first {LEFT_OUT} rounds")
+COLUMN = (leakage.COLUMN[0], f"{leakage.COLUMN[1]} without the first {SKIPPED_PAIRS} rounds")
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
     """Return the error of the reconstruction at every recorded row, NaN before the first pair."""
-    return leakage.column(problem, transcript, recorder, left_out=LEFT_OUT)
+    return leakage.column(problem, transcript, recorder, left_out=SKIPPED_PAIRS)

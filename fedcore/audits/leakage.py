@@ -133,7 +133,7 @@ def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
     return np.array(found)
 
 
-def watch() -> Transcript:
+def start_transcript() -> Transcript:
     """Return a transcript of the first client only."""
     return Transcript(clients=[0])
 
@@ -145,7 +145,9 @@ def column(
 
     The first `left_out` pairs are not used.
     """
-    exchanges = [exchange for exchange in transcript.of(0) if pairs_of([exchange])][left_out:]
+    exchanges = [exchange for exchange in transcript.exchanges_of(0) if pairs_of([exchange])][
+        left_out:
+    ]
     client = problem.clients[0]
     found = errors(pairs_of(exchanges), client.T @ client)
     rounds = [exchange.round for exchange in exchanges]
@@ -154,7 +156,7 @@ def column(
 
 
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
-    """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.of`.
+    """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.exchanges_of`.
 
     A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if
     the two sides hold no matrices of equal shape, such as that of the first sketch.

@@ -15,15 +15,15 @@ VARIABLES = tuple(
 )
 
 
-def settle_device() -> None:
-    """Settle PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
+def configure_accelerator() -> None:
+    """Configure PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
     if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
         return
     with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
-        importlib.import_module("fedcore.deep.device").settle()
+        importlib.import_module("fedcore.deep.device").configure_torch()
 
 
-def limit(threads: int | None) -> None:
+def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends, and say so.
 
     Without a number, an environment variable of the user's decides, and else it is one: on two
@@ -37,7 +37,7 @@ def limit(threads: int | None) -> None:
         command.with_resource(_environment(dict.fromkeys(VARIABLES, str(threads or 1))))
     if not asked and (os.cpu_count() or 1) > 1:
         click.echo("one BLAS thread (--blas-threads N takes more)", err=True)
-    settle_device()
+    configure_accelerator()
 
 
 @contextlib.contextmanager

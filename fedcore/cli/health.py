@@ -156,7 +156,7 @@ def check(ctx: click.Context, name: str, as_json: bool) -> None:
       fedcore check block_krylov
       fedcore check my_package.my_pca
     """
-    blas.limit(None)
+    blas.limit_threads(None)
     from fedcore.testing import check_algorithm
 
     sys.path.insert(0, os.getcwd())  # where the author of a module not yet installed stands

@@ -63,8 +63,8 @@ def _row(name: str) -> tuple[str, str, str]:
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
     """Return what an algorithm is, and meaning, range and default of its parameters."""
+    from fedcore.parts.convergence_test import with_tolerance
     from fedcore.parts.params import describe
-    from fedcore.parts.residuals import with_tolerance
 
     of_a_run = with_tolerance(algorithm, {})
     return {

@@ -70,7 +70,7 @@ def pca(
       fedcore pca all.csv --by hospital --without id --missing drop --components 0.9 --scale
       fedcore pca north.csv south.csv west.csv --bounds ranges.csv --epsilon 1
     """
-    blas.limit(blas_threads)
+    blas.limit_threads(blas_threads)
     components = int(components) if components.is_integer() else components
     _require(files, components, bounds, epsilon, delta, plot, force)
     from fedcore import FederatedPCA

@@ -148,7 +148,7 @@ class RunOptions(SimpleNamespace):
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, checked as far as can be without the data."""
-        from fedcore.parts import residuals
+        from fedcore.parts import convergence_test
         from fedcore.validation import require_flag
 
         params = dict(given)
@@ -156,7 +156,7 @@ class RunOptions(SimpleNamespace):
             params["n_components"] = self.components
         elif algorithm.takes("n_components"):
             raise click.UsageError("Missing option '--components' / '-r'.")
-        params = residuals.with_tolerance(algorithm, params)
+        params = convergence_test.with_tolerance(algorithm, params)
         settings = algorithm.params(
             _without_references(params), form="--set NAME=VALUE", drop="drop --components"
         )
@@ -233,7 +233,7 @@ class RunOptions(SimpleNamespace):
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
         name, draws = own.problem.name, [own.problem]
-        return RunData(from_files.NAME, name, draws, clients=own.clients, columns=own.columns)
+        return RunData(from_files.STREAM, name, draws, clients=own.clients, columns=own.columns)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> RunData:
         from fedcore import datasets

@@ -82,7 +82,7 @@ def run(
       fedcore run fedavg a.npz b.npz --labels y --set model=femnist_mlp --set participation=1
       mpiexec -n 4 fedcore run ssi problem.h5 -r 20 --engine mpi
     """
-    blas.limit(blas_threads)
+    blas.limit_threads(blas_threads)
 
     def body(ranks: Ranks | None) -> None:
         _require_history_name(out)
@@ -134,7 +134,7 @@ def compare(
       fedcore compare ssi block_krylov local_power w8a -r 5 --surrogate --plot w8a
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
-    blas.limit(blas_threads)
+    blas.limit_threads(blas_threads)
     _require_folder_name(out)
     options.require_folder("--out", out)
     options.require_folder("--plot", plot)

@@ -46,7 +46,7 @@ class Archive:
         with self._file.open(name) as file:
             yield file
 
-    def content(self, name: str, most: int = bounded.MOST) -> bytes:
+    def content(self, name: str, most: int = bounded.MOST_BYTES) -> bytes:
         """Return the bytes of a member, given with its folder."""
         with self.stream(name, most) as file:
             return file.read()

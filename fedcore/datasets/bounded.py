@@ -11,7 +11,7 @@ from typing import IO, Protocol, cast
 from fedcore.errors import DataError
 
 # Bytes: several times the decompressed size of CIFAR's archives, the largest files read this way.
-MOST = 2**30
+MOST_BYTES = 2**30
 _CHUNK = 2**20
 ERRORS = (OSError, EOFError, zlib.error)  # raised by a file that cannot be read
 
@@ -49,7 +49,7 @@ def content(path: Path) -> bytes:
     """Return a file's content, decompressed if it begins like a gzip file."""
     try:
         with opened(path) as stream:
-            return Bounded(stream, MOST).read()
+            return Bounded(stream, MOST_BYTES).read()
     except ERRORS as error:
         raise unreadable(path, error) from error
 

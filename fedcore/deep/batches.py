@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-MOVED = 4  # pixels, as in the code of Collins et al. (ICML 2021)
+MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
 
 class Batch(NamedTuple):
@@ -45,18 +45,18 @@ def of_several(batches: Sequence[Batch]) -> Batch:
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
     """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
 
-    An image moves by up to `MOVED` pixels in both directions; where nothing was comes `ground`, a
-    number for each channel, or else zeros.
+    An image moves by up to `MAX_SHIFT` pixels in both directions; where nothing was comes `ground`,
+    a number for each channel, or else zeros.
     """
     m, channels, height, width = x.shape
-    top, left = (torch.from_numpy(part) for part in rng.integers(2 * MOVED + 1, size=(2, m)))
+    top, left = (torch.from_numpy(part) for part in rng.integers(2 * MAX_SHIFT + 1, size=(2, m)))
     mirrored = torch.from_numpy(rng.integers(2, size=m) == 1)
     rows = top[:, None] + torch.arange(height)
     across = left[:, None] + torch.arange(width)
     across = torch.where(mirrored[:, None], across.flip(1), across)
     each, channel = torch.arange(m)[:, None, None, None], torch.arange(channels)[:, None, None]
-    wide = x.new_zeros(m, channels, height + 2 * MOVED, width + 2 * MOVED)
+    wide = x.new_zeros(m, channels, height + 2 * MAX_SHIFT, width + 2 * MAX_SHIFT)
     if ground is not None:
         wide += x.new_tensor(ground)[:, None, None]
-    wide[..., MOVED:-MOVED, MOVED:-MOVED] = x
+    wide[..., MAX_SHIFT:-MAX_SHIFT, MAX_SHIFT:-MAX_SHIFT] = x
     return wide[each, channel, rows[:, None, :, None], across[:, None, None, :]]

@@ -20,7 +20,7 @@ from fedcore.errors import FedcoreError, InputError
 
 VARIABLE = "FEDCORE_DEVICE"
 # What PyTorch says for want of memory: on CUDA and MPS, in a library of CUDA, and on a core.
-FULL = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
+MEMORY_ERRORS = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 class Device(NamedTuple):
@@ -33,7 +33,7 @@ class Device(NamedTuple):
 CPU = Device(torch.device("cpu"), together=False)
 
 
-def chosen() -> Device:
+def read_device() -> Device:
     """Return what this process's environment asks for.
 
     It is asked for anew where it is needed, and kept in no object: a client in another process has
@@ -47,7 +47,7 @@ def chosen() -> Device:
     return _named(os.getenv(VARIABLE) or "cpu")
 
 
-def settle() -> None:
+def configure_torch() -> None:
     """Let PyTorch compute on accelerators as on a core, in all of this process.
 
     Single precision is then not cut to 10 bits, and the same seed is to give the same bytes, for
@@ -80,7 +80,7 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
     try:
         yield
     except RuntimeError as error:  # MPS, cuBLAS and cores have no class of their own for it
-        if not any(words in str(error) for words in FULL):
+        if not any(words in str(error) for words in MEMORY_ERRORS):
             raise
         said = ". ".join(str(error).splitlines()[0].split(". ")[:3]).rstrip(".")
         raise InputError(

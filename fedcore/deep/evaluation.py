@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from fedcore.deep.device import chosen, room
+from fedcore.deep.device import read_device, room
 from fedcore.deep.networks import Network
 
 Vectors = np.ndarray | Sequence[np.ndarray]  # one for all clients, or one each
@@ -74,7 +74,7 @@ class Adapted:
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
     """Return the outputs of a network for any number of samples, in the precision of `w`."""
-    device = chosen().where
+    device = read_device().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
     rows = max(rows - rows % network.block, network.block)

@@ -73,15 +73,15 @@ def _mlp(*widths: int) -> tuple[Layer, ...]:
     return sum(((Dense(width), Relu()) for width in widths), ())
 
 
-WORDS = (-1, 300)  # words × GloVe's vector of a word
+TEXT_SHAPE = (-1, 300)  # words × GloVe's vector of a word
 _LSTM = (Lstm(128), Dense(10), Relu())
 MODELS = {
     "cifar10_cnn": Model((3, 32, 32), _cnn(64, 120, 64), (Dense(10),), lower=6),
     "cifar100_cnn": Model((3, 32, 32), _cnn(128, 256, 128), (Dropout(0.6), Dense(100)), lower=6),
     "femnist_mlp": Model((-1,), _mlp(256, 64), (Dense(10),), lower=4),
     "femnist_mlp3": Model((-1,), _mlp(512, 256, 64), (Dense(10), Softmax()), lower=6),
-    "sent140_lstm": Model(WORDS, _LSTM, (Dropout(0.5), Dense(2)), lower=1),
-    "sent140_reshaped": Model(WORDS, (Reshaped(4), *_LSTM), (Dropout(0.5), Dense(2)), lower=2),
+    "sent140_lstm": Model(TEXT_SHAPE, _LSTM, (Dropout(0.5), Dense(2)), lower=1),
+    "sent140_reshaped": Model(TEXT_SHAPE, (Reshaped(4), *_LSTM), (Dropout(0.5), Dense(2)), lower=2),
     "tiny_mlp": Model((-1,), (Dense(4), Relu()), (Dense(3),), lower=2),
 }
 

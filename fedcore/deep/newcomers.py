@@ -37,7 +37,7 @@ from fedcore.problems.problem import Problem
 from fedcore.seeds import child
 from fedcore.words import counted
 
-KEY = 4  # of the newcomers' random streams, below the seed of the run; see `fedcore.seeds`
+STREAM_KEY = 4  # of the newcomers' random streams, below the seed of the run; see `fedcore.seeds`
 
 
 def network(output: Mapping[str, Any]) -> np.ndarray:
@@ -153,7 +153,7 @@ class Newcomers:
         ndarray of shape (epochs + 1, newcomers)
             NaN for parameters that are not finite.
         """
-        federation = self._federation(child(seed, KEY))
+        federation = self._federation(child(seed, STREAM_KEY))
         learner = deep.learner(self._settings, federation)
 
         def first(data: Labelled, state: Any, w: np.ndarray) -> None:

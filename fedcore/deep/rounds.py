@@ -28,15 +28,15 @@ Train = Callable[
 ]
 
 FINE_TUNED = {"fine_tuned": ("epochs", "epochs in which every client has trained its head alone")}
-NOTHING = np.empty(0)  # what the server holds when it holds no parameters
+NO_PARAMETERS = np.empty(0)  # what the server holds when it holds no parameters
 
 
-def drawn_seed(rng: np.random.Generator) -> int:
+def draw_seed(rng: np.random.Generator) -> int:
     """Draw the seed of the first network."""
     return int(rng.integers(2**63))
 
 
-def begin(
+def start_networks(
     federation: Federation,
     learner: Learner,
     rng: np.random.Generator,
@@ -50,13 +50,13 @@ def begin(
     def first(data: Labelled, state: Any, seed: int) -> None:
         state.own = keep(learner.start(seed))
 
-    seed = drawn_seed(rng)
+    seed = draw_seed(rng)
     federation.broadcast(seed)
     federation.local(first)
     return learner.start(seed)
 
 
-def loop(
+def run_rounds(
     federation: Federation,
     params: Params,
     rng: np.random.Generator,
@@ -92,7 +92,7 @@ def average(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Make the rounds of `loop`, in each of which the server takes a mean over the participants.
+    """Call `run_rounds` with rounds in which the server takes a mean over the participants.
 
     The server sends them what it holds, each answers by the client step `update`, and the mean of
     the answers is what the server then holds.
@@ -102,7 +102,7 @@ def average(
         federation.broadcast(held, to=chosen)
         return federation.mean(update, of=chosen)
 
-    return loop(federation, params, rng, record, one_round, held, networks, **more)
+    return run_rounds(federation, params, rng, record, one_round, held, networks, **more)
 
 
 def upload_own(data: Labelled, state: Any, message: Any) -> np.ndarray:
@@ -110,7 +110,7 @@ def upload_own(data: Labelled, state: Any, message: Any) -> np.ndarray:
     return state.own
 
 
-def alone(
+def run_own_networks(
     federation: Federation,
     learner: Learner,
     params: Params,
@@ -130,7 +130,7 @@ def alone(
         one_round(t, chosen)
         return held
 
-    loop(federation, params, rng, record, nothing_held, NOTHING, networks)
+    run_rounds(federation, params, rng, record, nothing_held, NO_PARAMETERS, networks)
     return {"models": list(federation.client_state("own"))}
 
 
@@ -147,7 +147,7 @@ def average_networks(
 
     ``networks(w)`` are what the clients use, without it the server's network.
     """
-    w = learner.start(drawn_seed(rng))
+    w = learner.start(draw_seed(rng))
     used, counts = networks or learner.shared, {"fine_tuned": 0}
     w = average(federation, params, rng, record, update, w, used, counts=counts)
     fine_tune(federation, learner, params, record, w)
@@ -224,7 +224,7 @@ def average_bodies(
     def networks(held: np.ndarray) -> Any:
         return learner.networks(held, learner.split(held)[0], heads(held))
 
-    w = begin(federation, learner, rng, lambda w: learner.split(w)[1])
+    w = start_networks(federation, learner, rng, lambda w: learner.split(w)[1])
     federation.local(untrained)
     held = average(federation, params, rng, record, update, w[:shared], networks)
     return {"body": learner.split(held)[0], "heads": np.array(heads(held))}

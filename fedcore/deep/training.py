@@ -19,7 +19,7 @@ from fedcore.deep.networks import Network
 from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.federation import lockstep
-from fedcore.federation.execution import AnyStep, side_by_side
+from fedcore.federation.execution import AnyStep, scheduled_by
 from fedcore.problems.clients import Clients, Labelled
 from fedcore.words import client, counted
 
@@ -64,7 +64,7 @@ class Learner:
         self._params, self._n_features = params, clients.n_features
         _THERE.clear()
         self._dtype = np.result_type(*clients.dtypes)
-        if device.chosen().where.type == "mps" and self._dtype == np.float64:
+        if device.read_device().where.type == "mps" and self._dtype == np.float64:
             raise InputError("mps computes in single precision, and these samples are float64")
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
@@ -97,13 +97,14 @@ class Learner:
     def step(self, step: AnyStep) -> AnyStep:
         """Declare a client step that trains: on an accelerator, those of a round advance together.
 
-        The step itself is that of one client. It meets the others in `descend`.
+        The step itself is that of one client. It meets the others in `descend`, by
+        `fedcore.federation.lockstep`.
         """
-        return side_by_side(step) if device.chosen().together else step
+        return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
 
     def samples(self, data: Labelled) -> Batch:
         """Return all samples of a client as one batch, where the network computes."""
-        place, where = (_place(data.X), _place(data.y), self._dtype), device.chosen().where
+        place, where = (_place(data.X), _place(data.y), self._dtype), device.read_device().where
         if place in _THERE:
             return _THERE[place][1]
         with device.room(where, "the samples of all clients, which stay there", "fewer samples"):
@@ -184,13 +185,13 @@ class Learner:
     def _descend(
         self, gradient: Gradient, several: Sequence[Descent], how: How
     ) -> list[np.ndarray]:
-        where = device.chosen().where
+        where = device.read_device().where
         if len(several) == 1:
             with device.room(where, "the training of one client"):
-                return [alone(gradient, several[0], how, where)]
+                return [descend_one(gradient, several[0], how, where)]
         what = f"{len(several)} clients that advance together"
         with device.room(where, what, "fewer (a smaller participation) or a smaller batch"):
-            return together(gradient, several, how, where)
+            return descend_several(gradient, several, how, where)
 
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
@@ -206,7 +207,7 @@ class Learner:
 
     def tensor(self, w: np.ndarray) -> Tensor:
         """Return a copy as a tensor, where the network computes."""
-        return torch.tensor(w, device=device.chosen().where)
+        return torch.tensor(w, device=device.read_device().where)
 
     @staticmethod
     def join(*parts: Tensor) -> Tensor:
@@ -284,7 +285,7 @@ class How(NamedTuple):
         w.sub_(step, alpha=self.rate)
 
 
-def alone(gradient: Gradient, client: Descent, how: How, device: torch.device) -> np.ndarray:
+def descend_one(gradient: Gradient, client: Descent, how: How, device: torch.device) -> np.ndarray:
     """Return where the descent of one client ends."""
     end = torch.tensor(client.start, device=device)
     fixed = [torch.tensor(vector, device=device) for vector in client.fixed]
@@ -295,7 +296,7 @@ def alone(gradient: Gradient, client: Descent, how: How, device: torch.device) -
     return found
 
 
-def together(
+def descend_several(
     gradient: Gradient,
     clients: Sequence[Descent],
     how: How,

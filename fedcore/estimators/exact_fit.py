@@ -12,7 +12,7 @@ from fedcore.estimators.last_round import Axes, last_round
 from fedcore.estimators.settings import Found, Request
 from fedcore.federation.centring import blocks
 from fedcore.federation.federation import Federation
-from fedcore.parts import residuals
+from fedcore.parts import convergence_test
 from fedcore.parts.gram_products import gram_pays_off
 from fedcore.problems.clients import Clients
 from fedcore.runs import subtract_mean
@@ -20,7 +20,8 @@ from fedcore.user_runs import run
 
 ROUNDS = 8  # that a run takes at least as a rule
 OVERSAMPLES = 1  # columns that show the test the next singular value
-TOLD = 1e-4  # sine of the angle above which a user is warned; the estimate is rather too small
+# Sine of the angle above which a user is warned; the estimate is rather too small.
+WARNING_SINE = 1e-4
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
 
 
@@ -73,7 +74,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     dtype = np.result_type(*clients.dtypes)
     estimate = output.get("angle_estimate")
     if "products" in output:
-        estimate = residuals.untested(
+        estimate = convergence_test.estimate_untested(
             output["sent"], output["products"], output["outside"],
             min(n_samples - asked.center, n_features), dtype,
         )  # fmt: skip
@@ -116,7 +117,7 @@ def pooled_gram(clients: Clients) -> np.ndarray:
 
 def _tell(algorithm: str, estimate: float) -> None:
     """Warn of the subspace that a run without a test has ended at, if it is off."""
-    if estimate <= TOLD:
+    if estimate <= WARNING_SINE:
         return
     angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
     warn(

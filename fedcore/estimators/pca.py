@@ -373,7 +373,7 @@ class FederatedPCA(Transformer):
         method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
             matrices, features = inputs.checked(given)
-            found = method(Request.of(self, features), matrices)
+            found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape
         self.mean_, self.scale_, self.n_samples_ = found.mean, found.scale, found.n_samples
@@ -398,6 +398,6 @@ def distance(model: FederatedPCA) -> str:
     """Return a line on how far a fitted model's components are from the exact ones."""
     sine = model.error_estimate_
     noise = ""
-    if model.ledger_.privacy is not None and sine > private.HIDDEN:
+    if model.ledger_.privacy is not None and sine > private.WARNING_SINE:
         noise = "; at 1 nothing tells them from noise, nor is the share of the variance better"
     return f"distance to the exact subspace: sine of the angle about {sine:.2g}, an estimate{noise}"

@@ -37,8 +37,8 @@ from fedcore.estimators.settings import PRIVATE, Found, Request
 from fedcore.federation.execution import protected
 from fedcore.federation.federation import Federation
 from fedcore.linalg import from_upper_triangle, upper_triangle
-from fedcore.privacy import accounting
-from fedcore.privacy.bounded_rows import LONGEST
+from fedcore.privacy import accounting, calibration
+from fedcore.privacy.bounded_rows import LONGEST_ROW
 from fedcore.privacy.events import Gaussian
 from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
@@ -50,11 +50,11 @@ from fedcore.words import counted
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
-OF_RUN = {"measure", "progress", "simulate", "transcript"}  # that a user may set
-HIGHER = 0.5  # standard deviations for what is not of first order
+RUN_OPTIONS = {"measure", "progress", "simulate", "transcript"}  # that a user may set
+HIGHER_ORDER = 0.5  # standard deviations for what is not of first order
 MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
-HIDDEN = 0.5  # estimated sine above which a user is warned: 30 degrees
-SAFE = 1.0 + 1e-9  # the multipliers are found by iteration
+WARNING_SINE = 0.5  # estimated sine above which a user is warned: 30 degrees
+SAFETY_FACTOR = 1.0 + 1e-9  # the multipliers are found by iteration
 
 Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the server's message
 
@@ -91,7 +91,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     assert bounds is not None
     with np.errstate(over="ignore"):
         size = bounds.reach(bounds.middle, np.ones(d))
-    if not 1 / LONGEST <= size <= LONGEST:
+    if not 1 / LONGEST_ROW <= size <= LONGEST_ROW:
         raise InputError(
             f"bounds allow samples up to {size:.3g} from their middle, whose squares leave the "
             "range of double precision: take another unit of the data and of bounds"
@@ -205,7 +205,7 @@ def sines(
     """
     gaps, k = squares[:-1] - squares[1:] - MARGIN * last, np.arange(1, len(squares))
     with np.errstate(all="ignore"):
-        found = (np.sqrt(k) + np.sqrt(d - k) + HIGHER) * rounds / gaps
+        found = (np.sqrt(k) + np.sqrt(d - k) + HIGHER_ORDER) * rounds / gaps
         if steps:
             found += math.sqrt(d) * (np.maximum(squares[1:], 0) / squares[:-1]) ** steps
     return np.where(gaps > 0, np.fmin(found, 1.0), 1.0)
@@ -216,9 +216,9 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
 
     Of all features, the last component is left out of `estimates`.
     """
-    if not len(estimates) or estimates[-1] <= HIDDEN:
+    if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
-    above = int(np.append(0, 1 + np.flatnonzero(estimates <= HIDDEN))[-1])
+    above = int(np.append(0, 1 + np.flatnonzero(estimates <= WARNING_SINE))[-1])
     alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
         f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
@@ -240,7 +240,7 @@ def multipliers(asked: Request) -> dict[str, float]:
     accounting.EPSILON(asked.epsilon, "epsilon")
     if asked.delta is None:
         raise InputError("a private fit needs delta: choose it well below 1 / number of records")
-    single = SAFE * accounting.gaussian_noise_multiplier(asked.epsilon, asked.delta)
+    single = SAFETY_FACTOR * calibration.gaussian_noise_multiplier(asked.epsilon, asked.delta)
     used = {k: share for k, share in SHARES.items() if k != "scale" or asked.scale}
     return {k: single * math.sqrt(sum(used.values()) / share) for k, share in used.items()}
 
@@ -254,11 +254,11 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
         When it is less than an algorithm takes.
     """
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
-    if left < accounting.LEAST:
+    if left < accounting.LEAST_EPSILON:
         raise InputError(
             f"epsilon = {asked.epsilon!r} is too small to be divided at delta = {asked.delta!r}: "
-            f"of it the rounds of {asked.algorithm.name} would have less than {accounting.LEAST:g};"
-            " choose a larger epsilon"
+            f"of it the rounds of {asked.algorithm.name} would have less than "
+            f"{accounting.LEAST_EPSILON:g}; choose a larger epsilon"
         )
     return left
 
@@ -280,7 +280,7 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
             "params of a private fit has no entry 'measure': measures are exact functions of the "
             "data, which nothing would mark in history_; fedcore.run marks them (Result.released)"
         )
-    of_method = {k: v for k, v in options.items() if k not in OF_RUN}
+    of_method = {k: v for k, v in options.items() if k not in RUN_OPTIONS}
     start = asked.algorithm.params({"n_components": r, **of_method}).start
     if start is not None:
         require_start(start, d, r)

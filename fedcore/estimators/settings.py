@@ -22,8 +22,8 @@ from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
-MET = 1e-6  # share of the variance that counts as rounding
-TAKEN = {  # entries that `params` does not have, and what stands for them
+ROUNDING = 1e-6  # share of the variance that counts as rounding
+PARAMS_ELSEWHERE = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
     "begin": "fedcore.run", "finish": "fedcore.run", "labels": "fedcore.run",
@@ -62,7 +62,7 @@ class Request:
     bounds: Box | Ball | None
 
     @classmethod
-    def of(cls, estimator: Any, features: Features) -> Request:
+    def from_estimator(cls, estimator: Any, features: Features) -> Request:
         """Check the parameters of an estimator for clients with these features.
 
         Raises
@@ -130,7 +130,7 @@ class Request:
         A share that is met but for rounding is not exceeded.
         """
         r = self.n_components
-        return float(r) + MET if isinstance(r, float | np.floating) and 0 < r < 1 else None
+        return float(r) + ROUNDING if isinstance(r, float | np.floating) and 0 < r < 1 else None
 
 
 class Found(NamedTuple):
@@ -168,8 +168,8 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
         raise InputError(f"params must be a mapping of names to values, got {params!r}")
     options = dict(params or {})
     for name in options:
-        if name in TAKEN:
-            raise InputError(f"params has no entry '{name}': use {TAKEN[name]}")
+        if name in PARAMS_ELSEWHERE:
+            raise InputError(f"params has no entry '{name}': use {PARAMS_ELSEWHERE[name]}")
     if options.get("start") is not None:
         options["start"] = per_feature(options["start"], "start", features)
     return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}

@@ -20,9 +20,9 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 
-UNUSED = ("label", "tags", "defaults", "mem_mb")  # by its file
+UNUSED_KEYS = ("label", "tags", "defaults", "mem_mb")  # by its file
 # What all problems are made and written with.
-ALWAYS = ("fedcore.experiments.combinations", "fedcore.linalg", "fedcore.problems.storage")
+COMMON_MODULES = ("fedcore.experiments.combinations", "fedcore.linalg", "fedcore.problems.storage")
 
 
 def build(
@@ -105,7 +105,7 @@ def recipe(name: str, spec: Mapping[str, Any], *, code: str, seed: int, surrogat
 
 def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
     """Return the part of a problem's specification on which its file depends."""
-    return {key: value for key, value in spec.items() if key not in UNUSED}
+    return {key: value for key, value in spec.items() if key not in UNUSED_KEYS}
 
 
 def check(spec: Mapping[str, Any]) -> None:
@@ -121,7 +121,7 @@ def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[
     kind = _kind(spec)
     own = (__name__, fingerprint.digest(__name__))
     plugged = kind.plugged_in(spec, surrogate=surrogate)
-    return own, *fingerprint.digests(*ALWAYS, kind.__name__, *plugged)
+    return own, *fingerprint.digests(*COMMON_MODULES, kind.__name__, *plugged)
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:

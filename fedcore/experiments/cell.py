@@ -25,7 +25,7 @@ AUDITS = {
 }
 
 NEWCOMERS = "fedcore.deep.newcomers"  # imported where a cell has some, because it needs PyTorch
-BESIDE = ("tags", "mem_mb", "recipes", "code")  # no settings that its history depends on
+NO_SETTINGS = ("tags", "mem_mb", "recipes", "code")  # no settings that its history depends on
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class Cell:
 
     def spec(self) -> dict[str, Any]:
         """Return its settings on which its history depends: not its tags and memory."""
-        return {k: v for k, v in asdict(self).items() if k not in BESIDE}
+        return {k: v for k, v in asdict(self).items() if k not in NO_SETTINGS}
 
 
 def modules_of(algorithm: str) -> list[str]:

@@ -1,7 +1,7 @@
 """Checkpoints: a run that is killed goes on, and ends with the bytes of one that was not.
 
 A repeat that has ended is kept as a history of its own, so that a cell with more repeats computes
-only the new ones. It is kept if it took longer than `LONG`; what is shorter is computed again.
+only the new ones. It is kept if it took longer than `LONG_REPEAT`; a shorter one is run again.
 
 A checkpoint holds what a run depends on after a round: what the server holds, the clients' states,
 all random streams, the ledger and the records. `fedcore.deep.rounds` offers it after every round,
@@ -28,15 +28,16 @@ from fedcore.history import History, read_seconds, save_seconds
 from fedcore.recorder import Recorder
 
 TOTALS = ("rounds", "scalars_up", "scalars_down", "bytes_up", "bytes_down")
-DERIVED = ("kept", "rng", "_root", "_id")  # of a client's state: from its data, or saved apart
-EVERY = 60.0  # seconds; a write takes a tenth of a second per 100 MB
-LONG = 1.0  # CPU seconds; to keep a repeat takes some hundredths
+# Of a client's state: from its data, or saved apart.
+DERIVED_STATE = ("kept", "rng", "_root", "_id")
+INTERVAL = 60.0  # seconds; a write takes a tenth of a second per 100 MB
+LONG_REPEAT = 1.0  # CPU seconds; to keep a repeat takes some hundredths
 
 
 class Checkpoint:
     """The checkpoint of one run; a `Recorder` gets it."""
 
-    def __init__(self, path: str | os.PathLike[str], key: str, every: float = EVERY) -> None:
+    def __init__(self, path: str | os.PathLike[str], key: str, every: float = INTERVAL) -> None:
         self.path, self._key, self._every = Path(path), key, every
         self._written = time.monotonic()
 
@@ -92,7 +93,7 @@ class Checkpoint:
 
     def finish(self, history: History, seconds: float) -> None:
         """Keep the history of this repeat, if it took long."""
-        if seconds > LONG:
+        if seconds > LONG_REPEAT:
             save_seconds(history, self._finished.with_suffix(".tsv"))
             kept = replace(history, about={**history.about, "key": self._key})
             kept.save(self._finished, force=True)
@@ -118,7 +119,7 @@ class Checkpoint:
             "ledger": {name: getattr(federation.ledger, name) for name in TOTALS},
             "record": record.progress(),
         }
-        names = sorted(vars(states[0]).keys() - set(DERIVED))
+        names = sorted(vars(states[0]).keys() - set(DERIVED_STATE))
         with hdf5.create(self.path) as file:
             text = json.dumps(about, default=_plain).encode()
             file.create_dataset("about", data=np.frombuffer(text, np.uint8))

@@ -21,7 +21,7 @@ from pathlib import Path
 from fedcore.errors import ConfigError
 from fedcore.files import checksums
 
-OWN = __name__.split(".")[0]
+OWN_PACKAGE = __name__.split(".")[0]
 # Modules that only make messages or check input: no number depends on them, so an edit of them runs
 # nothing again. The package itself holds the version and names that are imported on first use.
 NOT_COUNTED = {"fedcore", "fedcore.errors", "fedcore.words", "fedcore.validation"}
@@ -89,7 +89,9 @@ def data_files(module: str) -> list[str]:
         tree = _parsed(source.read_bytes() if source.suffix == ".py" else b"", source)
         texts = {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)}
         found = [file for file in folder.iterdir() if file.name in texts]
-    return [f"{f.relative_to(folder)} {checksums.of(f)}" for f in sorted(found) if f.is_file()]
+    return [
+        f"{f.relative_to(folder)} {checksums.file_sha256(f)}" for f in sorted(found) if f.is_file()
+    ]
 
 
 @cache
@@ -118,7 +120,7 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
     if source is None or source.is_dir():
         raise ModuleNotFoundError(f"no Python source for module {module}")
     if source.suffix != ".py":  # a compiled module
-        return checksums.of(source)[:16], frozenset()
+        return checksums.file_sha256(source)[:16], frozenset()
     tree = _parsed(source.read_bytes(), source)
     imported = frozenset(_imports(tree, module, is_package=source.name == "__init__.py"))
     return _digest(_canonical(tree)), imported | frozenset(_packages(module))
@@ -141,7 +143,7 @@ def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str
 
     What only type checkers import does not count.
     """
-    own, todo = {OWN, module.partition(".")[0]}, list[ast.AST]([tree])
+    own, todo = {OWN_PACKAGE, module.partition(".")[0]}, list[ast.AST]([tree])
     while todo:
         node = todo.pop()
         found: list[str] = []
@@ -189,7 +191,7 @@ def _drop_words(node: ast.AST) -> None:
 def _place(node: ast.expr) -> bool:
     """Whether an entry of a table is the place of a function, as "fedcore.linalg:orth"."""
     text = node.value if isinstance(node, ast.Constant) else None
-    return isinstance(text, str) and text.startswith(f"{OWN}.") and ":" in text
+    return isinstance(text, str) and text.startswith(f"{OWN_PACKAGE}.") and ":" in text
 
 
 def _canonical(node: object) -> str:

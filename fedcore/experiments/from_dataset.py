@@ -20,9 +20,9 @@ from fedcore.problems.problem import Problem
 from fedcore.words import client, counted
 
 # Partitions that deal two sets with the same labels alike, from the same state of the generator.
-PAIRED = ("identity", "label", "shards", "shuffled")
+PAIRED_PARTITIONS = ("identity", "label", "shards", "shuffled")
 
-ENTRIES = 2**24  # of a block of rows of which a mean is made
+BLOCK_ENTRIES = 2**24  # of a block of rows of which a mean is made
 
 Rows = Callable[[Any], np.ndarray]  # of a data set, by their numbers
 
@@ -98,7 +98,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 
     if not spec.get("centre"):
         return scaled
-    step = max(1, ENTRIES // x.shape[1])
+    step = max(1, BLOCK_ENTRIES // x.shape[1])
     blocks = (scaled(slice(start, start + step)) for start in range(0, len(x), step))
     mean = sum(block.sum(axis=0) for block in blocks) / len(x)
     return lambda part: scaled(part) - mean
@@ -120,10 +120,10 @@ def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None 
 
 def _require_paired(by: str) -> None:
     """Require a partition that gives a client the same classes of two sets of samples."""
-    if by not in PAIRED:
+    if by not in PAIRED_PARTITIONS:
         raise ConfigError(
             f"partition '{by}' would not give a client test samples of its own classes: hold out a "
-            f"share, or take one of {', '.join(PAIRED)}"
+            f"share, or take one of {', '.join(PAIRED_PARTITIONS)}"
         )
 
 

@@ -19,8 +19,8 @@ from fedcore.user_tables.matrices import check_clients, check_labels
 from fedcore.user_tables.numbers import number
 from fedcore.words import client, counted, named
 
-MOST = 8  # columns that a note names
-NAME = "files"  # names the random stream of the held-out samples
+MOST_NAMES = 8  # columns that a note names
+STREAM = "files"  # names the random stream of the held-out samples
 
 
 class LoadedFiles(NamedTuple):
@@ -97,7 +97,7 @@ def make(
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
     features = tables[0].labels
-    shown = ", ".join([*map(str, features[:MOST]), *["…"] * (len(features) > MOST)])
+    shown = ", ".join([*map(str, features[:MOST_NAMES]), *["…"] * (len(features) > MOST_NAMES)])
     note = f"{counted(len(features), 'column')}: {shown}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
@@ -117,7 +117,7 @@ def _clients(
         return checked, None
     if held_out is None:
         return Clients(checked, labels=check_labels(known, checked)), None
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(NAME),)))
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(name_key(STREAM),)))
     sides = []
     for i, x in enumerate(checked):
         try:

@@ -34,8 +34,9 @@ from fedcore.history import History, save_seconds, units_of
 from fedcore.privacy.noise import Source, Weakened, simulated
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import Recorder, Recording, Stop, now
+from fedcore.recorder import Recorder, Recording, call_now
 from fedcore.runs import execute, subtract_mean
+from fedcore.stop_rules import StopRules
 
 
 def run_cell(
@@ -160,7 +161,7 @@ class _Repeats:
 
         All ranks of MPI run them, and rank 0 alone makes histories.
         """
-        once: Callable[..., Any] = now
+        once: Callable[..., Any] = call_now
         width = lockstep.WIDTH if self._cell.share_products else 1
         for first in progress(range(0, self._cell.repeats, width)):  # it closes before an error
             block = range(first, min(first + width, self._cell.repeats))
@@ -226,7 +227,7 @@ class _Repeats:
         if recorder.ledger.privacy is not None:
             self._about["privacy"] = recorder.ledger.privacy.about()
             if self._tuned:
-                self._tuned["note"] = tuning.UNPAID
+                self._tuned["note"] = tuning.UNPAID_NOTE
         return History.from_run(
             recorder,
             output,
@@ -257,7 +258,7 @@ class _Repeats:
 
     def _repeat(self, repeat: int) -> Run:
         """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
-        cell, transcript = self._cell, self._audit.watch() if self._audit else None
+        cell, transcript = self._cell, self._audit.start_transcript() if self._audit else None
         recorder, output = trial(
             cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
             transcript=transcript,
@@ -275,7 +276,7 @@ class _Repeats:
         recording = self._recording(repeat, twin=True)
         return trial(
             self._cell, self._draws, self._params, repeat,
-            replace(recording, watch=None) if pattern else recording,
+            replace(recording, on_iterate=None) if pattern else recording,
             algorithm=twins.perturbed(self._algorithm, pattern),
         )  # fmt: skip
 
@@ -287,14 +288,14 @@ class _Repeats:
 
     def _recording(self, repeat: int, *, twin: bool) -> Recording:
         """Return what is recorded of a repeat or its twin; `seen` sees the rows of both."""
-        cell, rule = self._cell, Stop(self._cell.stop) if self._cell.stop else None
+        cell, rule = self._cell, StopRules(self._cell.stop) if self._cell.stop else None
         return Recording(
             self._measure,
             iterates="none" if twin or self._room <= 0 else cell.iterates,
             client_iterates=cell.client_iterates and not twin and not repeat,
             stop=rule if self._seen is None else partial(_after, self._seen, rule),
             measured=cell.measured,
-            watch=partial(self._pairs[repeat].see, twin) if self._pairs else None,
+            on_iterate=partial(self._pairs[repeat].see, twin) if self._pairs else None,
             checkpoint=self._checkpoints[repeat] if self._checkpoints and not twin else None,
         )
 
@@ -354,7 +355,7 @@ def _newcomers(
 
 
 def _after(
-    seen: Callable[[Mapping[str, float]], Any], rule: Stop | None, row: Mapping[str, float]
+    seen: Callable[[Mapping[str, float]], Any], rule: StopRules | None, row: Mapping[str, float]
 ) -> bool:
     """Show a row, and then ask the stop rule whether the run ends."""
     seen(row)
@@ -388,11 +389,11 @@ def trial(
 
 
 def audit_module(name: str) -> ModuleType:
-    """Return the module of an audit: one of `fedcore.audits` with ``watch`` and ``column``.
+    """Return the module of an audit, one of `fedcore.audits`.
 
-    ``watch() -> Transcript`` returns what records the uploads of a run, and ``column(problem,
-    transcript, recorder) -> list`` turns the transcript into a column of the history, described by
-    ``COLUMN``.
+    Its ``start_transcript() -> Transcript`` returns what records the uploads of a run. Its
+    ``column(problem, transcript, recorder) -> list`` turns the transcript into a column of the
+    history, described by ``COLUMN``.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])

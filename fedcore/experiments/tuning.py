@@ -28,7 +28,7 @@ from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder, Recording
 from fedcore.words import counted
 
-UNPAID = "tuned on exact measures: not paid for"
+UNPAID_NOTE = "tuned on exact measures: not paid for"
 
 
 def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dict[str, Any]:

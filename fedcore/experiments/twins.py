@@ -8,8 +8,8 @@ number above or below. Where the server has drawn none before it first broadcast
 array differs: it is a start that was computed. Data, limits and stopping rules are the same.
 
 One rounding may happen to end as the run did. With ``twin: ten_roundings``, a repeat that its first
-twin has left by more than `TORN` gets nine others, and keeps the one whose number of records
-differs most.
+twin has left by more than `TEARING_DISTANCE` gets nine others, and keeps the one whose number of
+records differs most.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fedcore.iterates import Iterate
 from fedcore.linalg import orth, sin_theta
 
 KINDS = {"none": 0, "rounding": 1, "ten_roundings": 10}  # and the number of roundings tried
-TORN = 1e-8  # distance from which on another rounding may end elsewhere
+TEARING_DISTANCE = 1e-8  # distance from which on another rounding may end elsewhere
 DISTANCE = "twin_distance"
 COLUMN = (
     "sine of an angle",
@@ -95,8 +95,8 @@ class TwinDistance:
 
     @property
     def torn(self) -> bool:
-        """Whether the two were once further apart than `TORN`."""
-        return any(distance > TORN for distance in self.distances.values())
+        """Whether the two were once further apart than `TEARING_DISTANCE`."""
+        return any(distance > TEARING_DISTANCE for distance in self.distances.values())
 
     def column(self, records: int) -> list[float]:
         """Return the distances at the first `records` records; NaN where one run has ended."""

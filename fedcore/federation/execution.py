@@ -1,8 +1,8 @@
 """Client steps: functions ``step(data, state, message) -> reply``, and their faster forms.
 
-A step may run once for the stack of all clients (`stacked`), or in lockstep with those of the
-others (`side_by_side`), or be replaced by a function that computes the sum of all replies
-(`summed`). Engines may use these forms; they need not.
+A step may run once for the stack of all clients (`stacked`), be called by a scheduler of its own
+(`scheduled_by`), or be replaced by a function that computes the sum of all replies (`summed`).
+Engines may use these forms; they need not.
 """
 
 from __future__ import annotations
@@ -39,13 +39,12 @@ def of_runs(step: AnyStep) -> AnyStep:
     return step
 
 
-def side_by_side(step: AnyStep) -> AnyStep:
-    """Declare that the steps of several clients run in `fedcore.federation.lockstep`.
+def scheduled_by(run_all: Callable[[list[Callable[[], Any]]], list[Any]], step: AnyStep) -> AnyStep:
+    """Declare that ``run_all(calls)`` calls the step for several clients, and returns the replies.
 
-    There they may ``meet``, so that what all of them ask for is computed once for all. Each is the
-    step of one client, and a client alone gets the same result, to rounding.
+    Each call is the step of one client, and a client alone gets the same result, to rounding.
     """
-    step.side_by_side = True  # type: ignore[attr-defined]
+    step.run_all = run_all  # type: ignore[attr-defined]
     return step
 
 

@@ -15,8 +15,6 @@ as wide as a block, with zeros in the free slots, until its last run has ended; 
 computed run by run. A run has therefore the same bits alone and beside others.
 
 Over MPI, and where steps are plain, no runs meet; one works after the other.
-
-On an accelerator, the clients of a round meet for their local training (`fedcore.deep.training`).
 """
 
 from __future__ import annotations

@@ -67,6 +67,6 @@ class Transcript:
             kept = copy.deepcopy(received, copies), copy.deepcopy(sent, copies)
             self.exchanges.append(Exchange(number, client, *kept))
 
-    def of(self, client: int | None) -> list[Exchange]:
+    def exchanges_of(self, client: int | None) -> list[Exchange]:
         """Return the exchanges of one client, or with None those of the sums."""
         return [exchange for exchange in self.exchanges if exchange.client == client]

@@ -54,7 +54,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
         yield temporary
         with open(temporary, "rb") as handle:
             os.fsync(handle.fileno())
-        value = checksums.of(temporary) if summed else ""
+        value = checksums.file_sha256(temporary) if summed else ""
         os.replace(temporary, final)
         if summed:  # a process killed in between leaves a whole file with an old checksum or none
             checksums.write(final, value)

@@ -15,7 +15,7 @@ from fedcore.errors import DataError
 ENDING = ".sha256"
 
 
-def of(path: str | os.PathLike[str]) -> str:
+def file_sha256(path: str | os.PathLike[str]) -> str:
     """Return the sha256 of a file in hex."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -35,7 +35,7 @@ def differs(path: str | os.PathLike[str]) -> bool:
     """Whether a file exists and its checksum is not the recorded one."""
     try:
         known = place(path).read_bytes()
-        return known != f"{of(path)}  {Path(path).name}\n".encode()
+        return known != f"{file_sha256(path)}  {Path(path).name}\n".encode()
     except OSError:  # no file or no checksum, or not readable: the file's reader says so
         return False
 

@@ -34,19 +34,20 @@ Content = TypeVar("Content")
 
 TAIL = 128  # bytes of the seal
 LABEL = b"fedcore sha256 of the bytes before: "
-APART = b"fedcore sha256 of the bytes before without "  # so many arrays, whose bounds come last
+# So many arrays, whose bounds come last.
+LABEL_OF_PARTS = b"fedcore sha256 of the bytes before without "
 MARK = "by fedcore, in the last 128 bytes"  # an attribute, near the start of the file
 SUM = "sha256"  # an attribute of an array with a checksum of its own
-LARGE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
-DIFFERS = "its checksum differs from the one at its end"
+LARGE_FILE = 1 << 27  # bytes up to which a file is checked as a whole, in about 0.1 s
+CHECKSUM_DIFFERS = "its checksum differs from the one at its end"
 _SHOWN = 200  # characters of another library's error
 _PART = 1 << 20  # bytes that are read at once
 _HEAD = 4096  # bytes at the start of the file, with `MARK`
 _PLACE = np.dtype("<i8")
-_NUMBER = re.compile(APART + rb"(\d{1,18}) ")
+_NUMBER = re.compile(LABEL_OF_PARTS + rb"(\d{1,18}) ")
 _FILTERS = {h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 _RATIO = 1100  # of deflate at its best
-UNPACKED = 1 << 28  # bytes of all arrays in chunks
+MOST_UNPACKED = 1 << 28  # bytes of all arrays in chunks
 # A sealed file of a kind has one of these, as an attribute or as a group.
 MARKS = {"history": {"about", "history"}, "problem": {"checksum", "draws"}}
 
@@ -89,7 +90,7 @@ def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5p
 def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
     """Give the arrays of a large file their checksums; return where they begin and end, sorted."""
     file.flush()
-    if raw.seek(0, os.SEEK_END) <= LARGE:
+    if raw.seek(0, os.SEEK_END) <= LARGE_FILE:
         return []
     names: list[str] = []
     file.visit(names.append)
@@ -193,13 +194,13 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
         head = raw.read(_HEAD)
         raw.seek(end)
         seal = raw.read(TAIL).rstrip(b"\0")
-        if not seal.startswith((LABEL, APART)):
+        if not seal.startswith((LABEL, LABEL_OF_PARTS)):
             if MARK.encode() in head:
                 raise BrokenSeal("it is cut off, or another program has changed it")
             raise Foreign("it is cut off or was not written by fedcore")
         bounds = _bounds(raw, seal, end)
         if sorted([0, *bounds, end]) != [0, *bounds, end] or seal != _seal(raw, bounds, end):
-            raise BrokenSeal(DIFFERS)
+            raise BrokenSeal(CHECKSUM_DIFFERS)
         # By its name HDF5 might find another file, which took it after the seal was checked.
         file = stack.enter_context(Opened(raw, "r"))
         file.raw, file.large = raw, bool(bounds)
@@ -307,8 +308,8 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
             raise Foreign(f"/{name} is not stored as plain numbers in the file")
         if item.get_create_plist().get_layout() == h5py.h5d.CHUNKED:
             unpacked += math.prod(item.shape) * item.dtype.itemsize
-            if unpacked > UNPACKED:
-                raise Foreign(f"/{name} takes more than {UNPACKED >> 20} MiB when it is read")
+            if unpacked > MOST_UNPACKED:
+                raise Foreign(f"/{name} takes more than {MOST_UNPACKED >> 20} MiB when it is read")
 
 
 def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
@@ -327,7 +328,7 @@ def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
 
 def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
     """Return the seal of the first `end` bytes, without the ranges between pairs of bounds."""
-    label = APART + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
+    label = LABEL_OF_PARTS + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
     return label + _sum(raw, [0, *bounds, end]).encode()
 
 

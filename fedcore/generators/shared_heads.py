@@ -40,7 +40,7 @@ from fedcore.problems.regression import Truth, predict
 from fedcore.validation import Count, CountOrZero, NonNegative, Positive, checked, one_of
 
 TURNS = 10_000  # of the two projections; some ten are needed for a digit
-CLOSE = 1e-12  # relative difference of the length of a row before the last projection
+CLOSENESS = 1e-12  # relative difference of the length of a row before the last projection
 
 
 def _rows_of_length(matrix: np.ndarray, length: float) -> np.ndarray:
@@ -56,7 +56,7 @@ def _conditioned(n: int, k: int, condition: float, rng: np.random.Generator) -> 
         W = (U * sizes) @ Vt
         lengths = np.linalg.norm(W, axis=1, keepdims=True) / np.sqrt(k)
         W /= lengths
-        if np.abs(lengths - 1.0).max() <= CLOSE:
+        if np.abs(lengths - 1.0).max() <= CLOSENESS:
             return W
     raise InputError(  # there always are some (Schur and Horn)
         f"no {n} heads of length √{k} with condition {condition:g} were found in {TURNS} turns: "

@@ -16,7 +16,8 @@ from fedcore.errors import InputError
 from fedcore.federation.federation import Federation
 from fedcore.linalg import orth
 from fedcore.parts.params import Parameters
-from fedcore.privacy.accounting import Calibration, Epsilon, least
+from fedcore.privacy.accounting import Epsilon, find_least
+from fedcore.privacy.calibration import Calibration
 from fedcore.validation import Share
 
 
@@ -121,6 +122,6 @@ def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | 
         inner = 8.0 * math.sqrt(e * log_term / n) + 8.0 * e / n
         return math.log1p((e - 1.0) / (e + 1.0) * inner) - epsilon
 
-    local = -least(lambda minus: excess(-minus) <= 0.0, -highest, 0.0)
+    local = -find_least(lambda minus: excess(-minus) <= 0.0, -highest, 0.0)
     share = (math.exp(epsilon) + 1.0) * (1.0 + math.exp(-local) / 2.0) * n
     return local, delta / (2.0 * share)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.privacy.bounded_rows import LONGEST, product, row_norms, transposed_product
+from fedcore.privacy.bounded_rows import LONGEST_ROW, product, row_norms, transposed_product
 from fedcore.privacy.events import Bounded, Event, Gaussian
 
 LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
@@ -56,7 +56,7 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
             Y = product(data, X)
             scores = state.kept.norms * row_norms(Y)
         # Rows whose products over- or underflow are left out at every threshold.
-        scores[~(state.kept.norms <= LONGEST)] = np.inf
+        scores[~(state.kept.norms <= LONGEST_ROW)] = np.inf
         k = state.privacy.above_threshold(
             _minus_counts_above(scores, ratio, first, last),
             -margin,

@@ -1,1 +1,1 @@
-"""Differential privacy: mechanisms, their noise, the events they charge, and accounting."""
+"""Differential privacy: mechanisms, the events they charge, accounting and calibration of noise."""

@@ -26,16 +26,13 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from fedcore.errors import InputError
-from fedcore.privacy.events import Bounded, Event, Gaussian
-from fedcore.validation import one_of, real, require_at_least, require_positive
+from fedcore.privacy.events import Bounded, Event
+from fedcore.validation import real
 
 # Below this range noise drowns everything; above it noise hides nothing.
-LEAST, MOST = 1e-9, 1e4
-EPSILON = real(least=LEAST, most=MOST)
+LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e4
+EPSILON = real(least=LEAST_EPSILON, most=MOST_EPSILON)
 Epsilon = Annotated[float, EPSILON]
-# A method's noise is the least that the accountant allows, or what the method's paper states.
-Calibration = Annotated[str, one_of(("tight", "paper"))]
 MAX_LOSSES = 2048  # of a composition; more are put on a grid of as many
 CELLS = 512  # of the grid of a Laplace mechanism
 CUT = 1e-3  # share of δ that the far tails have which are cut, at most; they count as ∞
@@ -68,49 +65,12 @@ def epsilon(events: Mapping[Event, int], delta: float) -> float:
     return _epsilon(_key(events), float(delta))
 
 
-def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
-    """Return the least noise multiplier with which `steps` Gaussian releases are (ε, δ)-DP."""
-    require_positive(epsilon=epsilon)
-    require_delta(delta)
-    require_at_least(1, steps=steps)
-    return calibrate(lambda noise: {Gaussian(noise): steps}, float(epsilon), delta)
+def is_private(events: Mapping[Event, int], epsilon: float, delta: float) -> bool:
+    """Return whether the composition of `events` is (`epsilon`, `delta`)-DP."""
+    return _loss(_key(events), delta).within(epsilon, delta)
 
 
-def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, delta: float) -> float:
-    """Return the least noise with which ``events(noise)`` spends at most ε = `target` at δ.
-
-    Parameters
-    ----------
-    events : callable
-        ``noise -> events``; their ε must fall as `noise` > 0 grows.
-    target, delta : float
-
-    Raises
-    ------
-    InputError
-        When no noise up to 1e12 is enough.
-    """
-    require_positive(target=target)
-    require_delta(delta)
-
-    def enough(noise: float) -> bool:
-        return _loss(_key(events(noise)), delta).within(target, delta)
-
-    high = 1.0
-    while not enough(high):
-        high *= 4.0
-        if high > 1e12:
-            raise InputError(
-                "no noise up to 1e12 is enough for these events: choose a larger epsilon or delta"
-            )
-    while enough(high / 4.0):
-        high /= 4.0
-        if high < 1e-12:
-            return high
-    return least(enough, high / 4.0, high)
-
-
-def least(enough: Callable[[float], bool], low: float, high: float) -> float:
+def find_least(enough: Callable[[float], bool], low: float, high: float) -> float:
     """Return the least number for which `enough` holds, above `low` and at most `high`.
 
     It is found by bisection, to the last bit. `enough` holds for `high`.
@@ -146,7 +106,7 @@ def _epsilon(key: Key, delta: float) -> float:
         high *= 2.0
         if math.isinf(high):
             return high
-    return least(lambda epsilon: loss.within(epsilon, delta), 0.0, high)
+    return find_least(lambda epsilon: loss.within(epsilon, delta), 0.0, high)
 
 
 class Loss(NamedTuple):

@@ -25,7 +25,7 @@ CLIP = (
 # Relative rounding error of a normalised row's norm. A row that uses all of it moves a product by
 # 1 + 2·slack, and its ε is larger by that factor.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
-LONGEST = 2.0**200  # a sum of its fourth powers over all rows is still finite
+LONGEST_ROW = 2.0**200  # a sum of its fourth powers over all rows is still finite
 TINY = float(np.finfo(np.float64).tiny)
 BLOCK = 65_536  # rows that are converted to double precision at a time
 
@@ -92,7 +92,7 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
-    """Return a copy in double precision, with zeros for rows longer than `LONGEST`.
+    """Return a copy in double precision, with zeros for rows longer than `LONGEST_ROW`.
 
     For methods that take rows of any length: products of longer rows overflow, and NaN in the
     output would reveal such a row.
@@ -102,7 +102,7 @@ def without_endless_rows(data: np.ndarray) -> np.ndarray:
     data : ndarray of shape (n, d)
     """
     rows = np.array(data, dtype=np.float64)
-    rows[~(row_norms(rows) <= LONGEST)] = 0.0
+    rows[~(row_norms(rows) <= LONGEST_ROW)] = 0.0
     return rows
 
 

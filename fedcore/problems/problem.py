@@ -24,7 +24,7 @@ from fedcore.sparse import SparseRows, refuse
 
 # Multiplications for a reference of sparse clients above which answers come from products: some
 # ten seconds. Dense clients always get their reference.
-COSTLY = 1e11
+COSTLY_OPERATIONS = 1e11
 
 
 class Reference(NamedTuple):
@@ -151,7 +151,7 @@ class Problem:
     @property
     def _costly(self) -> bool:
         n, d = self.n_samples, self.n_features
-        return n * d * min(n, d) > COSTLY
+        return n * d * min(n, d) > COSTLY_OPERATIONS
 
     @property
     def singular_values(self) -> np.ndarray:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fedcore.history import History
-from fedcore.parts.residuals import UNDETERMINED
+from fedcore.parts.convergence_test import WARNING_SINE
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import components
 from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent
@@ -255,7 +255,7 @@ def _undetermined(history: History) -> int:
     angle, met = history.final.get("angle_estimate"), history.final.get("converged")
     if angle is None or met is None:
         return 0
-    most = max(UNDETERMINED, history.about["params"].get("tol") or 0.0)
+    most = max(WARNING_SINE, history.about["params"].get("tol") or 0.0)
     return int(np.sum((np.ravel(angle) > most) & (np.ravel(met) > 0)))
 
 

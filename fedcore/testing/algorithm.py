@@ -46,7 +46,7 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
         When there is none, or its module cannot be imported or declares none.
     """
     if isinstance(algorithm, ModuleType):
-        return algorithms.of(algorithm.__name__.rpartition(".")[2], algorithm)
+        return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
     if algorithm in algorithms.names() or "." not in algorithm:
         return algorithms.get(algorithm)
     try:
@@ -55,7 +55,7 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
         raise InputError(
             f"{algorithm} cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    return algorithms.of(algorithm.rpartition(".")[2], module)
+    return algorithms.from_module(algorithm.rpartition(".")[2], module)
 
 
 def check_algorithm(

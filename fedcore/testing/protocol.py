@@ -15,7 +15,7 @@ from fedcore.federation.engine import everywhere
 from fedcore.federation.engines.in_process import InProcess
 from fedcore.federation.ledger import Cost
 from fedcore.problems.clients import Clients
-from fedcore.recorder import StopRule
+from fedcore.stop_rules import StopRule
 from fedcore.testing.asserting import (
     ROUNDING,
     check,

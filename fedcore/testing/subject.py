@@ -18,9 +18,10 @@ from fedcore.history import History, units_of
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import shared_basis
-from fedcore.recorder import Recorder, Recording, StopRule
+from fedcore.recorder import Recorder, Recording
 from fedcore.runs import execute, subtract_mean
 from fedcore.sparse import SparseRows
+from fedcore.stop_rules import StopRule
 from fedcore.testing.cases import Case
 from fedcore.testing.samples import RANK, held_out, images, labels_of, uneven_clients
 

@@ -77,7 +77,7 @@ class Count:
         """Count operations of the side that computes now."""
         self.found[self.side, kind] += operations
 
-    def of(self, side: str, *, multiply_add: float = 2) -> float:
+    def operations_of(self, side: str, *, multiply_add: float = 2) -> float:
         """Return the operations of a side, a multiplication with its addition as so many.
 
         Of a factorisation, too, half are additions.

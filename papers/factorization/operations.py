@@ -142,7 +142,7 @@ def part_of(operations: Operations, part: str, size: Size) -> float:
 
 def measured(method: str, side: str, multiply_add: float = 2) -> Operations:
     """Return the operations of a side as a function of the size."""
-    return lambda size: counted(method, size).of(side, multiply_add=multiply_add)
+    return lambda size: counted(method, size).operations_of(side, multiply_add=multiply_add)
 
 
 def moved(method: str, side: str) -> Operations:

@@ -101,7 +101,7 @@ def test_products_and_entries_are_counted_as_one_by_one(rng):
     np.testing.assert_allclose(np.asarray(found), floats(single), rtol=1e-13)
     assert count.found == {(SERVER, PRODUCTS): 2 * 7 * 5 * 3, (SERVER, ENTRIES): 2 * 7 * 3}
     # A sum of five products has four additions; the fifth is to a zero.
-    assert Number.made == count.of(SERVER) - 7 * 3
+    assert Number.made == count.operations_of(SERVER) - 7 * 3
 
 
 @pytest.mark.parametrize(
@@ -157,8 +157,8 @@ def test_a_counted_run_is_the_run_itself_and_charges_the_ledger_as_much(clients)
     np.testing.assert_allclose(np.asarray(found), other, rtol=1e-12)
     assert mine.ledger == plain.ledger
     n, d = plain.shape.n_samples, plain.shape.n_features
-    assert count.of(CLIENTS) == 2 * n * d * 3 * (2 * 2 + 1)
-    assert count.of(SERVER) == (len(clients) - 1) * d * 3 * 3
+    assert count.operations_of(CLIENTS) == 2 * n * d * 3 * (2 * 2 + 1)
+    assert count.operations_of(SERVER) == (len(clients) - 1) * d * 3 * 3
 
 
 def test_what_is_looked_at_counts_for_nobody(clients):
@@ -166,7 +166,12 @@ def test_what_is_looked_at_counts_for_nobody(clients):
     federation = counted_federation(clients, count)
     federation.broadcast(np.eye(clients[0].shape[1])[:, :2])
     federation.observe(lambda data, state, V: data @ V)
-    assert count.of(CLIENTS) == count.of(SERVER) == 0 < count.of(NOBODY)
+    assert (
+        count.operations_of(CLIENTS)
+        == count.operations_of(SERVER)
+        == 0
+        < count.operations_of(NOBODY)
+    )
 
 
 # --- Table S1 -----------------------------------------------------------------------------------
@@ -188,8 +193,8 @@ NDR, DR, QR = 3 * 4 * 9 * 2, 9 * 2, qr_operations(9, 2)
 )
 def test_operations_of_the_methods_by_hand(method, server, clients):
     count = table_s1.counted(method, SMALL)
-    assert count.of(SERVER) == pytest.approx(server, rel=1e-12)  # thirds are rounded
-    assert count.of(CLIENTS) == pytest.approx(clients, rel=1e-12)
+    assert count.operations_of(SERVER) == pytest.approx(server, rel=1e-12)  # thirds are rounded
+    assert count.operations_of(CLIENTS) == pytest.approx(clients, rel=1e-12)
 
 
 def test_more_samples_than_half_the_features_would_be_another_count():

@@ -25,7 +25,7 @@ from fedcore.errors import InputError
 from fedcore.federation.transcript import Transcript
 from fedcore.generators import generate
 from fedcore.parts import budget, filtering
-from fedcore.privacy import accounting
+from fedcore.privacy import accounting, calibration
 from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
@@ -394,7 +394,7 @@ def test_the_noise_of_oja_counts_the_batches_that_a_row_may_fall_into():
     )
     assert uneven == whole
     assert private_oja.noise_multiplier(private_oja.Params(1, batch=2000), 20) == (
-        accounting.gaussian_noise_multiplier(1.0, 1e-6)  # nothing to shuffle with: no amplification
+        calibration.gaussian_noise_multiplier(1.0, 1e-6)  # one batch: nothing to shuffle with
     )
 
 

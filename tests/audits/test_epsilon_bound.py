@@ -20,7 +20,7 @@ from fedcore.experiments.repeats import run_cell
 from fedcore.federation.transcript import Exchange
 from fedcore.generators import canary
 from fedcore.privacy import noise
-from fedcore.privacy.accounting import gaussian_noise_multiplier
+from fedcore.privacy.calibration import gaussian_noise_multiplier
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.repro.plan.plan import load_plan, read_yaml
@@ -57,7 +57,7 @@ def test_only_the_noise_is_weakened():
     chosen, kept = algorithms.get("noisy_power"), []
     settings = chosen.params({"n_components": 1, "rounds": 1})
     for of in (source, noise.Weakened(source, 0.1)):
-        transcript = audit.watch()
+        transcript = audit.start_transcript()
         recorder, _ = execute(chosen, problem, settings, 0, transcript=transcript, noise=of)
         kept.append((transcript.exchanges[0], recorder.ledger.privacy))
     (one, ledger), (other, weaker) = kept

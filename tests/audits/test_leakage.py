@@ -171,7 +171,7 @@ def test_the_transcript_of_a_run_feeds_the_attack(clients):
     S = clients[1]
     seen = Transcript()
     fedcore.run("power_iteration", clients, 3, power=4, transcript=seen)
-    pairs = pairs_of(seen.of(1))  # the sketch has no Z, so four pairs
+    pairs = pairs_of(seen.exchanges_of(1))  # the sketch has no Z, so four pairs
     assert len(pairs) == 4
     found = errors(pairs, S.T @ S)
     assert (np.diff(found) <= 1e-9).all() and found[-1] < found[0]

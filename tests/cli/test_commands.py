@@ -18,7 +18,7 @@ from fedcore.cli.options import parsed, partition
 from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError
 from fedcore.history import History
-from fedcore.parts.residuals import TOL
+from fedcore.parts.convergence_test import TOL
 from fedcore.reports.terminal import as_bytes
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]

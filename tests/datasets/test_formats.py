@@ -277,7 +277,7 @@ PICTURES = {  # what becomes of the members of a zip
     "a bomb for labels": lambda m: m.update({"labels.bin": bytes(2**19)}),
     "a bomb for a picture": lambda m: m.update({"000.webp": bytes(2**23)}),
 }
-LIMITS = {"a bomb for labels": bounded.MOST // 3072, "a bomb for a picture": 2**22}
+LIMITS = {"a bomb for labels": bounded.MOST_BYTES // 3072, "a bomb for a picture": 2**22}
 
 
 @pytest.mark.parametrize("damage", PICTURES)
@@ -503,7 +503,7 @@ HOSTILE = {  # what writes a file, what reads it, and what the error says
 
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_a_hostile_file_is_refused(tmp_path, refused, monkeypatch, kind):
-    monkeypatch.setattr(bounded, "MOST", int(LIMIT))  # where otherwise a gibibyte is allowed
+    monkeypatch.setattr(bounded, "MOST_BYTES", int(LIMIT))  # where otherwise a gibibyte is allowed
     write, read, said = HOSTILE[kind]
     write(tmp_path / "a")
     with refused(tmp_path / "a") as error:

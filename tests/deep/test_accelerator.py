@@ -55,10 +55,10 @@ def test_single_precision_is_not_cut_on_a_device(cut, monkeypatch):
     monkeypatch.setenv(device.VARIABLE, "meta")
     device._named.cache_clear()  # another test may have asked
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    assert device.chosen() == (META, True)
+    assert device.read_device() == (META, True)
     assert torch.backends.cudnn.allow_tf32 and "CUBLAS_WORKSPACE_CONFIG" not in os.environ
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", "")
-    blas.settle_device()  # as the command line and the jobs of the workflow do
+    blas.configure_accelerator()  # as the command line and the jobs of the workflow do
     assert not torch.backends.cuda.matmul.allow_tf32
     assert not torch.backends.cudnn.allow_tf32
     assert torch.backends.cudnn.deterministic and not torch.backends.cudnn.benchmark
@@ -84,7 +84,7 @@ def test_every_layer_computes_each_client_by_itself(layer):
 
 def test_a_core_by_its_number_is_a_core_and_mps_refuses_double_precision(monkeypatch):
     monkeypatch.setenv(device.VARIABLE, "cpu:0")
-    assert device.chosen() == device.CPU
+    assert device.read_device() == device.CPU
     monkeypatch.setattr(device, "chosen", lambda: device.Device(torch.device("mps"), True))
     with pytest.raises(InputError, match="mps"):
         Learner(Params(**PARAMS), images())

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
 from fedcore import algorithms
-from fedcore.deep.newcomers import KEY, Newcomers, network
+from fedcore.deep.newcomers import STREAM_KEY, Newcomers, network
 from fedcore.errors import ConfigError, InputError
 from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell, run_repeats
@@ -69,7 +69,7 @@ def restated(w, guests, seed, batch=4, rate=0.1, momentum=0.5):
     for i in range(len(guests.clients)):
         W, b, V, c = parts(w)
         V, c = V.copy(), c.copy()
-        rng = np.random.default_rng(child(child(seed, KEY), CLIENT, i))
+        rng = np.random.default_rng(child(child(seed, STREAM_KEY), CLIENT, i))
         (X, y), (T, t) = guests.clients.labelled(i), guests.held_out.labelled(i)
         H, y = np.maximum(X @ W.T + b, 0), y.astype(int)
         for epoch in range(EPOCHS + 1):

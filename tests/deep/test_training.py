@@ -13,7 +13,7 @@ from fedcore.testing.samples import images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep.batches import MOVED, augmented  # noqa: E402
+from fedcore.deep.batches import MAX_SHIFT, augmented  # noqa: E402
 from fedcore.deep.training import Learner  # noqa: E402
 
 
@@ -73,10 +73,10 @@ def test_the_head_on_cached_features_descends_as_under_the_whole_network():
 def test_augmented_images_are_moved_and_mirrored():
     rng = np.random.default_rng(0)
     image = rng.standard_normal((2, 6, 5))
-    wide = np.pad(image, ((0, 0), (MOVED, MOVED), (MOVED, MOVED)))
+    wide = np.pad(image, ((0, 0), (MAX_SHIFT, MAX_SHIFT), (MAX_SHIFT, MAX_SHIFT)))
     known = {}
-    for top in range(2 * MOVED + 1):
-        for left in range(2 * MOVED + 1):
+    for top in range(2 * MAX_SHIFT + 1):
+        for left in range(2 * MAX_SHIFT + 1):
             cut = wide[:, top : top + 6, left : left + 5]
             known.setdefault(cut.tobytes(), []).append(0)
             known.setdefault(np.ascontiguousarray(cut[:, :, ::-1]).tobytes(), []).append(1)

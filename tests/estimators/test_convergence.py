@@ -13,7 +13,7 @@ from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 from fedcore.linalg import sin_theta
-from fedcore.parts import residuals
+from fedcore.parts.convergence_test import TOL, WARNING_SINE, estimate_untested
 
 # What FederatedPCA takes without ε: subspaces from samples alone.
 TAKEN = [
@@ -128,11 +128,11 @@ def test_single_precision_converges_to_what_rounding_allows_and_the_estimate_say
     """README's and `tol`'s words: 1e-8 in double precision; in single it is out of reach."""
     model, said = fit(parts, name, {})
     assert model.converged_ and not said
-    assert max(off(model, parts), model.error_estimate_) <= residuals.TOL == 1e-8
+    assert max(off(model, parts), model.error_estimate_) <= TOL == 1e-8
     single = [part.astype(np.float32) for part in parts]
     model, said = fit(single, name, {})
     assert model.converged_ and not said
-    assert residuals.TOL < 1e-6 < model.error_estimate_ < 1e-4 < residuals.UNDETERMINED == 1e-3
+    assert TOL < 1e-6 < model.error_estimate_ < 1e-4 < WARNING_SINE == 1e-3
     assert off(model, single) <= model.error_estimate_
 
 
@@ -145,7 +145,7 @@ def test_the_estimate_is_that_of_the_residual():
     G = np.diag(values)
 
     def estimate(Z):
-        return residuals.untested(Z, G @ Z, np.trace(G) - np.trace(Z.T @ G @ Z), 5, G.dtype)
+        return estimate_untested(Z, G @ Z, np.trace(G) - np.trace(Z.T @ G @ Z), 5, G.dtype)
 
     assert estimate(Z) == pytest.approx(np.sin(angle), rel=1e-2)
     assert estimate(np.eye(5)) == 0.0

@@ -110,7 +110,7 @@ def test_the_first_upload_has_the_noise_that_is_charged(center):
         pca = fitted([np.zeros((40, 3))], random_state=seed, params=told, center=center)
         firsts.append(seen.exchanges[0].sent)
     noise = np.array(firsts)
-    (z,) = {private.multipliers(private.Request.of(pca, Features(None, 3)))["mean"]}
+    (z,) = {private.multipliers(private.Request.from_estimator(pca, Features(None, 3)))["mean"]}
     sensitivity = math.sqrt(center + private.COUNT**2)
     assert Gaussian(z, sensitivity) in pca.ledger_.privacy.accounts[0].events
     spread = np.sqrt(np.mean(np.var(noise, axis=0, ddof=1)))
@@ -153,7 +153,7 @@ def evidence(data: np.ndarray, seed: int, claimed: dict[str, float]) -> float:
 
 def scores(runs: int) -> tuple[list[float], list[float]]:
     asked = FederatedPCA(1, epsilon=CLAIM, delta=DELTA, bounds=RADIUS)
-    claimed = private.multipliers(private.Request.of(asked, Features(None, 2)))
+    claimed = private.multipliers(private.Request.from_estimator(asked, Features(None, 2)))
     absent = np.zeros((20, 2))
     present = np.vstack([absent, CANARY])
     return (

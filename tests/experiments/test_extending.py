@@ -37,7 +37,7 @@ CELLS = {
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    monkeypatch.setattr(checkpoint, "LONG", -1.0)
+    monkeypatch.setattr(checkpoint, "LONG_REPEAT", -1.0)
     rng = np.random.default_rng(0)
     clients = [rng.standard_normal((n, 12)) * 0.8 ** np.arange(12) for n in (30, 9, 20)]
     storage.save(Problem("x", clients), tmp_path / "problem.h5")
@@ -119,6 +119,6 @@ def test_a_killed_cell_keeps_its_finished_repeats(files, monkeypatch):
 
 def test_what_is_short_or_secret_is_not_kept(files, monkeypatch):
     made(files, spec("noise", 1, simulate=False), "kept")
-    monkeypatch.setattr(checkpoint, "LONG", 1e9)
+    monkeypatch.setattr(checkpoint, "LONG_REPEAT", 1e9)
     made(files, spec("shared", 1), "kept")
     assert not list(files.glob("kept/*"))

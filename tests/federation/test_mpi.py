@@ -143,7 +143,7 @@ def test_without_mpi4py_or_with_a_launcher_of_another_mpi(monkeypatch):
 
 
 def test_the_rank_of_a_process_is_known_before_mpi_is_there(monkeypatch):
-    for name in mpi_link.RANKS:
+    for name in mpi_link.RANK_VARIABLES:
         monkeypatch.delenv(name, raising=False)
     assert mpi_link.started_as() == 0
     monkeypatch.setenv("PMI_RANK", "2")

@@ -38,12 +38,12 @@ def test_what_is_kept_is_what_was_received_and_sent(clients):
     ]  # fmt: skip
     assert result.ledger.rounds == 3
     for client in (1, 3):
-        sketch, *products = seen.of(client)
+        sketch, *products = seen.exchanges_of(client)
         assert sketch.received is None and sketch.sent.shape == (9, 2)
         S = clients[client]
         for exchange in products:
             np.testing.assert_array_equal(exchange.sent, S.T @ (S @ exchange.received))
-    assert seen.of(0) == []
+    assert seen.exchanges_of(0) == []
 
 
 def test_copies_are_kept_and_one_message_to_all_is_kept_once():
@@ -73,7 +73,7 @@ def test_secure_aggregation_shows_the_sum_and_gather_shows_all(step, clients):
     federation.broadcast(Z)
     total, mean = federation.sum(step), federation.mean(step)
     replies = federation.gather(step)
-    (one, other), (reply,) = seen.of(None), seen.of(2)
+    (one, other), (reply,) = seen.exchanges_of(None), seen.exchanges_of(2)
     np.testing.assert_array_equal(one.sent, total)
     np.testing.assert_array_equal(other.sent / 4, mean)
     np.testing.assert_array_equal(one.received, Z)

@@ -126,7 +126,7 @@ def sentence(path, load=load) -> str:
 @pytest.fixture(params=["history", "problem", "large problem"])
 def path(request, monkeypatch):
     if request.param == "large problem":
-        monkeypatch.setattr(hdf5, "LARGE", 1000)
+        monkeypatch.setattr(hdf5, "LARGE_FILE", 1000)
     return request.getfixturevalue(f"{request.param.split()[-1]}_file")
 
 
@@ -326,7 +326,7 @@ def test_deep_groups_do_not_end_the_process(history_file, resealed):
 def test_the_seal_is_the_sha256_of_all_bytes_but_those_of_arrays(monkeypatch, problem_file):
     arrays = "clients/00000", "clients/00001", "reference/singular_values"
     small = storage.load(problem_file)
-    monkeypatch.setattr(hdf5, "LARGE", 1000)
+    monkeypatch.setattr(hdf5, "LARGE_FILE", 1000)
     storage.save(small, problem_file)
     whole = problem_file.read_bytes()
     with h5py.File(problem_file) as file:
@@ -343,7 +343,7 @@ def test_the_seal_is_the_sha256_of_all_bytes_but_those_of_arrays(monkeypatch, pr
 
 
 def test_a_map_outlives_a_new_file_of_the_same_name(monkeypatch, clients, tmp_path):
-    monkeypatch.setattr(hdf5, "LARGE", 1000)
+    monkeypatch.setattr(hdf5, "LARGE_FILE", 1000)
     path = tmp_path / "problem.h5"
     storage.save(Problem("large", clients), path)
     read = storage.load(path)

@@ -49,7 +49,7 @@ def problem(request):
 
 @pytest.fixture
 def path(problem, tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5, "LARGE", 1000)
+    monkeypatch.setattr(hdf5, "LARGE_FILE", 1000)
     storage.save(problem, tmp_path / "large.h5")
     return tmp_path / "large.h5"
 

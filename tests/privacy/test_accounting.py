@@ -16,7 +16,8 @@ from scipy import optimize, stats
 import fedcore
 from fedcore.errors import InputError
 from fedcore.privacy import accounting
-from fedcore.privacy.accounting import calibrate, epsilon, gaussian_noise_multiplier
+from fedcore.privacy.accounting import epsilon
+from fedcore.privacy.calibration import calibrate, gaussian_noise_multiplier
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 
 

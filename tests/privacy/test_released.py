@@ -21,9 +21,10 @@ from fedcore.history import History
 from fedcore.iterates import ExplicitFactors
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS, Stop
+from fedcore.recorder import COLUMNS
 from fedcore.reports import plotting
 from fedcore.repro.plan.plan import _check_cell
+from fedcore.stop_rules import StopRules
 from refused import refused
 
 COUNTS = {"iteration", "round", "scalars_up", "scalars_down", "bytes_up", "bytes_down", "diverged"}
@@ -48,11 +49,13 @@ def test_a_stop_rule_cannot_tell_neighbours_apart_by_an_exact_measure(rows):
     for stop in (
         lambda row: row["objective"] < 20.0,
         lambda row: row.get("objective") < 20.0,
-        Stop({"objective": {"at_most": 20.0}}),
+        StopRules({"objective": {"at_most": 20.0}}),
     ):
         call = partial(fedcore.run, "fedpower", [rows], 2, stop=stop)
         refused(call, InputError, "'objective'", "not released", "bytes_down")
-    fedcore.run("fedpower", [rows], 2, epsilon=None, stop=Stop({"objective": {"at_most": 20.0}}))
+    fedcore.run(
+        "fedpower", [rows], 2, epsilon=None, stop=StopRules({"objective": {"at_most": 20.0}})
+    )
 
 
 def test_an_exact_count_of_the_algorithm_is_no_rule_either_and_its_threshold_is(rows):

@@ -130,7 +130,7 @@ spec = {
         "params": {"n_features": 200, "n_samples": 100_000, "n_clients": 20},
     },
 }[sys.argv[2]]
-from_dataset.ENTRIES = 2**20
+from_dataset.BLOCK_ENTRIES = 2**20
 own = int(next(line for line in open("/proc/self/status") if line.startswith("VmData")).split()[1])
 resource.setrlimit(resource.RLIMIT_DATA, ((own << 10) + (120 << 20),) * 2)
 options = {"raw": "", "seed": 0, "surrogate": True}

@@ -61,9 +61,9 @@ def begin():
         PLAN.write(Path(".snakemake/fedcore-plans"))
     except FedcoreError as error:
         raise WorkflowError(str(error)) from None
+    known = PLAN.unavailable | PLAN.missing_data(SERVERS.answered)
     lost = PLAN.missing_data(SERVERS.ask)
     SERVERS.save()
-    known = PLAN.unavailable | PLAN.without_data
     for reason in sorted({lost[name] for name in lost.keys() - known.keys()}):
         print(f"{reason}. The next run leaves out what needs it.", file=sys.stderr)
 
@@ -115,7 +115,7 @@ def measured_by(wildcards):
 
 
 def made_by(wildcards):
-    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.ALWAYS)})
+    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.COMMON_MODULES)})
 
 
 def memory_of(wildcards, input, attempt):

@@ -48,7 +48,7 @@ rule problem:
     resources:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[problem_of(wildcards)]["mem_mb"],
     params:
-        *digests(*build.ALWAYS),
+        *digests(*build.COMMON_MODULES),
         settings=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
         entry=lambda wildcards: PLAN.problem_entry(problem_of(wildcards)),
         made_by=made_by,

@@ -57,7 +57,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
     try:
         with (
             bounded.opened(path) as file,
-            tarfile.open(fileobj=bounded.Bounded(file, bounded.MOST), mode="r|") as archive,
+            tarfile.open(fileobj=bounded.Bounded(file, bounded.MOST_BYTES), mode="r|") as archive,
         ):
             for member in archive:
                 name = member.name.rpartition("/")[2]
@@ -111,7 +111,7 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
     for name, wanted in parts["records"].items():
         path = folder / name
         with archive.opened(path) as file:
-            labels = file.content(file.full_name("labels.bin"), bounded.MOST // PIXELS)
+            labels = file.content(file.full_name("labels.bin"), bounded.MOST_BYTES // PIXELS)
             count, rest = divmod(len(labels), n_labels)
             if rest or not count:
                 found = counted(len(labels), "byte")

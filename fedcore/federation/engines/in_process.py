@@ -1,8 +1,8 @@
 """All clients in this process: the engine of every run that asks for no other.
 
-A client step runs client by client, or once for the stack of all clients (`stacked`), or in
-lockstep with the others' (`side_by_side`), or is replaced by a function that computes the sum of
-all replies (`summed`). With several runs in lockstep it runs once for all of them (`of_runs`).
+A client step runs client by client, or once for the stack of all clients (`stacked`), or by a
+scheduler of its own (`scheduled_by`), or is replaced by a function that computes the sum of all
+replies (`summed`). With several runs in lockstep it runs once for all of them (`of_runs`).
 """
 
 from __future__ import annotations
@@ -169,9 +169,10 @@ class InProcess:
         if stacks and self._alike(positions):
             return self._run_stacked(order, positions)
         self._arrays.clear()  # a plain step writes to the states, which hold the same values
-        beside = getattr(order.step, "side_by_side", False) and not self.plain
-        if beside and 1 < len(positions) == len(set(positions)):
-            return lockstep.run_all([partial(sites[i].do, order) for i in positions])
+        run_all = getattr(order.step, "run_all", None)
+        if run_all and not self.plain and 1 < len(positions) == len(set(positions)):
+            replies: list[Any] = run_all([partial(sites[i].do, order) for i in positions])
+            return replies
         if self._private or order.message:
             return [sites[i].do(order) for i in positions]
         step, asked = order.step, [sites[i] for i in positions]  # `Site.do` at less cost

@@ -18,16 +18,18 @@ from fedcore.errors import InputError
 from fedcore.words import visible
 
 # By these variables a program knows before MPI is there what its launcher has started.
-RANKS = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
-SIZES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-SPIN, LONGEST = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
-FIRST = 1 << 13  # bytes that are broadcast at once, before the others know whether there are more
-FORWARDED = 0.5  # seconds in which mpiexec reads what a rank has said, before Abort ends all
+RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
+SPIN_SECONDS, LONGEST_SLEEP = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
+# Bytes that are broadcast at once, before the others know whether there are more.
+FIRST_BYTES = 1 << 13
+# Seconds in which mpiexec reads what a rank has said, before Abort ends all.
+FORWARDING_SECONDS = 0.5
 
 
 def started_as() -> int:
     """Return the rank that a launcher has given to this process; 0 without a launcher."""
-    return next((int(rank) for name in RANKS if (rank := os.getenv(name))), 0)
+    return next((int(rank) for name in RANK_VARIABLES if (rank := os.getenv(name))), 0)
 
 
 def connect() -> Link:
@@ -45,7 +47,7 @@ def connect() -> Link:
             f"the engine mpi needs mpi4py and an MPI ({error}): pip install mpi4py mpich, or "
             "make env EXTRAS=mpi in fedcore's checkout"
         ) from error
-    started = max((int(os.getenv(name) or 1) for name in SIZES), default=1)
+    started = max((int(os.getenv(name) or 1) for name in SIZE_VARIABLES), default=1)
     if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
         raise InputError(
             f"{started} processes were started and each sees itself alone: the launcher is of "
@@ -83,12 +85,12 @@ class Link:
         if self.rank == root:
             self.sent += len(data)
             whole = struct.pack("<Q", len(data)) + data
-        first = bytearray(whole[:FIRST].ljust(FIRST, b"\0"))
+        first = bytearray(whole[:FIRST_BYTES].ljust(FIRST_BYTES, b"\0"))
         self._broadcast(first, root)
         stop = 8 + struct.unpack_from("<Q", first)[0]
-        if stop <= FIRST:
+        if stop <= FIRST_BYTES:
             return bytes(first[8:stop])
-        rest = bytearray(whole[FIRST:].ljust(stop - FIRST, b"\0"))
+        rest = bytearray(whole[FIRST_BYTES:].ljust(stop - FIRST_BYTES, b"\0"))
         self._broadcast(rest, root)
         return bytes(first[8:] + rest)
 
@@ -120,7 +122,7 @@ class Link:
     def abort(self, sentence: str) -> NoReturn:
         """Say why, and end all ranks at once."""
         print(f"Error: {visible(sentence)}", file=sys.__stderr__, flush=True)
-        time.sleep(FORWARDED)
+        time.sleep(FORWARDING_SECONDS)
         self._world.Abort(1)
         raise SystemExit(1)
 
@@ -136,5 +138,5 @@ def _patiently(done: Callable[[], bool]) -> None:
     began = time.monotonic()
     while not done():
         waited = time.monotonic() - began
-        if waited > SPIN:
-            time.sleep(min(waited / 8, LONGEST))
+        if waited > SPIN_SECONDS:
+            time.sleep(min(waited / 8, LONGEST_SLEEP))

@@ -191,7 +191,7 @@ def cell(
     from fedcore.experiments.repeats import run_cell
     from fedcore.files import atomic
 
-    blas.settle_device()
+    blas.configure_accelerator()
     for output in filter(None, (history, seconds)):
         atomic.remove_left_overs_of(output)
     run_cell(

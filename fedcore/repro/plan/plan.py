@@ -27,11 +27,12 @@ from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.privacy.noise import WEAKENED
-from fedcore.recorder import COLUMNS, Stop, released_columns, require_released
+from fedcore.recorder import COLUMNS, released_columns
 from fedcore.repro.config import claims
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles
 from fedcore.repro.config.short_forms import merge, require_written_out, written_out
+from fedcore.stop_rules import StopRules, require_released
 from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
@@ -52,9 +53,6 @@ class Plan:
     unavailable : dict of str to str
         Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
         data cannot be obtained, or a package of a method on them is not installed.
-    without_data : dict of str to str
-        Problems whose data cannot be obtained, but that have results from an earlier run, with the
-        reason.
     files : dict of str to PaperFiles
         Where the files of each paper lie.
     """
@@ -62,7 +60,6 @@ class Plan:
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
-    without_data: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
     _all_cells: dict[str, list[Cell]] = field(default_factory=dict, repr=False)
@@ -169,9 +166,8 @@ class Plan:
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
         """Leave out the problems whose data cannot be obtained, unless they have results."""
         for name, reason in self.missing_data(answers).items():
-            if name not in self.unavailable:
-                kept = _has_results(self.config["paths"], name)
-                (self.without_data if kept else self.unavailable)[name] = reason
+            if not _has_results(self.config["paths"], name):
+                self.unavailable.setdefault(name, reason)
 
     def problem_data(self, problem: str) -> dict[str, Any]:
         """Return the part of a problem's specification on which its file depends."""
@@ -550,7 +546,7 @@ def _check_cell(cell: Cell, where: str) -> None:
             metrics.get(name)
         recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
         _check_names(cell.stop, recorded, "stop: there is no column")
-        Stop(cell.stop)
+        StopRules(cell.stop)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
 

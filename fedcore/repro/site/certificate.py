@@ -134,7 +134,7 @@ def inputs(plan: Plan, cells: Collection[str], checkout: Path) -> dict[str, str]
         for file in (plan.files[paper].paper, plan.files[paper].claims):
             if file.is_file():
                 name = f"papers/{paper}/{file.name}"
-                found[name] = checksums.of(file)
+                found[name] = checksums.file_sha256(file)
     read = {f"{plan.cells[cell].paper}/{p}" for cell in cells for p in plan.cells[cell].problems}
     for dataset in sorted({plan.problems[name].get("dataset", "") for name in read} - {""}):
         record = Path(plan.config["paths"]["raw"], dataset, fetching.RECORD)

@@ -424,7 +424,6 @@ def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
     (tmp_path / "clients/factorization/w8a.h5").touch()
     plan = load_plan(config, answers=lambda url: pytest.fail(f"{url} is asked"))
     assert set(plan.unavailable) == {f"factorization/{name}" for name in out["factorization"]}
-    assert not plan.without_data
 
 
 def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):

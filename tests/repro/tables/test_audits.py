@@ -7,7 +7,7 @@ import pytest
 
 from fedcore.errors import DataError
 from fedcore.history import History
-from fedcore.privacy.accounting import gaussian_noise_multiplier
+from fedcore.privacy.calibration import gaussian_noise_multiplier
 from fedcore.repro.tables import audits
 from folder import Folder, without
 

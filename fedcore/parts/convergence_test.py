@@ -4,7 +4,7 @@ A server that has sent an orthonormal Z and received U = G Z knows the residual 
 cost. Davis & Kahan, *The rotation of eigenvectors by a perturbation III* (1970), bound the sine of
 the largest angle between range(Z) and the leading eigenspace by ``‖R‖₂ / (θ_p − λ_{p+1})``, with
 θ_p the smallest eigenvalue of ZᵀU. The server does not know λ_{p+1}. The test replaces it by the
-next Ritz value in the span of the blocks that the server still holds, plus `UNSURE` times the
+next Ritz value in the span of the blocks that the server still holds, plus `UNCERTAINTY` times the
 residual of that Ritz vector. The result is an estimate, not a bound: it is too small when the
 iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case, where p
 of its directions are found and the test does not notice the others. Blocks of more columns than are
@@ -31,14 +31,15 @@ from fedcore.problems.clients import Clients
 from fedcore.words import counted
 
 TOL = 1e-8  # default for the sine of the angle
-UNDETERMINED = 1e-3  # sine of the angle above which a user is warned of rounding
-UNSURE = 10.0  # residuals of the next Ritz value by which λ_{p+1} may be above it
-OUTPUT = {"converged", "angle_estimate", "ritz_edge"}  # keys of `Residual.output`
-SUDDEN = 100.0  # times the fall of a residual that the gap explains; beyond it, the space has ended
-APART = 1e-3  # relative difference above which two singular values count as different
+WARNING_SINE = 1e-3  # sine of the angle above which a user is warned of rounding
+UNCERTAINTY = 10.0  # residuals of the next Ritz value by which λ_{p+1} may be above it
+OUTPUT_KEYS = {"converged", "angle_estimate", "ritz_edge"}  # keys of `ConvergenceTest.output`
+# Times the fall of a residual that the gap explains; beyond it, the space has ended.
+SUDDEN_FALL = 100.0
+LEAST_DIFFERENCE = 1e-3  # relative difference above which two singular values count as different
 
 
-class Residual:
+class ConvergenceTest:
     """The convergence test of one run.
 
     Parameters
@@ -70,7 +71,7 @@ class Residual:
             Orthonormal columns; the result of `by_ritz_values` if they are more than p.
         U : ndarray of the same shape
         span : (ndarray, ndarray), optional
-            Result of `joined` for this pair and the one before, if the caller has it.
+            Result of `join_blocks` for this pair and the one before, if the caller has it.
         """
         if not self._tol or not np.isfinite(U).all():
             return False
@@ -80,7 +81,7 @@ class Residual:
         if Z.shape[1] > p:
             self._following = float(theta[p]), _norm(R[:, p : p + 1])
         elif self._before is not None:
-            V, AV = span or joined(Z, U, *self._before)
+            V, AV = span or join_blocks(Z, U, *self._before)
             if V.shape[1] > p:
                 found = _ritz(V, AV, p)
                 # As blocks converge, the span adds less and less: the best estimate is kept. A
@@ -123,11 +124,11 @@ class Residual:
         residual = max(residual, unit)  # smaller residuals are rounding
         rounding = (16 + np.sqrt(n + d)) * unit
         value, error = (0.0, 0.0) if whole else following or (np.nan, np.nan)
-        gap = float(theta[-1]) - value - UNSURE * error
+        gap = float(theta[-1]) - value - UNCERTAINTY * error
         # While the next Ritz value changes, another round may still show how wide the gap is.
         known = gap > 0 or not error > rounding or following == self._shown
         stalled = residual <= rounding and (final or (known and residual > self._last / 2))
-        sudden = self._last > SUDDEN * residual * _gain(float(theta[-1]), value)
+        sudden = self._last > SUDDEN_FALL * residual * _gain(float(theta[-1]), value)
         self._last, self._shown = residual, following
         self._edge = float(theta[-1]), value
         self._estimate = 0.0 if whole else residual / gap if gap > 0 else np.inf
@@ -156,7 +157,7 @@ class Residual:
         }
 
 
-def untested(
+def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
     """Estimate the sine of the largest angle after a run without a test.
@@ -197,7 +198,7 @@ def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[n
     return tuple((block @ S).astype(block.dtype, copy=False) for block in (Z, U, *others))
 
 
-def joined(
+def join_blocks(
     Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and G V.
@@ -227,7 +228,7 @@ def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[s
     return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
 
 
-def tell(
+def warn_of_end(
     algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
 ) -> None:
     """Warn when a run has not converged, or when rounding determines its result.
@@ -238,14 +239,14 @@ def tell(
     settings : object
         The algorithm's ``Params``.
     output : mapping
-        The algorithm's output; without the keys of `OUTPUT` there is no warning.
+        The algorithm's output; without the keys of `OUTPUT_KEYS` there is no warning.
     iterations : float
         Number of the last iteration. A run that ended before ``settings.rounds`` was stopped by
         the caller, and gets no warning of the first kind.
     clients : Clients
         The data.
     """
-    if not output.keys() >= OUTPUT:  # a plug-in's own test may return "converged" too
+    if not output.keys() >= OUTPUT_KEYS:  # a plug-in's own test may return "converged" too
         return
     p, estimate = settings.n_components, float(output["angle_estimate"])
     sigma, following = np.sqrt(np.maximum(output["ritz_edge"], 0.0))
@@ -270,7 +271,7 @@ def tell(
                 "block_krylov needs the fewest rounds",
                 ConvergenceWarning,
             )
-    elif estimate <= max(UNDETERMINED, settings.tol):
+    elif estimate <= max(WARNING_SINE, settings.tol):
         return
     elif not known:
         warn(
@@ -279,7 +280,7 @@ def tell(
             "which looks for it",
             ArbitraryWarning,
         )
-    elif sigma - following > APART * sigma and sigma**2 > _rounding(clients):
+    elif sigma - following > LEAST_DIFFERENCE * sigma and sigma**2 > _rounding(clients):
         dtype = np.result_type(*clients.dtypes)
         double = "give float64 data or " if dtype == np.float32 else ""
         warn(

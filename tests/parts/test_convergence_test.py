@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 import fedcore
-from fedcore.parts.residuals import TOL
+from fedcore.parts.convergence_test import TOL
 
 TESTED = ["block_krylov", "momentum_power", "ssi"]
 with_a_test = pytest.mark.parametrize("name", TESTED)

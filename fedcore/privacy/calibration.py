@@ -1,0 +1,56 @@
+"""The least noise with which releases spend a given (ε, δ)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Annotated
+
+from fedcore.errors import InputError
+from fedcore.privacy.accounting import find_least, is_private, require_delta
+from fedcore.privacy.events import Event, Gaussian
+from fedcore.validation import one_of, require_at_least, require_positive
+
+# A method's noise is the least that the accountant allows, or what the method's paper states.
+Calibration = Annotated[str, one_of(("tight", "paper"))]
+
+
+def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
+    """Return the least noise multiplier with which `steps` Gaussian releases are (ε, δ)-DP."""
+    require_positive(epsilon=epsilon)
+    require_delta(delta)
+    require_at_least(1, steps=steps)
+    return calibrate(lambda noise: {Gaussian(noise): steps}, float(epsilon), delta)
+
+
+def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, delta: float) -> float:
+    """Return the least noise with which ``events(noise)`` spends at most ε = `target` at δ.
+
+    Parameters
+    ----------
+    events : callable
+        ``noise -> events``; their ε must fall as `noise` > 0 grows.
+    target, delta : float
+
+    Raises
+    ------
+    InputError
+        When no noise up to 1e12 is enough.
+    """
+    require_positive(target=target)
+    require_delta(delta)
+
+    def enough(noise: float) -> bool:
+        return is_private(events(noise), target, delta)
+
+    high = 1.0
+    while not enough(high):
+        high *= 4.0
+        if high > 1e12:
+            raise InputError(
+                "no noise up to 1e12 is enough for these events: choose a larger epsilon or delta"
+            )
+    while enough(high / 4.0):
+        high /= 4.0
+        if high < 1e-12:
+            return high
+    return find_least(enough, high / 4.0, high)

@@ -1,0 +1,71 @@
+"""When a run ends: rules on the columns of its newest row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+
+from fedcore.errors import ConfigError, InputError, nearest, require_known
+from fedcore.validation import require_non_negative
+
+StopRule = Callable[[Mapping[str, float]], bool]
+KINDS = ("at_most", "relative_change")
+
+
+class StopRules:
+    """End a run when every rule has held at least once, in any order.
+
+    One run then shows how many rounds each of several stopping rules takes.
+
+    Parameters
+    ----------
+    rules : mapping of str to mapping
+        Rules by column: ``{"at_most": x}`` holds when the value is x or less, and
+        ``{"relative_change": x}`` when the value differs from the one before by at most x times its
+        absolute value.
+
+    Notes
+    -----
+    In a private run a rule may read released columns only; a rule on another column ends in an
+    `InputError`.
+    """
+
+    def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
+        for column, rule in rules.items():
+            for kind, limit in rule.items():
+                require_known(kind, KINDS, f"stop, {column}: no rule")
+                require_non_negative(**{f"{column}.{kind}": limit})
+        self._open = {(c, kind): limit for c, rule in rules.items() for kind, limit in rule.items()}
+        self._before: dict[str, float] = {}
+
+    def __call__(self, row: Mapping[str, float]) -> bool:
+        """Evaluate the rules on a new row of the history; return whether the run should end."""
+        for (column, kind), limit in list(self._open.items()):
+            try:
+                value = row[column]
+            except KeyError:
+                raise ConfigError(f"stop: no column '{column}': {nearest(column, row)}") from None
+            if _holds(kind, limit, value, self._before.get(column)):
+                del self._open[column, kind]
+        self._before = dict(row)
+        return not self._open
+
+
+def require_released(columns: Iterable[str], released: Collection[str]) -> None:
+    """Refuse a stop rule of a private run that reads a column that was not released.
+
+    Raises
+    ------
+    InputError
+    """
+    for name in columns:
+        if name not in released:
+            raise InputError(
+                f"stop: '{name}' is not released in a private run, and the end of the run would "
+                f"reveal it: a rule may read {', '.join(sorted(released))}"
+            )
+
+
+def _holds(kind: str, limit: float, value: float, before: float | None) -> bool:
+    if kind == "at_most":
+        return value <= limit
+    return before is not None and abs(value - before) <= limit * abs(value)
