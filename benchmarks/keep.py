@@ -24,7 +24,7 @@ README = FOLDER / "README.md"
 OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_defaults": ["--repeats", "3"],
     "bench_before_after": ["--commit", "7f11eb9a", "--turns", "3"],  # before MPI was one program
-    "bench_mpi": ["--repeats", "5"],
+    "bench_mpi": ["--ranks", "1", "--ranks", "2", "--ranks", "3", "--repeats", "3"],
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
 }
 DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept

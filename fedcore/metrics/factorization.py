@@ -19,8 +19,8 @@ def objective(iterate: Iterate, problem: Problem) -> float:
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
     """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``; 0 for a basis without factors."""
-    excess = np.zeros(1) if iterate.factors is None else iterate.factors.excess()
-    return np.broadcast_to(excess, len(problem.clients))
+    excess = 0.0 if iterate.factors is None else iterate.factors.excess()
+    return np.zeros(len(problem.clients)) + excess
 
 
 def client_excess(iterate: Iterate, problem: Problem) -> float:

@@ -154,7 +154,10 @@ def _slots(state: Any) -> list[int] | None:
 
 def _counted(state: Any, columns: int) -> tuple[int, int]:
     """Count vectors of a run or a block of runs; return how many there were before, and now."""
-    before = int(np.max(getattr(state, "columns_seen", 0)))  # equally many in all runs
+    before = getattr(state, "columns_seen", 0)
+    if isinstance(state, StackedState):
+        before = np.max(before)  # equally many in all runs
+    before = int(before)
     width = 1 if _slots(state) is None else WIDTH
     now = before + width * columns
     state.columns_seen = now
