@@ -103,9 +103,7 @@ def adaptive(
 
 
 LAWS = {
-    "kappa3": adaptive("iid_gap", gap, "default"),
     "kappa3-own": adaptive("iid_gap", gap, "own"),
-    "noise-top": adaptive("iid_top", top, "tuned"),
     "noise-top-own": adaptive("iid_top", top, "own"),
     "noise-n-own": adaptive("theorem_1_2", samples, "own", ("iid20_n4", "iid20_n6")),
     "sampling-gap": Law("iid_sampling_gap", "centralized_svd", to_population, sampling_term),

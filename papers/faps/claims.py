@@ -23,7 +23,6 @@ ORDER = 10.0  # one order of magnitude
 ERRORS = ("kkt", "singular_value_error")
 LEAKS = ("fig1a", "fig1b", "late")
 LEAKAGE_LIMITS = (1e-2, 1e-3, 1e-4, 1e-5)  # the last is that of Figure 1b
-TIE = ("local_power", "ssi")  # a method and the rival with which its ties count for it
 ORDERS = {  # problems that should become harder for SSI
     "decay": ("fig2xi", ("xi1", "xi2", "xi3", "xi4")),
     "condition": ("fig4", ("kappa1000", "kappa100", "kappa10")),
@@ -101,8 +100,7 @@ def leads(rows: Rows) -> Rows:
 
     `rows` are those of `counts`. ``lead`` is the rival's rounds over ours, and ``fewer`` whether it
     is above 1. A run that did not come to the stop needs one round more than it made at least; both
-    are None where that does not tell which needs fewer. A tie of LocalPower with SSI counts for
-    LocalPower: it becomes SSI in the end.
+    are None where that does not tell which needs fewer. LocalPower is held against SSI, too.
     """
     found = []
     some = [row for row in rows if row["experiment"] != "inner" and row["method"]]
@@ -110,7 +108,7 @@ def leads(rows: Rows) -> Rows:
         for rival in ("ssi", "local_power"):
             theirs = {row["repeat"]: row for row in chosen(group, algorithm=rival)}
             for row in group:
-                ours = row["algorithm"] == "faps" or (row["algorithm"], rival) == TIE
+                ours = row["algorithm"] in ("faps", "local_power") and row["algorithm"] != rival
                 if ours and row["repeat"] in theirs:
                     names = {"method": row["method"], "rival": rival, "repeat": row["repeat"]}
                     found.append(key | names | _lead(row, theirs[row["repeat"]]))
@@ -121,20 +119,19 @@ def _lead(ours: Row, theirs: Row) -> Row:
     """Columns of `leads` for one start, and of its twin, None if neither has one."""
     rounds = [row["rounds"] for row in (ours, theirs)]
     twins = [row[f"{TWIN}rounds"] for row in (ours, theirs)]
-    tie = ours["algorithm"] == TIE[0]
-    found = _ahead(rounds, (ours["made"], theirs["made"]), tie)
+    found = _ahead(rounds, (ours["made"], theirs["made"]))
     again: Row = dict.fromkeys(found)
     if any(twin is not None for twin in twins):
         rounds = [x if twin is None else twin for x, twin in zip(rounds, twins, strict=True)]
-        again = _ahead(rounds, (ours["made"], theirs["made"]), tie)
+        again = _ahead(rounds, (ours["made"], theirs["made"]))
     return found | {f"{TWIN}{name}": value for name, value in again.items()}
 
 
-def _ahead(rounds: list[float], made: tuple[float, float], tie: bool) -> Row:
+def _ahead(rounds: list[float], made: tuple[float, float]) -> Row:
     stopped = ~np.isnan(rounds)
     ours, theirs = np.where(stopped, rounds, np.add(made, 1))
     lead = float(theirs / ours)
-    fewer = lead > 1 or (tie and lead == 1)
+    fewer = lead > 1
     sure = stopped.all() or (stopped.any() and bool(stopped[0]) == fewer)
     return {"lead": lead, "fewer": fewer} if sure else {"lead": None, "fewer": None}
 

@@ -28,7 +28,6 @@ from fedcore.repro.tables.summaries import (
     rounding,
     statistic,
     summarise,
-    without,
 )
 
 # ``kkt``, ‖P⊥ AAᵀZ‖_F ≤ 1e−4 ‖A‖₂², explains the printed errors of the synthetic problems.
@@ -87,12 +86,11 @@ def counts(results: Results) -> Rows:
 
 
 def times(results: Results) -> Rows:
-    """Table 4, Figures 2 and 3b: CPU seconds until every stop, a row per start.
+    """Table 4: CPU seconds until every stop, a row per start.
 
     They are NaN where it was not reached. The start, which all methods make alike, is left out.
     ``over_local_power`` are the seconds over those of LocalPower from the same start, and
-    ``round_over_ssi`` are the seconds of a round over those of SSI; SSI's say nothing where it
-    reads the sum of the Gram matrices in the place of the clients' data.
+    ``round_over_ssi`` are the seconds of a round over those of SSI.
     """
     found = []
     for run, rule in itertools.product(results.runs("times"), ("kkt", "rule27")):
@@ -281,7 +279,7 @@ TABLES = {
         counts, by_group("rounds", "experiment", "problem", "algorithm", "variant", "p", "rule")
     ),
     "inner": Table(lambda results: inner(counts(results), rates(results))),
-    "rates": Table(rates, without("reading")),
+    "rates": Table(rates),
     "leakage": Table(leakage),
     "averages": Table(
         lambda results: averages(counts(results)),
@@ -301,5 +299,5 @@ TABLES = {
     "linear": Table(linear, by_group(("straight", "rate"), "problem", "algorithm", "variant")),
     "harder": Table(lambda results: harder(counts(results))),
     "theorem_8": Table(theorem_8),
-    "amplification": Table(amplification, without("reading")),
+    "amplification": Table(amplification),
 }

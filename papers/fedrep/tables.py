@@ -257,28 +257,26 @@ def epochs(results: Results) -> Rows:
 def monotone(results: Results) -> Rows:
     """Figure 5: how far an error rises from one E to the next, a row per method and seed.
 
-    ``rise`` is the largest change in percentage points, infinite where a run diverges, and
-    ``finite`` says that none does. ``last_above_first`` is the change from the least E to the
-    largest. ``worse`` says whether the error at the E of Table 1 is above
-    that in Table 1, which has other batches and another rate.
+    ``rise`` is the largest change in percentage points, and ``finite`` says that no run diverges;
+    where one does, ``rise`` is NaN. ``last_above_first`` is the change from the least E to the
+    largest. ``worse`` says whether the error at the E of Table 1 is above that in Table 1, which
+    has other batches and another rate.
     """
     table = chosen(accuracy(results), variant=PLAIN)
     usual = {"FedAvg": 1, "FedRep": 10}  # E in the columns of Table 1 with n = 100
     rows = []
     for named, mine in groups(epochs(results), "problem", "status", "method", "repeat"):
         errors = {r["epochs"]: r["error"] for r in sorted(mine, key=lambda r: int(r["epochs"]))}
-        ends = np.array([np.inf if np.isnan(error) else error for error in errors.values()])
-        with np.errstate(invalid="ignore"):
-            steps = np.diff(ends)
+        ends = np.array([*errors.values()])
         there = chosen(table, method=named["method"], problem=named["problem"])
         before = 100 - there[0]["accuracy"] if there else np.nan
         here = errors.get(usual[named["method"]], np.nan)
         rows.append(
             named
             | {
-                "rise": float(np.fmax.reduce(steps)) if steps.size else np.nan,
+                "rise": float(np.max(np.diff(ends))) if len(ends) > 1 else np.nan,
                 "finite": bool(np.isfinite(ends).all()),
-                "last_above_first": float(ends[-1] - ends[0]) if np.isfinite(ends[0]) else np.nan,
+                "last_above_first": float(ends[-1] - ends[0]),
                 "worse": flags(here > before, here, before),
             }
         )

@@ -20,6 +20,7 @@ from fedcore.repro.verdicts import claim_tests
 from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome
 
 NOTHING = Outcome("", "")
+NAMED = 4  # most points that are named where equally many of their runs agree
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,26 @@ def _judged(
     agreed = [
         claim_tests.agreement(_values(part, column), given, _limits(part, given)) for part in points
     ]
-    return claim_tests.judge_runs(agreed, given, demand)
+    outcome = claim_tests.judge_runs(agreed, given, demand)
+    names = [
+        ", ".join(tables.show(part[0][key]) for key in cell["select"]["points"]) for part in points
+    ]
+    return replace(outcome, measured=f"{outcome.measured}{_unlike(names, agreed)}")
+
+
+def _unlike(names: Sequence[str], agreed: Sequence[Numbers]) -> str:
+    """Say how many runs agree at which points, if not equally many at each."""
+    runs = min(map(len, agreed))
+    found: dict[int, list[str]] = {}
+    for name, values in zip(names, agreed, strict=True):
+        found.setdefault(values[:runs].count(1.0), []).append(name)
+    if len(found) == 1:
+        return ""
+    parts = []
+    for count, where in sorted(found.items(), reverse=True):
+        at = ", ".join(where) if len(where) <= NAMED else f"{len(where)} points"
+        parts.append(f"{count} of {runs} at {at}")
+    return f" ({'; '.join(parts)})"
 
 
 def _points(select: Mapping[str, Any], rows: Sequence[tables.Row]) -> list[list[tables.Row]]:

@@ -209,6 +209,13 @@ def test_runs_are_taken_in_the_order_of_their_seeds(judge):
     assert judge(shuffled, item(select=select))[0].measured == "14 of 14"
 
 
+def test_points_whose_runs_agree_unequally_often_are_told_apart(judge):
+    table = rows(flags(2, 7)) + rows(flags(7, 7), "two")
+    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
+    (found,) = judge(table, item(select=select))
+    assert found.measured == "9 of 14 (7 of 7 at two; 2 of 7 at own)"
+
+
 def test_two_rows_of_one_run_are_no_two_runs(judge):
     select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value"}
     table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
