@@ -16,7 +16,7 @@ import numpy as np
 from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.repro.tables.report import Table
 from fedcore.repro.tables.results import Results, Run
-from fedcore.repro.tables.rows import Rows, first, flags, groups
+from fedcore.repro.tables.rows import Rows, chosen, first, flags, groups
 from fedcore.repro.tables.summaries import TWIN, by_group, without
 from fedrep_linear.speeds import (
     DISTANCE,
@@ -123,7 +123,10 @@ def _over(values: np.ndarray, other: Run | None, column: str) -> np.ndarray:
 
 
 def functions(results: Results) -> Rows:
-    """Figure 7: GD-GD's F over FedRep's after ten rounds, and that of the distances, by trial."""
+    """Figure 7: GD-GD's F over FedRep's after ten rounds, and that of the distances, by trial.
+
+    F is quadratic in the distance, so that ``similar`` is the square of the latter over the former.
+    """
     rows: Rows = []
     for problem in results.problems("fig7"):
         runs = {run.variant: run for run in results.runs("fig7", problem=problem)}
@@ -131,13 +134,10 @@ def functions(results: Results) -> Rows:
             trajectory(runs["gd"], column)[:, TEN] / trajectory(runs["fedrep"], column)[:, TEN]
             for column in ("population_error", DISTANCE)
         )
-        pairs = list(zip(ratio.tolist(), distances.tolist(), strict=True))
-        found = runs["fedrep"].rows(
-            **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances
-        )
-        for row, (a, b) in zip(found, pairs, strict=True):
-            row["same_winner"] = flags((a > 1) == (b > 1), a, b)
-        rows += found
+        rows += runs["fedrep"].rows(
+            **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances,
+            similar=distances**2 / ratio,
+        )  # fmt: skip
     return rows
 
 
@@ -233,10 +233,11 @@ def need(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, beside what (11) asks for, a row per trial.
 
     ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1, see `share`; m is
-    missing if the largest m that was tried is not enough. ``twin_…`` are the same columns of the
+    missing if the largest m that was tried is not enough. ``share_alone`` is the growth of m from a
+    quarter of d over that of d, None where that was not run. ``twin_…`` are the same columns of the
     twins, see `recovered`.
     """
-    own, names = _need(results, False), ("m", "ratio", "to_alone")
+    own, names = _need(results, False), ("m", "ratio", "share_alone")
     kept = all(run.history.twins for run in results.runs("need"))
     twins = _need(results, True) if kept else [dict.fromkeys(names)] * len(own)
     return [
@@ -261,8 +262,12 @@ def _need(results: Results, of_twins: bool) -> Rows:
             rows.append(
                 run.row(n=n, d=d, repeat=repeat, m=least, asked=float(asked),
                         ratio=share(least, float(asked), max(m for m, _ in tried)),
-                        unknowns=unknowns, alone=d, to_alone=least / d)
+                        unknowns=unknowns, alone=d)
             )  # fmt: skip
+    for row in rows:
+        same = {"problem": row["problem"], "n": row["n"], "repeat": row["repeat"]}
+        quarter = chosen(rows, d=row["d"] // 4, **same) if row["d"] % 4 == 0 else []
+        row["share_alone"] = row["m"] / quarter[0]["m"] / 4 if quarter else None
     return rows
 
 
