@@ -16,7 +16,7 @@ import numpy as np
 from fedcore.metrics.regression import NEW_SAMPLES
 from fedcore.repro.tables.report import Table
 from fedcore.repro.tables.results import Results, Run
-from fedcore.repro.tables.rows import Rows, chosen, first, flags, groups
+from fedcore.repro.tables.rows import Rows, first, flags, groups
 from fedcore.repro.tables.summaries import TWIN, by_group, without
 from fedrep_linear.speeds import (
     DISTANCE,
@@ -41,6 +41,7 @@ from fedrep_linear.theory import (
     one_model,
     recovered,
     share,
+    shares_alone,
     smallest,
 )
 
@@ -233,8 +234,8 @@ def need(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, beside what (11) asks for, a row per trial.
 
     ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1, see `share`; m is
-    missing if the largest m that was tried is not enough. ``share_alone`` is the growth of m from a
-    quarter of d over that of d, None where that was not run. ``twin_…`` are the same columns of the
+    missing if the largest m that was tried is not enough. ``share_alone`` is as in
+    `shares_alone`. ``twin_…`` are the same columns of the
     twins, see `recovered`.
     """
     own, names = _need(results, False), ("m", "ratio", "share_alone")
@@ -264,10 +265,10 @@ def _need(results: Results, of_twins: bool) -> Rows:
                         ratio=share(least, float(asked), max(m for m, _ in tried)),
                         unknowns=unknowns, alone=d)
             )  # fmt: skip
-    for row in rows:
-        same = {"problem": row["problem"], "n": row["n"], "repeat": row["repeat"]}
-        quarter = chosen(rows, d=row["d"] // 4, **same) if row["d"] % 4 == 0 else []
-        row["share_alone"] = row["m"] / quarter[0]["m"] / 4 if quarter else None
+    for _, mine in groups(rows, "problem"):
+        alone = shares_alone(mine, "m")
+        for row in mine:
+            row["share_alone"] = alone.get((row["n"], row["d"], row["repeat"]))
     return rows
 
 

@@ -323,10 +323,10 @@ def test_federation_helps_if_samples_grow_less_than_those_of_a_client_alone(fold
     fresh(folder, "fresh_few", {4: (3, None)}, sigma=(1.0, 1.0), settings=[{"n_clients": 10}] * 2)
     fresh(folder, "fresh_many", {4: (3, 3)}, sigma=(1.0, 1.0))
     fresh(folder, "fresh_d", {more: (3, 3)}, sigma=(1.0, 1.0), n_features=80)
-    rows = theory.growths(folder.results())
-    alone = [row for row in rows if row["size"] == "alone"]
-    assert [(row["n"], row["d"], row["share"]) for row in alone] == [(100, 80, share)] * 2
-    first, lost, *_ = (row for row in rows if row["size"] == "scale")
+    rows = {(row["problem"], row["repeat"]): row for row in theory.fresh(folder.results())}
+    assert [rows["fresh_d", i]["share_alone"] for i in (0, 1)] == [share] * 2
+    assert rows["fresh_few", 0]["share_alone"] is None
+    first, lost, *_ = theory.growths(folder.results())
     assert first["share"] == pytest.approx((2 + np.log(10)) / (0.2 + np.log(100)))
     assert np.isnan(lost["share"])  # the trial with 10 clients was not enough
 

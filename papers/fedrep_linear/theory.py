@@ -59,7 +59,8 @@ def fresh(results: Results) -> Rows:
 
     A row per trial, of the batch with which it takes the fewest; ``total`` is infinite if none of
     the batches is enough. ``ratio`` is over (11) with constant 1, at the κ of the trial's heads; it
-    is None if none is enough and the samples end before `WITHIN` times (11).
+    is None if none is enough and the samples end before `WITHIN` times (11). ``share_alone`` is
+    that of `shares_alone`.
     """
     rows: Rows = []
     for problem in results.problems("fresh"):
@@ -80,7 +81,27 @@ def fresh(results: Results) -> Rows:
                             bracket=bracket, scale=scale, ratio=None if open_ else total / asked)
             )  # fmt: skip
             seen[n, d] += 1
+    sizes = [row for row in rows if row["problem"] in SIZES]
+    alone = shares_alone(sizes, "total")
+    for row in rows:
+        of_size = row["problem"] in SIZES
+        row["share_alone"] = alone.get((row["n"], row["d"], row["repeat"])) if of_size else None
     return rows
+
+
+def shares_alone(rows: Rows, column: str) -> dict[tuple[int, int, int], float]:
+    """Return the growth from a quarter of d over that of d, which is that of a client alone.
+
+    Trials, by n, d and number, are paired by their number. There is none without a quarter of d,
+    and NaN where it has no finite value.
+    """
+    values = {(row["n"], row["d"], row["repeat"]): row[column] for row in rows}
+    quarters = {key: values.get((key[0], key[1] / 4, key[2])) for key in values}
+    return {
+        key: values[key] / quarter / 4 if math.isfinite(quarter) else math.nan
+        for key, quarter in quarters.items()
+        if quarter is not None
+    }
 
 
 def _until_recovered(run: Run) -> list[float]:
@@ -92,11 +113,10 @@ def _until_recovered(run: Run) -> list[float]:
 def growths(results: Results) -> Rows:
     """Growth of `fresh` from a smallest size; a row per trial of a larger one.
 
-    ``share`` is the growth over that of (11) with k and with κ; over that of d/n + log n with n and
-    d (``size`` is "scale"); and over that of d, as a client alone has it, from one d to the other
-    at one n ("alone"). Trials of different sizes are paired by their number alone. ``share`` is
-    None where the samples end too early, as the ratio of `fresh` is, and NaN where the smallest
-    size was not enough.
+    ``share`` is the growth over that of (11) with k and with κ, and over that of d/n + log n with n
+    and d (``size`` is "scale"). Trials of different sizes are paired by their number alone.
+    ``share`` is None where the samples end too early, as the ratio of `fresh` is, and NaN where the
+    smallest size was not enough.
     """
     found = fresh(results)
     ranks, kappas = (
@@ -104,12 +124,10 @@ def growths(results: Results) -> Rows:
         for name in ("rank", "kappa")
     )
     sizes = [row for row in found if row["problem"] in SIZES]
-    many = min((row["n"] for row in sizes if row["problem"] == "fresh_d"), default=0)
     return [
         *_growths("rank", ranks, "k", "bracket"),
         *_growths("kappa", kappas, "problem", "bracket"),
         *_growths("scale", sizes, "n", "scale"),
-        *_growths("alone", [row for row in sizes if row["n"] == many], "d", "d"),
     ]
 
 
