@@ -112,26 +112,33 @@ def communications(results: Results) -> Rows:
                     rounds_at_once=rounds - spared,
                     iterations=reached(below, run["iteration"]),
                     log10_excess=np.log10(np.where(above > 0, above, np.nan)),
+                    diverged=run.diverged,
                 )
     return rows
 
 
 def fewer(results: Results) -> Rows:
-    """Table 2: whether one draw with α = 0 needs fewer communications than WK2023, by repeat."""
+    """Table 2: whether one draw with α = 0 needs fewer communications than WK2023, by repeat.
+
+    ``holds`` is None where neither method reaches the error, or WK2023 diverges.
+    """
     rows = communications(results)
     ours = {_key(row): row["rounds"] for row in chosen(rows, method="power_exact-one-draw")}
     return [
         {name: value for name, value in row.items() if name not in ("method", "iterations")}
         | {
             "ours": ours[_key(row)],
-            "holds": bool(
-                np.nan_to_num(ours[_key(row)], nan=np.inf)
-                < np.nan_to_num(row["rounds"], nan=np.inf)
-            ),
+            "holds": _fewer(ours[_key(row)], row["rounds"], row["diverged"]),
         }
         for row in chosen(rows, method="wk2023")
         if _key(row) in ours
     ]
+
+
+def _fewer(ours: float, theirs: float, lost: bool) -> bool | None:
+    if lost or (np.isnan(ours) and np.isnan(theirs)):
+        return None
+    return bool(np.nan_to_num(ours, nan=np.inf) < np.nan_to_num(theirs, nan=np.inf))
 
 
 def _key(row: dict[str, Any]) -> tuple[Any, ...]:
@@ -222,8 +229,8 @@ def slopes(results: Results) -> Rows:
     A draw belongs to the linear part if its descent has not reached the exact solution: more than a
     thousandth of its loss is excess. Theorem 1's rate (1 − κ⁻²)^T has the slope −T / ln 10 as
     κ⁻² → 0. The slowest direction of F shrinks by (1 − κ⁻²)^{2T}, so that −2T / ln 10 is
-    ``predicted`` for ``excess_slope``, that of F above the exact solution. The slope of less than
-    three draws is None.
+    ``predicted`` for ``excess_slope``, that of F above the exact solution. ``explained`` is the
+    share of the variance of log10 F that κ⁻² accounts for. All of less than three draws are None.
     """
     rows = []
     for run in results.runs("fig2"):
@@ -235,12 +242,16 @@ def slopes(results: Results) -> Rows:
                 np.polyfit(x[part], np.log10(y[part]), 1)[0] if len(part) >= 3 else None
                 for y in (loss, loss - exact)
             )
+            explained = None
+            if len(part) >= 3:
+                explained = np.corrcoef(x[part], np.log10(loss[part]))[0, 1] ** 2
             rows.append(
                 run.row(
                     repeat=repeat,
                     alpha=run.params.power,
                     draws=len(part),
                     slope=slope,
+                    explained=explained,
                     excess_slope=above,
                     predicted=-2.0 * run.params.local_steps / np.log(10.0),
                 )
@@ -274,6 +285,7 @@ def claims(results: Results) -> Rows:
     """Sentences that compare cells, repeat by repeat; the cells of a repeat share the sketch of V.
 
     A repeat in which one of the cells failed has None, or false if the sentence praises that cell.
+    So has one in which neither descent arrives, where their steps are compared.
     """
     rows = []
     for problem in results.problems("fig2"):
@@ -320,13 +332,15 @@ def _figure_3_claims(results: Results, problem: str, select: str) -> Rows:
         ("alpha1-descent-is-best", final1 < np.fmin(exact0, best0), plain[1].diverged),
         ("alpha0-descent-is-best", best0 < best1, plain[0].diverged & fast[0].diverged),
         ("alpha1-exact-is-best", exact1 < np.fmin(best0, best1), False),
-        ("alpha1-takes-more-steps", _steps(plain[0]) < _steps(plain[1]), plain[0].diverged),
         ("momentum-is-faster-alpha0", _faster(fast[0], plain[0]), fast[0].diverged),
         ("momentum-is-faster-alpha1", _faster(fast[1], plain[1]), fast[1].diverged),
     ):
         holds = flags(holds, *ends, failed=failed)
         rows += plain[1].rows(claim=claim, select=select, holds=holds)
-    return rows
+    steps0, steps1 = map(_steps, plain)
+    arrives = np.where(np.isfinite(np.fmin(steps0, steps1)), 1.0, np.nan)
+    holds = flags(steps0 < steps1, *ends, arrives, failed=plain[0].diverged)
+    return [*rows, *plain[1].rows(claim="alpha1-takes-more-steps", select=select, holds=holds)]
 
 
 def _only(results: Results, experiment: str, problem: str, **params: Any) -> Run:

@@ -33,13 +33,13 @@ from fedpower.theory import (
 
 # Parameters that the panels of these figures vary.
 PANELS = {"p": ["local_steps"], "ε": ["epsilon"], "K/m": ["participants", "replacement"]}
+ALIGNMENTS = ("alignment", "alignment_noisy")
 DECAYS = ("decay", "decay_noisy", "decay_same_noise")
 FEW = ("few_machines", "few_machines_noisy")
 SETTLED = 1.2  # a curve below this times its end has settled
 EFFECTIVE = 0.5  # end over start of a curve that finds something
 FEWER = 1.5  # the influence of K/m is small below this ratio of distances
-GROWS = 1.05  # from one p to the next; without growth, values differ by their convergence
-GOES_ON = 0.01  # of the level at which a constant p ends
+NEAR = 1.1  # over the distance at which p = 1 ends
 
 
 def runs(results: Results) -> Rows:
@@ -125,30 +125,58 @@ def panel_claims(results: Results) -> Rows:
 
 def alignment_claims(results: Results) -> Rows:
     """Return the claims of Theorem 8 and of Definition 5."""
-    rows = []
-    for problem in results.problems("alignment"):
-        found = {
-            (run.params.alignment, run.params.local_steps): run
-            for run in results.runs("alignment", problem=problem)
-        }
-        steps = sorted({p for _, p in found})
-        any_run = found["none", steps[0]]
-        for alignment in ("none", "procrustes"):
-            rho = [found[alignment, p].last("misalignment") for p in steps]
-            growth = rho[-1] / rho[min(1, len(rho) - 2)]
-            rows += _claims(any_run, f"growth-{alignment}", growth, growth > SETTLED)
-            whole = rho[-1] / rho[0]
-            rows += _claims(any_run, f"whole-growth-{alignment}", whole, whole > SETTLED)
-            step = np.min([large / small for small, large in pairwise(rho)], axis=0)
-            rows += _claims(any_run, f"grows-{alignment}", step, step > GROWS)
-        largest = [
-            found["procrustes", p]["misalignment"].max(axis=1)
-            / found["none", p]["misalignment"].max(axis=1)
-            for p in steps
-        ]
-        gain = np.max(largest, axis=0)
-        rows += _claims(any_run, "alignment-helps", gain, gain < 1.0)
+    return [
+        row
+        for experiment in ALIGNMENTS
+        for problem in results.problems(experiment)
+        for epsilon in dict.fromkeys(
+            run.params.epsilon for run in results.runs(experiment, problem=problem)
+        )
+        for row in _alignment_claims(results, experiment, problem, epsilon)
+    ]
+
+
+def _alignment_claims(
+    results: Results, experiment: str, problem: str, epsilon: float | None
+) -> Rows:
+    """Return the claims about the misalignment on one problem with one budget.
+
+    ``exponent`` is that of p from the smallest p to the largest. ``exponential`` is the ratio of
+    what is left of ln ρ beside a line in p and beside one in ln p, if ρ rises.
+    """
+    rows: Rows = []
+    found = {
+        (run.params.alignment, run.params.local_steps): run
+        for run in results.runs(experiment, problem=problem)
+        if run.params.epsilon == epsilon
+    }
+    steps = sorted({p for _, p in found})
+    any_run = found["none", steps[0]]
+    for alignment in ("none", "procrustes"):
+        rho = [found[alignment, p].last("misalignment") for p in steps]
+        growth = rho[-1] / rho[min(1, len(rho) - 2)]
+        rows += _claims(any_run, f"growth-{alignment}", growth, growth > SETTLED)
+        exponent = np.log(rho[-1] / rho[0]) / math.log(steps[-1] / steps[0])
+        rows += _claims(any_run, f"exponent-{alignment}", exponent, exponent > 0)
+        if len(steps) > 2:
+            left = _beside_a_line(np.array(steps), rho) / _beside_a_line(np.log(steps), rho)
+            exponential = (left < 1.0) & (exponent > 0)
+            rows += _claims(any_run, f"exponential-{alignment}", left, exponential)
+    largest = [
+        found["procrustes", p]["misalignment"].max(axis=1)
+        / found["none", p]["misalignment"].max(axis=1)
+        for p in steps
+    ]
+    gain = np.max(largest, axis=0)
+    rows += _claims(any_run, "alignment-helps", gain, gain < 1.0)
     return rows
+
+
+def _beside_a_line(x: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
+    """Return each repeat's squares of ln ρ that a line in x leaves."""
+    line = np.column_stack([x, np.ones(len(x))])
+    y = np.log(rho)
+    return np.asarray(((y - line @ np.linalg.lstsq(line, y)[0]) ** 2).sum(axis=0))
 
 
 def decay_claims(results: Results) -> Rows:
@@ -171,7 +199,7 @@ def decay_claims(results: Results) -> Rows:
         level = 2.0 * np.max(ends[1:], axis=0)[:, None]
         needed = [_first(curve <= level) for curve in curves]
         lowest, others = ends[0] / np.min(ends[1:], axis=0), np.max(needed[1:], axis=0) / needed[0]
-        left = linear[:, -1] / np.min(ends[1:], axis=0)
+        left = linear[:, -1] / ends[0]
         for claim, ratio, holds in (
             ("larger-p-first", falls, falls < 1.0),
             ("larger-p-ends-higher", rises, rises > 1.0),
@@ -179,7 +207,7 @@ def decay_claims(results: Results) -> Rows:
             ("p1-ends-lowest", lowest, lowest < 1.0),
             ("p1-slowest", others, others < 1.0),
             ("decay-first", linear[:, 1] / starts[0], linear[:, 1] < starts[0]),
-            ("decay-goes-on", left, left <= GOES_ON),
+            ("decay-ends-low", left, left <= NEAR),
         ):
             rows += _claims(cells[0], claim, ratio, holds)
         for run, count in zip(constant[1:], needed[1:], strict=True):
@@ -290,7 +318,7 @@ def least_errors(epsilon: float, delta: float) -> tuple[np.ndarray, np.ndarray]:
 def _claims(run: Run, claim: str, ratio: np.ndarray, holds: np.ndarray) -> Rows:
     """Return a row per repeat; ``ratio`` and ``holds`` are None in one without a ratio, NaN."""
     named = {name: run.row()[name] for name in ("experiment", "problem", "status")}
-    named |= {"entries": run.params.entries}
+    named |= {"entries": run.params.entries, "epsilon": run.params.epsilon}
     return [
         named | {"claim": claim, "repeat": i, "ratio": value, "holds": right}
         for i, (value, right) in enumerate(
@@ -325,7 +353,7 @@ TABLES = {
     "runs": Table(
         runs, by_group("distance", "experiment", "problem", "variant", "calibration", "epsilon")
     ),
-    "claims": Table(claims, by_group("ratio", "experiment", "problem", "claim")),
+    "claims": Table(claims, by_group("ratio", "experiment", "problem", "epsilon", "claim")),
     "bounds": Table(bounds, by_group("share", "bound", "experiment", "variant", "limit")),
     "partial": Table(partial, by_group("share", "experiment", "variant")),
     "calibrations": Table(

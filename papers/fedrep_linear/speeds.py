@@ -113,20 +113,24 @@ def speed(distance: np.ndarray, target: np.ndarray, rounds: np.ndarray) -> np.nd
 
 
 def panels(results: Results) -> Rows:
-    """Speeds of the three methods in every panel of Figure 3 that measures them, a row per trial.
+    """Speeds of the three methods in every panel of Figure 3, a row per trial.
 
-    A panel measures them if the starts of most trials are well above the floor.
+    A panel measures them if the starts of most trials are well above the floor. In others speeds
+    are NaN, and comparisons None.
     """
     rows = []
     by = ("experiment", "reading", "n", "problem", "status")
     found = [row for row in convergence(results) if row["experiment"] != "starts"]
     for named, panel in groups(found, *by):
-        if sum(row["above_floor"] for row in panel) <= len(panel) / 2:
-            continue
+        measured = sum(row["above_floor"] for row in panel) > len(panel) / 2
         for trial, mine in groups(panel, "repeat"):
             by_method = {row["method"]: row for row in mine}
-            fedrep, gd10, gd = (float(by_method[method]["speed"]) for method in METHODS)
-            lost, lost10, _ = (bool(by_method[method]["diverged"]) for method in METHODS)
+            fedrep, gd10, gd = (
+                float(by_method[method]["speed"]) if measured else math.nan for method in METHODS
+            )
+            lost, lost10, _ = (
+                measured and bool(by_method[method]["diverged"]) for method in METHODS
+            )
             rows.append(
                 named
                 | trial
@@ -142,7 +146,7 @@ def panels(results: Results) -> Rows:
 
 
 def scaling(results: Results) -> Rows:
-    """Gain of speed from one n of Figure 3 to the next that measures speeds, a row per trial.
+    """Gain of speed from one n of Figure 3 to the next, a row per trial.
 
     ``gain_x`` is the factor on a method's speed; as if n grew tenfold, where it grows by more.
     """

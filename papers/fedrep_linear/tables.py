@@ -41,6 +41,7 @@ from fedrep_linear.theory import (
     one_model,
     recovered,
     share,
+    shares_alone,
     smallest,
 )
 
@@ -123,7 +124,10 @@ def _over(values: np.ndarray, other: Run | None, column: str) -> np.ndarray:
 
 
 def functions(results: Results) -> Rows:
-    """Figure 7: GD-GD's F over FedRep's after ten rounds, and that of the distances, by trial."""
+    """Figure 7: GD-GD's F over FedRep's after ten rounds, and that of the distances, by trial.
+
+    F is quadratic in the distance, so that ``similar`` is the square of the latter over the former.
+    """
     rows: Rows = []
     for problem in results.problems("fig7"):
         runs = {run.variant: run for run in results.runs("fig7", problem=problem)}
@@ -131,13 +135,10 @@ def functions(results: Results) -> Rows:
             trajectory(runs["gd"], column)[:, TEN] / trajectory(runs["fedrep"], column)[:, TEN]
             for column in ("population_error", DISTANCE)
         )
-        pairs = list(zip(ratio.tolist(), distances.tolist(), strict=True))
-        found = runs["fedrep"].rows(
-            **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances
-        )
-        for row, (a, b) in zip(found, pairs, strict=True):
-            row["same_winner"] = flags((a > 1) == (b > 1), a, b)
-        rows += found
+        rows += runs["fedrep"].rows(
+            **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances,
+            similar=distances**2 / ratio,
+        )  # fmt: skip
     return rows
 
 
@@ -233,10 +234,11 @@ def need(results: Results) -> Rows:
     """Smallest m from which on a trial recovers, beside what (11) asks for, a row per trial.
 
     ``ratio`` divides m by k² (d/n + k log n), the bracket of (11) for κ = 1, see `share`; m is
-    missing if the largest m that was tried is not enough. ``twin_…`` are the same columns of the
+    missing if the largest m that was tried is not enough. ``share_alone`` is as in
+    `shares_alone`. ``twin_…`` are the same columns of the
     twins, see `recovered`.
     """
-    own, names = _need(results, False), ("m", "ratio", "to_alone")
+    own, names = _need(results, False), ("m", "ratio", "share_alone")
     kept = all(run.history.twins for run in results.runs("need"))
     twins = _need(results, True) if kept else [dict.fromkeys(names)] * len(own)
     return [
@@ -261,8 +263,12 @@ def _need(results: Results, of_twins: bool) -> Rows:
             rows.append(
                 run.row(n=n, d=d, repeat=repeat, m=least, asked=float(asked),
                         ratio=share(least, float(asked), max(m for m, _ in tried)),
-                        unknowns=unknowns, alone=d, to_alone=least / d)
+                        unknowns=unknowns, alone=d)
             )  # fmt: skip
+    for _, mine in groups(rows, "problem"):
+        alone = shares_alone(mine, "m")
+        for row in mine:
+            row["share_alone"] = alone.get((row["n"], row["d"], row["repeat"]))
     return rows
 
 

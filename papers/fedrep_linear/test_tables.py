@@ -87,7 +87,8 @@ def test_the_order_of_the_methods_turns_with_their_curves(folder):
 def test_a_panel_whose_starts_lie_at_the_floor_measures_nothing(folder):
     """As the text's at n = 1000: the start is better than any end, and all need 0 rounds."""
     rows = panels(folder, {10: THREE[10], 1000: THREE[1000]}, floor=0.4)
-    assert rows == []
+    assert len(rows) == 6 and all(row["fedrep_fastest"] is None for row in rows)
+    assert all(row["fedrep_gains"] is None for row in speeds.scaling(folder.results()))
     (row, *_) = report.convergence(folder.results())
     assert row["above_floor"] is False and row["floor"] == pytest.approx(0.4)
 
@@ -249,7 +250,7 @@ def test_the_smallest_number_of_samples_from_which_on_a_trial_recovers(folder):
         asked = 4 * (20 / 100 + 2 * np.log(100))
         assert (row["n"], row["d"], row["asked"]) == (100, 20, pytest.approx(asked))
         assert row["ratio"] == pytest.approx(row["m"] / asked)
-        assert row["to_alone"] == row["m"] / 20
+        assert row["share_alone"] is None
         assert row["unknowns"] == pytest.approx(2 + 2 * 18 / 100)
 
 
@@ -296,9 +297,8 @@ def test_fresh_samples_are_those_of_the_best_batch_and_of_the_start(folder):
     fresh(folder, "fresh_d", {3: (8, None), 4: (4, None)}, sigma=(1.5, 1.0),
           settings=[{"n_features": 40}, {"n_features": 80}])  # fmt: skip
     rows = theory.fresh(folder.results())
-    assert [(row["n"], row["d"], row["total"], row["to_alone"]) for row in rows] == [
-        (100, 40, 4 * 5, 0.5), (100, 80, np.inf, np.inf),
-    ]  # fmt: skip
+    found = [(row["n"], row["d"], row["total"]) for row in rows]
+    assert found == [(100, 40, 4 * 5), (100, 80, np.inf)]
     asked = 1.5**4 * 4 * (40 / 100 + 2 * np.log(100)) * np.log(1e4)
     assert rows[0]["ratio"] == pytest.approx(20 / asked)
     assert rows[1]["ratio"] is None  # 480 samples are fewer than ten times (11)
@@ -316,6 +316,28 @@ def test_the_growth_of_fresh_samples_is_held_against_that_of_11(folder):
     asked = [k**2 * (0.2 + k * np.log(100)) for k in (1, 2)]
     assert rows[0]["share"] == pytest.approx(asked[0] / asked[1])
     assert rows[2]["share"] == pytest.approx(2 / 5.0625)
+
+
+@pytest.mark.parametrize(("more", "share"), [(4, 0.25), (16, 1.0)])
+def test_federation_helps_if_samples_grow_less_than_those_of_a_client_alone(folder, more, share):
+    fresh(folder, "fresh_few", {4: (3, None)}, sigma=(1.0, 1.0), settings=[{"n_clients": 10}] * 2)
+    fresh(folder, "fresh_many", {4: (3, 3)}, sigma=(1.0, 1.0))
+    fresh(folder, "fresh_d", {more: (3, 3)}, sigma=(1.0, 1.0), n_features=80)
+    rows = {(row["problem"], row["repeat"]): row for row in theory.fresh(folder.results())}
+    assert [rows["fresh_d", i]["share_alone"] for i in (0, 1)] == [share] * 2
+    assert rows["fresh_few", 0]["share_alone"] is None
+    first, lost, *_ = theory.growths(folder.results())
+    assert first["share"] == pytest.approx((2 + np.log(10)) / (0.2 + np.log(100)))
+    assert np.isnan(lost["share"])  # the trial with 10 clients was not enough
+
+
+def test_the_need_at_a_quarter_of_d_is_that_of_the_same_trial(folder):
+    sizes = [(d, m) for d in (20, 80) for m in (2, 3, 6)]
+    about = {"settings": [{"n_features": d, "samples": m} for d, m in sizes]}
+    folder.problems["need_d"] = {"params": {"n_clients": 100}}
+    ends = [[1e-5 if m >= (3 if d == 20 else 6) else 0.3] for d, m in sizes]
+    folder.made("need", "need_d", "fedrep", representation_distance=ends, about=about)
+    assert [row["share_alone"] for row in report.need(folder.results())] == [None, 0.5]
 
 
 def test_what_the_start_tells_is_a_row_per_draw(folder):
@@ -341,6 +363,18 @@ def test_the_need_of_new_clients_by_k(folder):
         folder.cells[path] = replace(cell, tags={"k": 5})
     rows = theory.newcomers(folder.results())
     assert [row["over_k"] for row in rows] == [2, 4, np.inf, 4]
+    assert [row["share"] for row in rows] == pytest.approx([1, 1, np.nan, 1], nan_ok=True)
+
+
+@pytest.mark.parametrize(("sizes", "share"), [((5, 10), 1.0), ((5, 20), 2.0), ((10, 10), 0.5)])
+def test_the_need_of_new_clients_grows_as_k_or_not(folder, sizes, share):
+    for k, size in zip((5, 10), sizes, strict=True):
+        errors = {f"new_client_error_{s}": [[0.0 if s >= size else 9.0]] for s in (5, 10, 20)}
+        folder.made("newcomers", f"newcomers_{k}", "fedrep", params={"n_components": k},
+                    representation_distance=[[0.1]], **errors)  # fmt: skip
+    for path, cell in folder.cells.items():
+        folder.cells[path] = replace(cell, tags={"k": int(cell.problem.split("_")[-1])})
+    assert [row["share"] for row in theory.newcomers(folder.results())] == [1.0, share]
 
 
 @pytest.mark.parametrize("law", ["linear", "slow"])
@@ -411,7 +445,7 @@ def test_the_improvement_of_figure_7_grows_or_not(folder, grows):
     rows = report.functions(results)
     assert [row["n"] for row in rows] == [n for n in (10, 100, 1000) for _ in range(3)]
     assert rows[0]["ratio_10"] == pytest.approx((0.9 / 0.8) ** 10)
-    assert all(row["same_winner"] is True for row in rows)
+    assert rows[0]["similar"] == pytest.approx((0.9 / 0.8) ** 10)  # the curves are the same
     assert [row["grows"] for row in report.improvement(results)] == [grows] * 3
 
 

@@ -18,6 +18,7 @@ from fedcore.repro.tables.rows import Rows, first
 from fedrep_linear.speeds import DISTANCE
 
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
+SIZES = ("fresh_few", "fresh_many", "fresh_d")  # problems of `fresh` in which n or d varies
 WITHIN = 10.0  # factor on (11) that an unknown constant is left
 SMALL = 0.05  # share of the zero model's error
 SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
@@ -58,8 +59,8 @@ def fresh(results: Results) -> Rows:
 
     A row per trial, of the batch with which it takes the fewest; ``total`` is infinite if none of
     the batches is enough. ``ratio`` is over (11) with constant 1, at the κ of the trial's heads; it
-    is None if none is enough and the samples end before `WITHIN` times (11). ``to_alone`` is over
-    the d samples that a client alone needs.
+    is None if none is enough and the samples end before `WITHIN` times (11). ``share_alone`` is
+    that of `shares_alone`.
     """
     rows: Rows = []
     for problem in results.problems("fresh"):
@@ -72,16 +73,35 @@ def fresh(results: Results) -> Rows:
         for setting, total, values in zip(settings, totals.tolist(), sigma, strict=False):
             n, d = ((fixed | setting)[name] for name in ("n_clients", "n_features"))
             kappa = float(values[0] / values[-1])
-            bracket = kappa**4 * k**2 * (d / n + k * math.log(n))
+            bracket, scale = kappa**4 * k**2 * (d / n + k * math.log(n)), d / n + math.log(n)
             asked = bracket * math.log(1 / RECOVERED)
             open_ = math.isinf(total) and fixed["samples"] < WITHIN * asked
             rows.append(
                 runs[0].row(repeat=seen[n, d], n=n, d=d, k=k, kappa=kappa, total=total,
-                            bracket=bracket, ratio=None if open_ else total / asked,
-                            to_alone=total / d)
+                            bracket=bracket, scale=scale, ratio=None if open_ else total / asked)
             )  # fmt: skip
             seen[n, d] += 1
+    sizes = [row for row in rows if row["problem"] in SIZES]
+    alone = shares_alone(sizes, "total")
+    for row in rows:
+        of_size = row["problem"] in SIZES
+        row["share_alone"] = alone.get((row["n"], row["d"], row["repeat"])) if of_size else None
     return rows
+
+
+def shares_alone(rows: Rows, column: str) -> dict[tuple[int, int, int], float]:
+    """Return the growth from a quarter of d over that of d, which is that of a client alone.
+
+    Trials, by n, d and number, are paired by their number. There is none without a quarter of d,
+    and NaN where it has no finite value.
+    """
+    values = {(row["n"], row["d"], row["repeat"]): row[column] for row in rows}
+    quarters = {key: values.get((key[0], key[1] / 4, key[2])) for key in values}
+    return {
+        key: values[key] / quarter / 4 if math.isfinite(quarter) else math.nan
+        for key, quarter in quarters.items()
+        if quarter is not None
+    }
 
 
 def _until_recovered(run: Run) -> list[float]:
@@ -91,24 +111,39 @@ def _until_recovered(run: Run) -> list[float]:
 
 
 def growths(results: Results) -> Rows:
-    """Growth of `fresh` with k and with κ over that of (11); a row per trial of a larger size.
+    """Growth of `fresh` from a smallest size; a row per trial of a larger one.
 
-    Trials of different sizes are paired by their number alone. ``share`` is None where the samples
-    end too early, as the ratio of `fresh` is.
+    ``share`` is the growth over that of (11) with k and with κ, and over that of d/n + log n with n
+    and d (``size`` is "scale"). Trials of different sizes are paired by their number alone.
+    ``share`` is None where the samples end too early, as the ratio of `fresh` is, and NaN where the
+    smallest size was not enough.
     """
-    rows: Rows = []
     found = fresh(results)
-    for name in ("rank", "kappa"):
-        mine = [row for row in found if row["problem"].startswith(f"fresh_{name}_")]
-        sizes = sorted({row["problem"] for row in mine})
-        base = {row["repeat"]: row for row in mine if row["problem"] == sizes[0]}
-        for row in (row for row in mine if row["problem"] != sizes[0]):
-            one = base[row["repeat"]]
-            growth, asked = (row[key] / one[key] for key in ("total", "bracket"))
-            named = {key: row[key] for key in ("problem", "status", "repeat", "k", "kappa")}
-            part = None if row["ratio"] is None else growth / asked
-            rows.append({"size": name} | named | {"growth": growth, "share": part})
-    return rows
+    ranks, kappas = (
+        [row for row in found if row["problem"].startswith(f"fresh_{name}_")]
+        for name in ("rank", "kappa")
+    )
+    sizes = [row for row in found if row["problem"] in SIZES]
+    return [
+        *_growths("rank", ranks, "k", "bracket"),
+        *_growths("kappa", kappas, "problem", "bracket"),
+        *_growths("scale", sizes, "n", "scale"),
+    ]
+
+
+def _growths(size: str, rows: Rows, by: str, weight: str) -> Rows:
+    """Return the growth of the total, and over that of a weight, from the least `by`."""
+    least = min((row[by] for row in rows), default=None)
+    base = {row["repeat"]: row for row in rows if row[by] == least}
+    made: Rows = []
+    for row in (row for row in rows if row[by] != least):
+        one = base[row["repeat"]]
+        growth = row["total"] / one["total"] if math.isfinite(one["total"]) else math.nan
+        share = None if row["ratio"] is None else growth * one[weight] / row[weight]
+        names = ("problem", "status", "repeat", "n", "d", "k", "kappa")
+        made.append({"size": size} | {name: row[name] for name in names})
+        made[-1] |= {"growth": growth, "share": share}
+    return made
 
 
 def head_sigma(run: Run) -> np.ndarray:
@@ -136,7 +171,8 @@ def newcomers(results: Results) -> Rows:
     """Smallest number of a new client's samples from which on its error is small, by k and trial.
 
     Small is a share of `SMALL` of the error of the model that says zero. ``over_k`` divides the
-    number by k; both are infinite if none of the numbers that were tried is enough.
+    number by k; both are infinite if none of the numbers that were tried is enough. ``share`` is
+    the growth of ``over_k`` from the least k; trials are paired by their number alone.
     """
     rows: Rows = []
     for run in results.runs("newcomers"):
@@ -147,6 +183,11 @@ def newcomers(results: Results) -> Rows:
         needs = np.array([smallest(list(zip(sizes, trial, strict=True))) for trial in small.T])
         needs = np.where(np.isnan(needs), np.inf, needs)
         rows += run.rows(samples=needs, over_k=needs / k, distance=run.last(DISTANCE))
+    least = min((row["k"] for row in rows), default=None)
+    base = {(r["variant"], r["repeat"]): r["over_k"] for r in rows if r["k"] == least}
+    for row in rows:
+        one = base[row["variant"], row["repeat"]]
+        row["share"] = row["over_k"] / one if math.isfinite(one) else math.nan
     return rows
 
 

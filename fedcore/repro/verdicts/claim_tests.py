@@ -4,8 +4,8 @@
 Each says that a printed text holds, that it fails, or that these runs cannot tell, and then what
 would. ``docs/judging.md`` has the rule, and how often it errs (``tools/error_rates.py``).
 
-NaN is a run that failed or never arrived, None a run that says nothing of the item. Neither agrees
-with what is printed; a None does not speak against it either.
+NaN or an infinite value is a run that was lost, diverged or never arrived; None is a run that says
+nothing of the item. Neither agrees with what is printed; a None does not speak against it either.
 """
 
 from __future__ import annotations
@@ -309,21 +309,28 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
     """Return whether each value is as printed: 1 or 0, and None for one that says nothing.
 
-    `limits` are those of ``at_most`` or ``at_least``, one per value.
+    `limits` are those of ``at_most`` or ``at_least``, one per value; other tests take none.
     """
+    bounded = "at_most" in given or "at_least" in given
+    return [
+        None if value is None or (bounded and limit is None) else _agrees(value, given, limit)
+        for value, limit in zip(values, limits, strict=True)
+    ]
+
+
+def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> float:
+    """Whether a value is as printed; one that is not finite, of a lost run, never is."""
+    if not math.isfinite(value):
+        return 0.0
     if "equals" in given:
         x, half = float(given["equals"]), _half_digit(given["equals"])
-        return [None if v is None else float(abs(v - x) <= half * SLACK) for v in values]
+        return float(abs(value - x) <= half * SLACK)
     if "between" in given:
         low, high = given["between"]
-        return [None if v is None else float(low <= v <= high) for v in values]
-    sign = 1.0 if "at_most" in given else -1.0
-    if "at_most" in given or "at_least" in given:
-        return [
-            None if v is None or limit is None else float(sign * v <= sign * limit)
-            for v, limit in zip(values, limits, strict=True)
-        ]
-    return [None if v is None else float(v == 1.0) for v in values]  # true and false
+        return float(low <= value <= high)
+    if limit is None:  # true and false
+        return float(value == 1.0)
+    return float(value <= limit if "at_most" in given else value >= limit)
 
 
 def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:

@@ -51,7 +51,9 @@ class Evidence:
         files.make_importable()
         declared = importlib.import_module(files.tables).TABLES
         self._claims, self._paper = claims, results.plan["paper"]
-        self._measurements = Measurements(results.tables, results.plan["run"]["surrogates"])
+        self._measurements = Measurements(
+            results.tables, results.plan["run"]["surrogates"], {*results.plan["missing"]}
+        )
         self._read: dict[str, list[Cell]] = {}
         self._rows: dict[str, list[tables.Row]] = {}
         for name in results.plan["tables"]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -17,7 +17,13 @@ from fedcore.repro.config.claims import LIMITS
 from fedcore.repro.tables import summaries
 from fedcore.repro.tables.rows import groups
 from fedcore.repro.verdicts import claim_tests
-from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome
+from fedcore.repro.verdicts.claim_tests import (
+    FAILS,
+    UNDECIDED,
+    Demand,
+    Numbers,
+    Outcome,
+)
 
 NOTHING = Outcome("", "")
 NAMED = 4  # most points that are named where equally many of their runs agree
@@ -34,10 +40,19 @@ class Measurement:
 
 
 class Measurements:
-    """Reads each table of one paper once, and holds its values against what is printed."""
+    """Reads each table of one paper once, and holds its values against what is printed.
 
-    def __init__(self, folder: Path, stand_ins: bool) -> None:
-        self._folder, self._stand_ins = folder, stand_ins
+    Parameters
+    ----------
+    folder : Path
+    stand_ins : bool
+    left_out : set of str
+        Names of what the run left out, such as problems without data. A point that one of them
+        names is not missed.
+    """
+
+    def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
+        self._folder, self._stand_ins, self._left_out = folder, stand_ins, left_out
         self._tables: dict[str, list[tables.Row]] = {}
 
     def measure(
@@ -87,17 +102,24 @@ class Measurements:
     def _outcome(
         self, cell: Mapping[str, Any], rows: list[tables.Row], demand: Demand, what: str
     ) -> Outcome:
-        """Return the outcome of a cell; undecided where rounding decides it."""
-        select = cell["select"]
+        """Return the outcome of a cell; undecided by rounding or by a missing point."""
         pooled = self._pooled(cell, what)
-        outcome = _judged(cell, rows, select["column"], demand, pooled, what)
+        outcome = _judged(cell, rows, cell["select"]["column"], demand, pooled, what)
         if outcome.state != UNDECIDED:
             lack = _rounding(cell, rows, outcome, demand, pooled, what)
             if lack:
                 return replace(outcome, state=UNDECIDED, lack=lack)
-        if lost := _lost(select, rows):
-            return replace(outcome, measured=f"{outcome.measured}, {lost}")
-        return outcome
+        unknown = _without_result(cell["select"], rows)
+        missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
+        left = {v for point in unknown for v in point.values() if v in self._left_out}
+        parts = [outcome.measured]
+        parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
+        parts += [f"no result at {_told(missed)}"] if missed else []
+        outcome = replace(outcome, measured=", ".join(parts))
+        if not missed or outcome.state == FAILS:
+            return outcome
+        lack = f"there is no result at {_told(missed)}"
+        return replace(outcome, state=UNDECIDED, lack=lack, growth=0.0)
 
     def _pooled(self, cell: Mapping[str, Any], what: str) -> tuple[float, int] | None:
         pool = cell["test"].get("number", {}).get("pool")
@@ -189,15 +211,32 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
     return sorted(rows, key=lambda row: float(row["repeat"] or 0))
 
 
-def _lost(select: Mapping[str, Any], rows: Sequence[tables.Row]) -> str:
-    """Say on how many points a sentence was run, if not on all that it names."""
-    lists = [
-        wanted if isinstance(wanted := select["where"].get(name), list) else [None]
-        for name in select["points"]
+def _without_result(
+    select: Mapping[str, Any], rows: Sequence[tables.Row]
+) -> list[dict[str, tables.Value]]:
+    """Return the points of which no run says anything, each by its columns.
+
+    They are those that ``where`` lists and that have no row, and those whose rows are all empty.
+    """
+    by, column = select["points"], select["column"]
+    listed = {name: w for name in by if isinstance(w := select["where"].get(name), list)}
+    asked = [dict(zip(listed, values, strict=True)) for values in product(*listed.values())]
+    asked += [point for point, _ in groups(list(rows), *by)]
+    unknown = [
+        point for point in asked if all(row[column] is None for row in rows if _is_at(row, point))
     ]
-    asked = len(list(product(*lists)))
-    found = len(_points(select, rows))
-    return f"on {found} of {asked} points" if found < asked else ""
+    return [point for i, point in enumerate(unknown) if point and point not in unknown[:i]]
+
+
+def _is_at(row: tables.Row, point: Mapping[str, Any]) -> bool:
+    return all(_same(row[name], value) for name, value in point.items())
+
+
+def _told(points: Sequence[Mapping[str, tables.Value]]) -> str:
+    """Return points as people read them."""
+    return "; ".join(
+        ", ".join(f"{name} = {tables.show(v)}" for name, v in point.items()) for point in points
+    )
 
 
 def _values(rows: Sequence[tables.Row], column: str) -> Numbers:

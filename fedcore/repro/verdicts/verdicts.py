@@ -94,7 +94,8 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` is its words.
+        As in the claims file; `section` is "items" or "software". `cause` is its words, if a
+        run shows it.
     word : str
         A key of `WORDS`: how the text as printed stands.
     measured, why : str
@@ -157,7 +158,8 @@ def judge(
     remarks : mapping of str to str
         What is to be said of an item's test.
     """
-    measurements = Measurements(Path(tables_dir) / paper, stand_ins)
+    left_out = {name.removeprefix(f"{paper}/") for name in not_run}
+    measurements = Measurements(Path(tables_dir) / paper, stand_ins, left_out)
     found = []
     for section in ("items", SOFTWARE):
         for item in claims[section]:
@@ -174,7 +176,7 @@ def judge(
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
                 word, measured = RAN if ran else DID_NOT_RUN, ""
                 why = "" if ran else why
-            cause = claims["causes"][item["cause"]]["what"] if "cause" in item else ""
+            cause = _cause(claims["causes"][item["cause"]], readings) if "cause" in item else ""
             known = {key: item[key] for key in ("id", "source", "kind", "title", "printed")}
             given = {key: item.get(key, "") for key in ("headline", "because", "figure")}
             found.append(
@@ -184,6 +186,16 @@ def judge(
                 )
             )  # fmt: skip
     return found
+
+
+def _cause(given: Mapping[str, str], readings: Sequence[Reading]) -> str:
+    """Return the words of a cause if the item holds where it is taken away, or nothing."""
+    shown = any(
+        reading.state == HOLDS
+        and given["taken_away"] in {change.name for change in reading.replaces}
+        for reading in readings
+    )
+    return given["what"] if shown else ""
 
 
 def _readings(

@@ -193,13 +193,51 @@ def test_a_search_needs_evidence_that_is_as_many_times_as_strong(judge):
 # ------------------------------------------------------ which rows
 
 
-def test_points_that_were_not_run_are_named(judge):
+def test_points_that_the_run_left_out_are_named(judge):
     select = {"table": "t", "where": {"way": ["own", "two", "three"]}, "column": "value"}
     table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
-    (found,) = judge(table, item(select=select | {"points": ["way"]}))
-    assert (found.word, found.measured) == (HOLDS, "14 of 14, on 2 of 3 points")
+    given = item(select=select | {"points": ["way"]})
+    (found,) = judge(table, given, not_run={"mf/three": "no data"})
+    assert (found.word, found.measured) == (HOLDS, "14 of 14, three not run")
     # Without points each of the values must be there.
     assert judge(table, item(select=select))[0].word == NOT_RUN
+
+
+@pytest.mark.parametrize("test", ["flags", "limits", "always", "exact"])
+@pytest.mark.parametrize("silent", [[], [None] * 14])
+def test_an_item_without_a_result_at_one_of_its_points_cannot_hold(judge, test, silent):
+    """Nor is it said that more runs would decide; the point is named."""
+    given, (agrees, disagrees) = TESTS[test]
+    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
+    (found,) = judge(rows([agrees] * 14) + rows(silent, "two"), item(test=given, select=select))
+    assert (found.word, found.why) == (UNDECIDED, "there is no result at way = two")
+    if not silent:
+        (found,) = judge(rows([disagrees] * 14), item(test=given, select=select))
+        assert found.word == FAILS and "no result at way = two" in found.measured
+    (found,) = judge(
+        rows([agrees] * 14) + rows([agrees] * 14, "two"), item(test=given, select=select)
+    )
+    assert found.word == HOLDS
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize(
+    "test", [{"at_most": 1}, {"at_least": -1}, {"between": [-1, 1e300]}, {"equals": 1}]
+)
+def test_a_run_that_is_lost_agrees_with_nothing(judge, value, test):
+    kinds = [{"exact": test}] + ([{"most_runs": test}] if "equals" not in test else [])
+    for kind in kinds:
+        assert judge(rows([value] * 10), item(test=kind))[0].word == FAILS
+
+
+def test_a_cause_is_named_if_the_item_holds_without_it(judge, tmp_path):
+    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": "code"}}
+    given = item(cause="signs", readings=[reading("code", "code")])
+    for agree, cause in ((7, "the signs"), (0, "")):
+        tables.write(rows(flags(0, 7)) + rows(flags(agree, 7), "code"), tmp_path / "mf" / "t.tsv")
+        read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
+        (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
+        assert (found.word, found.cause) == (FAILS, cause)
 
 
 def test_runs_are_taken_in_the_order_of_their_seeds(judge):
