@@ -25,6 +25,7 @@ import numpy as np
 from fedcore import algorithms, metrics, snapshots
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
+from fedcore.experiments.axes import execute_cut
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell, resolve
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.federation import lockstep
@@ -378,6 +379,8 @@ def trial(
     algorithm = algorithm or algorithms.get(cell.algorithm)
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
+    if cell.cut is not None:
+        return execute_cut(algorithm, problem, settings, seed, recording, cell.cut)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
     if cell.noise_factor:
         noise = Weakened(simulated(seed, cell.short, params), cell.noise_factor)
