@@ -308,6 +308,7 @@ class _Repeats:
             **({"tuning": self._tuned} if self._tuned else {}),
             **({"twin": cell.twin} if self._pairs else {}),
             **({"centred": True} if cell.center else {}),
+            **({"cut": cell.cut} if cell.cut is not None else {}),
             **({"newcomers": self._guests.about} if self._guests else {}),
             "problem": _facts(self._draws),
             "seed": {"master": cell.seed, "spawn_key": [cell.seed_key, "repeat"]},
