@@ -381,6 +381,11 @@ def trial(
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
     if cell.cut is not None:
+        if cell.center or cell.audit:
+            raise ConfigError(
+                f"{cell.short} has 'cut' beside an audit or centring, which read the features: "
+                "leave one of them out"
+            )
         return execute_cut(algorithm, problem, settings, seed, recording, cell.cut)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
     if cell.noise_factor:

@@ -85,3 +85,10 @@ def test_other_methods_are_refused(problem, name, params):
     given = cell(name, {"n_components": 4, "rounds": 2, **params}, cut=1e-10)
     with pytest.raises(ConfigError, match="commutes"):
         run_repeats(given, [problem])
+
+
+@pytest.mark.parametrize("beside", [{"center": True}, {"audit": "leakage"}])
+def test_what_reads_the_features_is_refused(problem, beside):
+    given = cell("faps", {"n_components": 4, "rounds": 2}, cut=1e-10, **beside)
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        run_repeats(given, [problem])
