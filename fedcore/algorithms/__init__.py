@@ -87,6 +87,10 @@ class Algorithm:
     gram_products_only : bool
         Whether its steps read the data in `fedcore.parts.gram_products.gram_product` only.
         `FederatedPCA` may then make the Gram matrix of all data first.
+    commutes : callable, optional
+        ``commutes(params)``, whether it commutes with rotations of the features: it takes products
+        with the data and with their transposes, and inner products, and looks at no single feature.
+        A cell with ``cut`` asks for it. None if it never does.
     private_fit : mapping, optional
         Parameters with which a private `FederatedPCA` runs it: its noise is then Gaussian when one
         record is added or removed. None if it has no such noise.
@@ -121,6 +125,7 @@ class Algorithm:
     columns: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     released: frozenset[str] = frozenset()
     gram_products_only: bool = False
+    commutes: Callable[[Any], bool] | None = None
     private_fit: Mapping[str, Any] | None = None
     steps: Callable[[Any, int], int] | None = None
     citation: str = ""

@@ -223,6 +223,11 @@ def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
     return state.beta
 
 
+def signs_follow(params: Params) -> bool:
+    """Return whether signs, and all else, are the same in rotated features."""
+    return params.signs == "positive"
+
+
 def _square(data: np.ndarray, state: Any, kind: str) -> Any:
     """‖Aᵢ‖² in a norm, which is found once and kept with the data."""
     name, several = f"{kind}_norm", data.shape[:-2]
@@ -239,6 +244,7 @@ ALGORITHM = Algorithm(
     run=run,
     communication=communication,
     sparse=True,
+    commutes=signs_follow,
     columns=COLUMNS,
     citation=(
         "Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component "

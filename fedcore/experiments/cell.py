@@ -34,7 +34,8 @@ class Cell:
 
     With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
-    the operating system's entropy. ``recipes`` are those of the files of its `problems`, see
+    the operating system's entropy. With ``cut`` it runs in coordinates of the answer, see
+    `fedcore.experiments.axes`. ``recipes`` are those of the files of its `problems`, see
     `build.recipe`, and ``code`` is the fingerprint of its `modules`.
     """
 
@@ -52,6 +53,7 @@ class Cell:
     audit: str | None = None
     tune: dict[str, Any] | None = None
     share_products: bool = False
+    cut: float | None = None
     twin: str = "none"
     noise_factor: float | None = None
     measured: dict[str, int] = field(default_factory=dict)

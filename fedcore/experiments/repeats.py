@@ -25,6 +25,7 @@ import numpy as np
 from fedcore import algorithms, metrics, snapshots
 from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import provenance, tuning, twins
+from fedcore.experiments.axes import execute_cut
 from fedcore.experiments.cell import AUDITS, NEWCOMERS, Cell, resolve
 from fedcore.experiments.checkpoint import Checkpoint
 from fedcore.federation import lockstep
@@ -308,6 +309,7 @@ class _Repeats:
             **({"tuning": self._tuned} if self._tuned else {}),
             **({"twin": cell.twin} if self._pairs else {}),
             **({"centred": True} if cell.center else {}),
+            **({"cut": cell.cut} if cell.cut is not None else {}),
             **({"newcomers": self._guests.about} if self._guests else {}),
             "problem": _facts(self._draws),
             "seed": {"master": cell.seed, "spawn_key": [cell.seed_key, "repeat"]},
@@ -379,6 +381,13 @@ def trial(
     algorithm = algorithm or algorithms.get(cell.algorithm)
     problem = draws[repeat % len(draws)]
     settings, seed = algorithm.params(resolve(params, problem)), cell.repeat_seed(repeat)
+    if cell.cut is not None:
+        if cell.center or cell.audit:
+            raise ConfigError(
+                f"{cell.short} has 'cut' beside an audit or centring, which read the features: "
+                "leave one of them out"
+            )
+        return execute_cut(algorithm, problem, settings, seed, recording, cell.cut)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None
     if cell.noise_factor:
         noise = Weakened(simulated(seed, cell.short, params), cell.noise_factor)

@@ -499,6 +499,7 @@ def _cells_of_run(
                 audit=spec.get("audit"),
                 tune=run.get("tune"),
                 share_products=spec["share_products"],
+                cut=run.get("cut"),
                 twin=_twin(run.get("twin", spec["twin"]), problem),
                 measured=spec.get("measured", {}),
                 tags=tags,

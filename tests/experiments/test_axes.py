@@ -1,0 +1,94 @@
+"""Cells in coordinates of the answer: the same runs, in fewer numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from cells import cell
+from fedcore import algorithms
+from fedcore.errors import ConfigError
+from fedcore.experiments.repeats import run_repeats
+from fedcore.generators import spectrum
+from fedcore.linalg import haar, orth
+from fedcore.problems.problem import Problem
+from fedcore.recorder import Recording
+from fedcore.runs import execute
+
+FROM_Z = {"inner_start": "server", "inner": "subspace_change"}  # amplifies no rounding
+BY_14 = {"inner": "residual"}
+COMMUTING = [n for n in algorithms.names() if algorithms.get(n).commutes is not None]
+
+
+@pytest.fixture
+def problem():
+    clients, reference = spectrum.generate(
+        np.random.default_rng(0), n_features=150, n_clients=3, n_samples=300, xi=1.1
+    )
+    found = Problem("x", clients)
+    found.reference = reference
+    return found
+
+
+def run(problem, cut, **params):
+    given = cell(
+        "faps", {"n_components": 4, "rounds": 60, **params}, repeats=7, share_products=True,
+        metrics=["kkt_residual", "subspace_distance"], iterates="all", client_iterates=True,
+        stop={"kkt_residual": {"at_most": 1e-4}}, cut=cut,
+    )  # fmt: skip
+    return run_repeats(given, [problem])
+
+
+@pytest.mark.parametrize("params", [FROM_Z, BY_14])
+@pytest.mark.parametrize("cut", [1e-10, 1e-12])
+def test_a_cut_run_is_the_run_up_to_what_is_dropped(problem, params, cut):
+    whole, short = run(problem, None, **params), run(problem, cut, **params)
+    for name in ("round", "bytes_up", "bytes_down", "scalars_up", "inner_products"):
+        np.testing.assert_array_equal(short[name], whole[name])
+    close = {"rtol": 0, "atol": 1e7 * cut}  # inner steps enlarge what is dropped
+    for name in ("kkt_residual", "subspace_distance"):
+        np.testing.assert_allclose(short[name], whole[name], **close)
+    np.testing.assert_allclose(short.iterates["shared"], whole.iterates["shared"], **close)
+    for name in ("X", "W"):
+        ours, theirs = short.client_iterates[name], whole.client_iterates[name]
+        np.testing.assert_allclose(ours, theirs, **close)
+
+
+def test_the_answer_of_a_cut_run_is_that_of_the_pooled_data(problem):
+    found = run(problem, 1e-9, **FROM_Z).final["basis"]
+    leading = np.linalg.svd(np.vstack(problem.clients))[2][:4].T
+    for basis in found:
+        assert np.linalg.norm(basis - leading @ (leading.T @ basis), 2) < 0.1
+
+
+def test_nothing_changes_where_no_coordinate_is_saved(problem):
+    whole, same = run(problem, None, **FROM_Z), run(problem, 1e-30, **FROM_Z)
+    for name in whole.columns:
+        np.testing.assert_array_equal(same[name], whole[name])
+
+
+@pytest.mark.parametrize("name", COMMUTING)
+def test_a_method_that_says_so_commutes_with_rotations(problem, name):
+    algorithm, rotation = algorithms.get(name), haar(150, 150, np.random.default_rng(1))
+    start, found = orth(np.random.default_rng(2).standard_normal((150, 4))), []
+    for Q in (np.eye(150), rotation):
+        clients = [samples @ Q for samples in problem.clients]
+        settings = algorithm.params({"n_components": 4, "start": Q.T @ start, "rounds": 5} | BY_14)
+        assert algorithm.commutes(settings)
+        _, output = execute(algorithm, Problem("x", clients), settings, 0, Recording())
+        found.append(Q @ output["basis"])
+    np.testing.assert_allclose(found[1], found[0], rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name, params", [("ssi", {}), ("faps", {"signs": "arbitrary"})])
+def test_other_methods_are_refused(problem, name, params):
+    given = cell(name, {"n_components": 4, "rounds": 2, **params}, cut=1e-10)
+    with pytest.raises(ConfigError, match="commutes"):
+        run_repeats(given, [problem])
+
+
+@pytest.mark.parametrize("beside", [{"center": True}, {"audit": "leakage"}])
+def test_what_reads_the_features_is_refused(problem, beside):
+    given = cell("faps", {"n_components": 4, "rounds": 2}, cut=1e-10, **beside)
+    with pytest.raises(ConfigError, match="leave one of them out"):
+        run_repeats(given, [problem])
