@@ -150,12 +150,13 @@ def _panel(
     """Draw one metric against one column."""
     best = _common_best(histories.values(), metric)
     excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
-    linear = metric in LINEAR or any(np.any(h[metric] < 0) for h in histories.values())
+    linear = metric in LINEAR or any(np.any(h.columns[metric] < 0) for h in histories.values())
     if not linear:
         plotting.log10_axis(ax, "y")
     for label, history in histories.items():
         if axis in history.columns:  # there is no ε of a run without privacy
-            values = history[metric] / best - 1 if excess else history[metric]
+            values = history.columns[metric]
+            values = values / best - 1 if excess else values
             _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
     if linear and best is not None:
         plotting.reference_line(ax, best, "at best")
@@ -173,8 +174,8 @@ def _curves(
     floor: float | None,
 ) -> None:
     """Draw the median and band of the repeats; a curve of each if their x-values differ."""
-    held = history[axis].astype(float)
-    held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
+    held = history.columns[axis].astype(float)
+    held[history.columns["iteration"] < 0] = np.nan  # of a repeat that ended early
     values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)
     if np.isnan(values).all():
         return
@@ -207,7 +208,8 @@ def _name(
 
 def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
     """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
-    held = [h[axis][h["iteration"] >= 0] for h in histories.values() if axis in h.columns]
+    every = [h.columns for h in histories.values() if axis in h.columns]
+    held = [columns[axis][columns["iteration"] >= 0] for columns in every]
     ends = [float(values.max()) for values in held if values.max() > 0]
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
@@ -221,7 +223,7 @@ def _first(histories: Mapping[str, History]) -> History:
 def _varies(history: History, name: str) -> bool:
     if name not in history.columns:
         return False
-    kept = history[name][history["iteration"] >= 0]
+    kept = history.columns[name][history.columns["iteration"] >= 0]
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
 
 

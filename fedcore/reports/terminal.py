@@ -168,7 +168,7 @@ def contents(history: History) -> str:
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
     ]
-    shape = " x ".join(map(str, history["iteration"].shape))
+    shape = " x ".join(map(str, history.columns["iteration"].shape))
     lines = [columns(origin), "", f"columns, each repeats x records = {shape}"]
     described = [
         (f"  {name}", *history.units[name], _unreleased(history, name))
