@@ -1,4 +1,4 @@
-"""Commands that look up what there is: algorithms, metrics, data sets, clients; and `fetch`."""
+"""Commands that look up what there is, and how to cite it: `list` and `cite`; and `fetch`."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -6,59 +6,63 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import ConfigError, FedcoreError, InputError
+from fedcore.errors import ConfigError, FedcoreError, InputError, require_known
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
 
 
-def warn(sentences: list[str]) -> None:
-    """Say on standard error what is broken, mostly of another package."""
-    for sentence in sentences:
-        say(f"Warning: {sentence}", err=True)
+class Listing(NamedTuple):
+    """What there is of a kind.
 
-
-@click.command()
-@click.argument("name", required=False)
-@as_json
-def algorithms(name: str | None, as_json: bool) -> None:
-    """List the algorithms, or describe one and its parameters.
-
-    \b
-    Examples:
-      fedcore algorithms
-      fedcore algorithms block_krylov
+    Attributes
+    ----------
+    found : list of dict
+        Each has a name.
+    text : callable
+        Returns what is printed of some of them.
+    broken : list of str
+        A sentence for each that cannot be used, mostly of another package.
     """
+
+    found: list[dict[str, Any]]
+    text: Callable[[list[dict[str, Any]]], str]
+    broken: Sequence[str] = ()
+
+
+def _methods(raw: str) -> Listing:
     from fedcore.algorithms import get, names
+
+    found, broken = [], []
+    for name in names():
+        try:
+            algorithm = get(name)
+            task, title = algorithm.task, algorithm.title
+            known = {"paper": algorithm.paper, "title": title, "task": type(task).__name__.lower()}
+        except FedcoreError as error:  # a missing extra, or another package's error
+            said = " ".join(str(error).split())
+            known = {"paper": "broken", "title": said, "task": "broken"}
+            broken.append(f"{said} (fedcore doctor)")
+        found.append({"name": name, **known})
+    return Listing(found, _by_task, broken)
+
+
+def _by_task(found: list[dict[str, Any]]) -> str:
     from fedcore.reports.terminal import columns
 
-    if name is None:
-        rows = [_row(known) for known in names()]
-        fields = ("name", "paper", "title")
-        listed = [dict(zip(fields, row, strict=True)) for row in rows]
-        emit(listed, lambda: columns(rows), as_json)
-        warn([f"{title} (fedcore doctor)" for _, paper, title in rows if paper == "broken"])
-        return
-    algorithm = get(name)
-    described = _described(algorithm)
-    emit(described, lambda: _text(algorithm, described), as_json)
-
-
-def _row(name: str) -> tuple[str, str, str]:
-    from fedcore.algorithms import get
-
-    try:
-        algorithm = get(name)
-        return name, algorithm.paper, algorithm.title
-    except FedcoreError as error:  # a missing extra, or another package's error
-        return name, "broken", " ".join(str(error).split())
+    table = columns([(f"  {one['name']}", one["paper"], one["title"]) for one in found])
+    tasks: dict[str, list[str]] = {}
+    for one, line in zip(found, table.split("\n"), strict=True):
+        tasks.setdefault(one["task"], [f"{one['task']}:"]).append(line)
+    return "\n\n".join("\n".join(lines) for lines in tasks.values())
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
@@ -124,58 +128,33 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     return text.getvalue().rstrip("\n")
 
 
-@click.command()
-@click.argument("method")
-def cite(method: str) -> None:
-    """Print BibTeX of what to cite for METHOD, a name that `fedcore algorithms` lists.
-
-    \b
-    Example:
-      fedcore cite faps >> references.bib
-    """
-    from fedcore.reports.references import bibtex
-
-    say(bibtex(method))
-
-
-@click.command()
-@as_json
-def metrics(as_json: bool) -> None:
-    """List the metrics that a run can record, with their units.
-
-    \b
-    Example:
-      fedcore metrics
-    """
+def _metrics(raw: str) -> Listing:
     from fedcore.metrics import families
     from fedcore.reports.terminal import columns
 
+    def text(found: list[dict[str, Any]]) -> str:
+        rows = [(m["name"], m["units"] * (m["units"] != "1"), m["description"]) for m in found]
+        return columns(sorted(rows))
+
     known, broken = families()
-    listed = [
+    found = [
         {"name": m.name, "units": m.units, "description": m.description, "family": family}
-        for family, found in known.items()
-        for m in found
+        for family, metrics in known.items()
+        for m in metrics
     ]
-    rows = [(m["name"], m["units"] * (m["units"] != "1"), m["description"]) for m in listed]
-    emit(listed, lambda: columns(sorted(rows)), as_json)
-    warn(broken)
+    return Listing(found, text, broken)
 
 
-@click.command()
-@options.raw
-@as_json
-def datasets(raw: str, as_json: bool) -> None:
-    """List the data sets: which can be fetched, and what must be provided by hand.
-
-    \b
-    Example:
-      fedcore datasets
-    """
+def _datasets(raw: str) -> Listing:
     from fedcore import datasets as data_sets
     from fedcore.datasets.registry import find, loader_of
     from fedcore.reports.terminal import columns
 
-    listed, broken = [], []
+    def text(found: list[dict[str, Any]]) -> str:
+        table = columns([(one["name"], one["state"], one["title"]) for one in found])
+        return "\n".join([table, *(f"\n{one['to_do']}" for one in found if one["to_do"])])
+
+    found, broken = [], []
     for name in data_sets.names():
         plugin, to_do = find(name)[1], data_sets.missing(name, raw)
         state = "to be provided" if to_do else "obtainable"
@@ -186,43 +165,11 @@ def datasets(raw: str, as_json: bool) -> None:
             state = "broken"
             broken.append(f"{error} (fedcore doctor)")
         title = data_sets.describe(name)["title"]
-        listed.append({"name": name, "state": state, "title": title, "to_do": to_do})
-    rows = [(one["name"], one["state"], one["title"]) for one in listed]
-    lines = [columns(rows), *(f"\n{one['to_do']}" for one in listed if one["to_do"])]
-    emit(listed, lambda: "\n".join(lines), as_json)
-    warn(broken)
+        found.append({"name": name, "state": state, "title": title, "to_do": to_do})
+    return Listing(found, text, broken)
 
 
-@click.command()
-@click.argument("names", metavar="NAME...", nargs=-1, required=True)
-@options.raw
-@click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
-def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
-    """Fetch data sets and check them against the registry.
-
-    \b
-    Example:
-      fedcore fetch mnist w8a
-    """
-    from fedcore import datasets as data_sets
-
-    options.require_raw(raw)
-    for name in names:
-        data_sets.describe(name)  # a misspelt name is refused before anything is fetched
-    for name in names:
-        for path in data_sets.fetch(name, raw, mirror=mirror):
-            say(path)
-
-
-@click.command()
-@as_json
-def generators(as_json: bool) -> None:
-    """List the models of synthetic data with their parameters, for the files of papers.
-
-    \b
-    Example:
-      fedcore generators
-    """
+def _generators(raw: str) -> Listing:
     from fedcore.generators import REGISTRY, names
 
     found, broken = [], []
@@ -236,26 +183,17 @@ def generators(as_json: bool) -> None:
             broken.append(f"generator '{name}' has no function generate")
         except InputError as error:  # another package's
             broken.append(" ".join(str(error).split()))
-    emit(found, lambda: _kinds_text(found), as_json)
-    warn(broken)
+    return Listing(found, _kinds_text, broken)
 
 
-@click.command()
-@as_json
-def partitions(as_json: bool) -> None:
-    """List how samples can be dealt to clients, for --partition and the files of papers.
-
-    \b
-    Example:
-      fedcore partitions
-    """
+def _partitions(raw: str) -> Listing:
     from fedcore.datasets.partition import OF_DATA, PARTITIONERS
 
     found = [
         _described_kind(name, function, OF_DATA, _title(function))
         for name, function in PARTITIONERS.items()
     ]
-    emit(found, lambda: _kinds_text(found), as_json)
+    return Listing(found, _kinds_text)
 
 
 def _described_kind(
@@ -284,3 +222,91 @@ def _kinds_text(found: list[dict[str, Any]]) -> str:
         )
         lines.append(f"{one['name']}: {one['title']}\n    {parameters or 'no parameters'}")
     return "\n".join(lines)
+
+
+KINDS: dict[str, Callable[[str], Listing]] = {
+    "methods": _methods,
+    "metrics": _metrics,
+    "datasets": _datasets,
+    "generators": _generators,
+    "partitions": _partitions,
+}
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("name", required=False)
+@options.raw
+@as_json
+def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
+    """List all methods, metrics, data sets, generators or partitions; or describe NAME.
+
+    A method is described with its parameters, for --set. Metrics are what a run can record, for
+    --metric. Of data sets it says which can be fetched. Generators make synthetic data in the files
+    of papers; partitions deal samples to clients, there and for --partition.
+
+    \b
+    Examples:
+      fedcore list methods
+      fedcore list methods block_krylov
+      fedcore list datasets
+    """
+    if kind == "methods" and name is not None:
+        from fedcore.algorithms import get
+
+        algorithm = get(name)
+        described = _described(algorithm)
+        emit(described, lambda: _text(algorithm, described), as_json)
+        return
+    found, text, broken = KINDS[kind](raw)
+    if name is not None:
+        require_known(name, [one["name"] for one in found], f"no {kind} called", InputError)
+        found = [one for one in found if one["name"] == name]
+    emit(found, lambda: text(found), as_json)
+    for sentence in broken:
+        say(f"Warning: {sentence}", err=True)
+
+
+def _alias(old: str, kind: str) -> click.Command:
+    """Return a command by its old name, which goes with the next release."""
+    given = [parameter for parameter in listing.params if parameter.name != "kind"]
+    run = partial(listing.callback, kind=kind)  # type: ignore[arg-type]
+    return click.Command(old, hidden=True, params=given, callback=run)
+
+
+ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in KINDS]
+
+
+@click.command()
+@click.argument("method")
+def cite(method: str) -> None:
+    """Print BibTeX of what to cite for METHOD, a name that `fedcore list methods` shows.
+
+    \b
+    Example:
+      fedcore cite faps >> references.bib
+    """
+    from fedcore.reports.references import bibtex
+
+    say(bibtex(method))
+
+
+@click.command()
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
+@options.raw
+@click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
+def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
+    """Fetch data sets and check them against the registry.
+
+    \b
+    Example:
+      fedcore fetch mnist w8a
+    """
+    from fedcore import datasets as data_sets
+
+    options.require_raw(raw)
+    for name in names:
+        data_sets.describe(name)  # a misspelt name is refused before anything is fetched
+    for name in names:
+        for path in data_sets.fetch(name, raw, mirror=mirror):
+            say(path)

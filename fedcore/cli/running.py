@@ -57,9 +57,9 @@ def run(
 ) -> None:
     """Run ALGORITHM on DATA and print where it ended and what it cost.
 
-    DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ, LIBSVM or Parquet: one
-    client a file, or one for each value of the column --by. Columns are matched by their names.
-    LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
+    DATA is a data set of `fedcore list datasets`, or files of your own, CSV, NPZ, LIBSVM or
+    Parquet: one client a file, or one for each value of the column --by. Columns are matched by
+    their names. LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
     scipy.sparse.save_npz stay sparse. Or DATA is one problem file of fedcore (.h5), such as the
     workflow makes in data/clients/.
 
@@ -183,7 +183,9 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
     for word in data:
         if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
             every = [*known, *datasets.names()]
-            hint = nearest(word, every, "`fedcore algorithms` and `fedcore datasets` list all")
+            hint = nearest(
+                word, every, "`fedcore list methods` and `fedcore list datasets` show all"
+            )
             raise InputError(f"no algorithm and no data set '{word}': {hint}")
     if not data or not names:
         raise click.UsageError("Name one algorithm or more, and then the data.")
