@@ -88,19 +88,19 @@ def run(
         _require_history_name(out)
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
-        from fedcore.reports import components
-        from fedcore.reports.history_summary import summary
-        from fedcore.reports.terminal import describe_run
+        from fedcore.reports import description
+        from fedcore.reports.terminal import one_run
 
         chosen, wanted = algorithms.get(algorithm), RunOptions(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
         read = partial(wanted.data, data, [chosen], wanted.with_noise(chosen, params))
         found = read() if ranks is None else ranks.first(read)
         history = wanted.history(chosen, params, found)
-        components.add(history, chosen, found.draws, found.columns)
+        description.add_components(history, chosen, found.draws, found.columns)
         if out:
             history.save(out, force=force)
-        emit(summary(history), lambda: describe_run(history), as_json)
+        said = description.describe(history)
+        emit(said, lambda: one_run(said), as_json)
 
     under(engine, body)
 
@@ -140,7 +140,8 @@ def compare(
     options.require_folder("--plot", plot)
     from fedcore import algorithms
     from fedcore.reports import comparison
-    from fedcore.reports.history_summary import summary
+    from fedcore.reports.description import describe
+    from fedcore.reports.terminal import side_by_side
 
     names, data = _names_and_data(words)
     kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
@@ -163,11 +164,8 @@ def compare(
     }
     for name, path in kept.items():
         histories[name].save(path, force=force)
-    emit(
-        {name: summary(history) for name, history in histories.items()},
-        lambda: comparison.table(histories),
-        as_json,
-    )
+    said = {name: describe(history) for name, history in histories.items()}
+    emit(said, lambda: side_by_side(said), as_json)
     if plot:
         for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
             say(file, err=True)

@@ -29,9 +29,9 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
     import numpy as np
 
     from fedcore.history import History
-    from fedcore.reports.history_summary import summary
+    from fedcore.reports.description import describe
     from fedcore.reports.replay import replay
-    from fedcore.reports.terminal import contents, describe_run, replayed
+    from fedcore.reports.terminal import contents, one_run, replayed
 
     history = History.load(file)
     if iterates:
@@ -39,7 +39,8 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
         listed = {name: np.asarray(value).tolist() for name, value in found._asdict().items()}
         emit(listed, lambda: replayed(history, found), as_json)
         return
-    emit(summary(history), lambda: f"{describe_run(history)}\n\n{contents(history)}", as_json)
+    said = describe(history)
+    emit(said, lambda: f"{one_run(said)}\n\n{contents(history)}", as_json)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Histories on the same data, side by side: a table, and curves against the ledger's columns."""
+"""Histories on the same data as curves against the ledger's columns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,8 @@ from fedcore.files import outputs
 from fedcore.history import History
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import look, looks
-from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
-from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, on_data, why_left_out
+from fedcore.reports.description import bounds, measured
+from fedcore.reports.terminal import why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -31,33 +30,6 @@ LEDGER = ("round", "bytes_up", "bytes_down", "epsilon")
 ROUNDING = 1e-16  # values at or below are drawn there
 UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
-
-
-def table(histories: Mapping[str, History]) -> str:
-    """Return a line for each history: where it ended, and what it cost; then the best values.
-
-    Of several repeats these are medians.
-    """
-    names = _metrics(histories.values(), every=False)
-    private = any("epsilon" in history.columns for history in histories.values())
-    heads = ["method", *names, "rounds", "up", "down", *(["epsilon"] if private else []), "CPU s"]
-    rows = [(*heads, "")]
-    for name, history in histories.items():
-        total, seconds = spent(history), cpu_seconds(history)
-        rows.append((
-            name,
-            *(_last(history, metric) for metric in names),
-            f"{total['round']:,.0f}", as_bytes(total["bytes_up"]), as_bytes(total["bytes_down"]),
-            *([show(total["epsilon"]) if "epsilon" in total else "–"] if private else []),
-            "–" if seconds is None else f"{seconds:.2g}",
-            _remark(history),
-        ))  # fmt: skip
-    best = [_best(list(histories.values()), metric) for metric in names]
-    if any(best):
-        rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
-    head = on_data(_first(histories))
-    lines = [*head, "", columns(rows, right=range(1, len(heads))), why_left_out(histories.values())]
-    return "\n".join(lines).rstrip()
 
 
 def axes(histories: Mapping[str, History]) -> list[str]:
@@ -111,9 +83,11 @@ def figure(
     """
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
-    chosen = list(metrics) or _metrics(histories.values(), every=True)
+    chosen = list(metrics) or _metrics(histories.values())
     lacks = any(name not in history.columns for name in chosen for history in histories.values())
-    if (lacks or not chosen) and (why := why_left_out(histories.values())):
+    if (lacks or not chosen) and (
+        why := why_left_out(history.about for history in histories.values())
+    ):
         raise InputError(f"not drawn: {why}")
     if not chosen:
         raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")
@@ -227,14 +201,9 @@ def _varies(history: History, name: str) -> bool:
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
 
 
-def _metrics(histories: Collection[History], *, every: bool) -> list[str]:
-    """Return the metrics of all histories, or of any."""
-    sets = [set(measured(history)) for history in histories]
-    return sorted(set.intersection(*sets) if every else set.union(*sets))
-
-
-def _last(history: History, metric: str) -> str:
-    return show(float(np.median(history.last(metric)))) if metric in history.columns else "–"
+def _metrics(histories: Collection[History]) -> list[str]:
+    """Return the metrics that all histories have."""
+    return sorted(set.intersection(*(set(measured(history)) for history in histories)))
 
 
 def _common_best(histories: Collection[History], metric: str) -> float | None:
@@ -243,16 +212,3 @@ def _common_best(histories: Collection[History], metric: str) -> float | None:
     known = [value for values in found if values is not None for value in values]
     same = len(known) and None not in found and np.ptp(known) <= 1e-9 * abs(known[0])
     return float(known[0]) if same else None
-
-
-def _best(histories: Collection[History], metric: str) -> str:
-    found = [bounds(h, metric)["at best"] for h in histories if "at best" in bounds(h, metric)]
-    return show(float(np.median(np.concatenate(found)))) if found else ""
-
-
-def _remark(history: History) -> str:
-    end = ended(history)
-    if end.get("diverged"):
-        return "diverged"
-    met = end.get("converged")
-    return "" if met is None else "converged" if met == history.repeats else "not converged"
