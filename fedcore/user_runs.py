@@ -260,16 +260,13 @@ def run(
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)
-    privacy = recorder.ledger.privacy
-    history = RunHistory.from_run(
-        recorder, output, units_of(wanted, chosen.columns),
-        about={
-            "algorithm": algorithm,
-            "problem": {},
-            **({} if columns is None else {"features": [str(name) for name in columns]}),
-            **({} if privacy is None else {"privacy": privacy.about()}),
-        },
-    )  # fmt: skip
+    about: dict[str, Any] = {"algorithm": algorithm, "problem": {}}
+    if columns is not None:
+        about["features"] = [str(name) for name in columns]
+    if recorder.ledger.privacy is not None:
+        about["privacy"] = recorder.ledger.privacy.about()
+    units = units_of(wanted, chosen.columns)
+    history = RunHistory.from_run(recorder, output, units, about=about)
     return Result(
         components=components,
         history=history,

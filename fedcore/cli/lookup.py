@@ -6,62 +6,60 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import ConfigError, FedcoreError, InputError, require_known
+from fedcore.errors import FedcoreError, InputError, require_known
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
 
+# What there is of a kind, each with a name.
+Found = list[dict[str, Any]]
+# These, a sentence for each that cannot be used, and what writes them as text.
+Listing = tuple[Found, list[str], Callable[[Found], str]]
 
-class Listing(NamedTuple):
-    """What there is of a kind.
 
-    Attributes
-    ----------
-    found : list of dict
-        Each has a name.
-    text : callable
-        Returns what is printed of some of them.
-    broken : list of str
-        A sentence for each that cannot be used, mostly of another package.
-    """
+def _each(
+    names: Iterable[str], describe: Callable[[str], dict[str, Any]]
+) -> tuple[Found, list[str]]:
+    """Return what is said of each, and a sentence for each that cannot be used."""
+    found, broken = [], []
+    for name in names:
+        try:
+            found.append({"name": name, **describe(name)})
+        except FedcoreError as error:  # a missing extra, or another package's error
+            broken.append(f"{' '.join(str(error).split())} (fedcore doctor)")
+    return found, broken
 
-    found: list[dict[str, Any]]
-    text: Callable[[list[dict[str, Any]]], str]
-    broken: Sequence[str] = ()
+
+def _table(found: Found, *fields: str) -> str:
+    from fedcore.reports.terminal import columns
+
+    return columns([[one[field] for field in fields] for one in found])
 
 
 def _methods(raw: str) -> Listing:
     from fedcore.algorithms import get, names
 
-    found, broken = [], []
-    for name in names():
-        try:
-            algorithm = get(name)
-            task, title = algorithm.task, algorithm.title
-            known = {"paper": algorithm.paper, "title": title, "task": type(task).__name__.lower()}
-        except FedcoreError as error:  # a missing extra, or another package's error
-            said = " ".join(str(error).split())
-            known = {"paper": "broken", "title": said, "task": "broken"}
-            broken.append(f"{said} (fedcore doctor)")
-        found.append({"name": name, **known})
-    return Listing(found, _by_task, broken)
+    def describe(name: str) -> dict[str, Any]:
+        algorithm = get(name)
+        task = type(algorithm.task).__name__.lower()
+        return {"paper": algorithm.paper, "title": algorithm.title, "task": task}
+
+    return *_each(names(), describe), _by_task
 
 
-def _by_task(found: list[dict[str, Any]]) -> str:
-    from fedcore.reports.terminal import columns
-
-    table = columns([(f"  {one['name']}", one["paper"], one["title"]) for one in found])
+def _by_task(found: Found) -> str:
     tasks: dict[str, list[str]] = {}
-    for one, line in zip(found, table.split("\n"), strict=True):
-        tasks.setdefault(one["task"], [f"{one['task']}:"]).append(line)
+    for one, line in zip(found, _table(found, "name", "paper", "title").split("\n"), strict=True):
+        tasks.setdefault(one["task"], [f"{one['task']}:"]).append(f"  {line}")
     return "\n\n".join("\n".join(lines) for lines in tasks.values())
 
 
@@ -130,11 +128,10 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
 
 def _metrics(raw: str) -> Listing:
     from fedcore.metrics import families
-    from fedcore.reports.terminal import columns
 
-    def text(found: list[dict[str, Any]]) -> str:
-        rows = [(m["name"], m["units"] * (m["units"] != "1"), m["description"]) for m in found]
-        return columns(sorted(rows))
+    def text(found: Found) -> str:
+        shown = [{**one, "units": "" if one["units"] == "1" else one["units"]} for one in found]
+        return _table(sorted(shown, key=itemgetter("name")), "name", "units", "description")
 
     known, broken = families()
     found = [
@@ -142,78 +139,67 @@ def _metrics(raw: str) -> Listing:
         for family, metrics in known.items()
         for m in metrics
     ]
-    return Listing(found, text, broken)
+    return found, broken, text
 
 
 def _datasets(raw: str) -> Listing:
     from fedcore import datasets as data_sets
     from fedcore.datasets.registry import find, loader_of
-    from fedcore.reports.terminal import columns
 
-    def text(found: list[dict[str, Any]]) -> str:
-        table = columns([(one["name"], one["state"], one["title"]) for one in found])
-        return "\n".join([table, *(f"\n{one['to_do']}" for one in found if one["to_do"])])
-
-    found, broken = [], []
-    for name in data_sets.names():
-        plugin, to_do = find(name)[1], data_sets.missing(name, raw)
+    def describe(name: str) -> dict[str, Any]:
+        plugin = find(name)[1]
+        if plugin is not None:
+            loader_of(plugin)
+        to_do = data_sets.missing(name, raw)
         state = "to be provided" if to_do else "obtainable"
-        try:
-            if plugin is not None:
-                loader_of(plugin)
-        except ConfigError as error:
-            state = "broken"
-            broken.append(f"{error} (fedcore doctor)")
-        title = data_sets.describe(name)["title"]
-        found.append({"name": name, "state": state, "title": title, "to_do": to_do})
-    return Listing(found, text, broken)
+        return {"state": state, "title": data_sets.describe(name)["title"], "to_do": to_do}
+
+    def text(found: Found) -> str:
+        to_do = [f"\n{one['to_do']}" for one in found if one["to_do"]]
+        return "\n".join([_table(found, "name", "state", "title"), *to_do])
+
+    return *_each(data_sets.names(), describe), text
 
 
 def _generators(raw: str) -> Listing:
     from fedcore.generators import REGISTRY, names
 
-    found, broken = [], []
-    for name in names():
-        try:
-            module = REGISTRY.module(name)
-            # The first parameter is the random generator, whatever the model calls it.
-            generator = list(inspect.signature(module.generate).parameters)[:1]
-            found.append(_described_kind(name, module.generate, generator, _title(module)))
-        except (AttributeError, TypeError):
-            broken.append(f"generator '{name}' has no function generate")
-        except InputError as error:  # another package's
-            broken.append(" ".join(str(error).split()))
-    return Listing(found, _kinds_text, broken)
+    def describe(name: str) -> dict[str, Any]:
+        module = REGISTRY.module(name)
+        generate = getattr(module, "generate", None)
+        if not callable(generate):
+            raise InputError(f"generator '{name}' has no function generate")
+        # The first parameter is the random generator, whatever the model calls it.
+        given = list(inspect.signature(generate).parameters)[:1]
+        return _parameters(generate, given, _title(module))
+
+    return *_each(names(), describe), _with_parameters
 
 
 def _partitions(raw: str) -> Listing:
     from fedcore.datasets.partition import OF_DATA, PARTITIONERS
 
-    found = [
-        _described_kind(name, function, OF_DATA, _title(function))
-        for name, function in PARTITIONERS.items()
-    ]
-    return Listing(found, _kinds_text)
+    def describe(name: str) -> dict[str, Any]:
+        return _parameters(PARTITIONERS[name], OF_DATA, _title(PARTITIONERS[name]))
+
+    return *_each(PARTITIONERS, describe), _with_parameters
 
 
-def _described_kind(
-    name: str, function: Callable[..., Any], given: Collection[str], title: str
-) -> dict[str, Any]:
+def _parameters(function: Callable[..., Any], given: Collection[str], title: str) -> dict[str, Any]:
     """Return a function's title and its parameters but the given ones, with their defaults."""
-    known = inspect.signature(function).parameters.items()
     parameters = {
-        parameter: "required" if p.default is p.empty else repr(p.default)
-        for parameter, p in known
-        if parameter not in given
+        name: "required" if p.default is p.empty else repr(p.default)
+        for name, p in inspect.signature(function).parameters.items()
+        if name not in given
     }
-    return {"name": name, "title": title, "parameters": parameters}
+    return {"title": title, "parameters": parameters}
 
 
 def _title(thing: object) -> str:
     return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
-def _kinds_text(found: list[dict[str, Any]]) -> str:
+def _with_parameters(found: Found) -> str:
     lines = []
     for one in found:
         parameters = ", ".join(
@@ -224,13 +210,10 @@ def _kinds_text(found: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-KINDS: dict[str, Callable[[str], Listing]] = {
-    "methods": _methods,
-    "metrics": _metrics,
-    "datasets": _datasets,
-    "generators": _generators,
+KINDS = {
+    "methods": _methods, "metrics": _metrics, "datasets": _datasets, "generators": _generators,
     "partitions": _partitions,
-}
+}  # fmt: skip
 
 
 @click.command("list")
@@ -258,9 +241,9 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
         described = _described(algorithm)
         emit(described, lambda: _text(algorithm, described), as_json)
         return
-    found, text, broken = KINDS[kind](raw)
+    found, broken, text = KINDS[kind](raw)
     if name is not None:
-        require_known(name, [one["name"] for one in found], f"no {kind} called", InputError)
+        require_known(name, [one["name"] for one in found], f"no {kind} called")
         found = [one for one in found if one["name"] == name]
     emit(found, lambda: text(found), as_json)
     for sentence in broken:

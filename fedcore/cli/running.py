@@ -139,7 +139,7 @@ def compare(
     options.require_folder("--out", out)
     options.require_folder("--plot", plot)
     from fedcore import algorithms
-    from fedcore.reports import comparison
+    from fedcore.reports import comparison, plotting
     from fedcore.reports.description import describe
     from fedcore.reports.terminal import side_by_side
 
@@ -167,7 +167,9 @@ def compare(
     said = {name: describe(history) for name, history in histories.items()}
     emit(said, lambda: side_by_side(said), as_json)
     if plot:
-        for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
+        across = comparison.axes(histories)
+        comparison.figure(histories, across, path=plot, force=force)
+        for file in plotting.files(plot):
             say(file, err=True)
 
 

@@ -71,7 +71,7 @@ def plot(
     target = out or str(Path(files[0]).with_suffix(""))
     options.require_figure(target, files, force)
     from fedcore.history import History
-    from fedcore.reports import comparison
+    from fedcore.reports import comparison, plotting
 
     histories = {file: History.load(file) for file in dict.fromkeys(files)}
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
@@ -80,5 +80,6 @@ def plot(
     if len(set(names.values())) < len(names):
         names = {file: file for file in names}
     drawn = {names[file]: history for file, history in histories.items()}
-    for path in comparison.draw(target, drawn, against, metrics, force=force):
+    comparison.figure(drawn, against, metrics, path=target, force=force)
+    for path in plotting.files(target):
         say(path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,19 +39,6 @@ def axes(histories: Mapping[str, History]) -> list[str]:
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
     return found or ["iteration" if alone else "round"]
-
-
-def draw(
-    path: str | os.PathLike[str],
-    histories: Mapping[str, History],
-    against: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    *,
-    force: bool = False,
-) -> tuple[Path, Path]:
-    """Draw what `figure` draws into two files."""
-    figure(histories, against, metrics, path=path, force=force)
-    return plotting.files(path)
 
 
 def figure(

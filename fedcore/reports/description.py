@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,27 +24,15 @@ from fedcore.recorder import COLUMNS
 AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
 NAMES = "features"  # in `about`
 
-# Of metrics: the best value that a subspace of a rank can have, by the squared singular values.
-Best = Callable[[np.ndarray, int], np.ndarray]
-BEST: dict[str, Best] = {
-    "objective": lambda squares, rank: squares[:, rank:].sum(axis=1) / 2,
-    "exact_objective": lambda squares, rank: squares[:, rank:].sum(axis=1) / 2,
-    "captured": lambda squares, rank: squares[:, :rank].sum(axis=1),
-    **dict.fromkeys(
-        (
-            "exact_excess",
-            "kkt",
-            "kkt_residual",
-            "projection_distance",
-            "sin_squared",
-            "subspace_distance",
-        ),
-        lambda squares, rank: np.zeros(len(squares)),
-    ),
-}
-ZERO: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    name: lambda squares: squares.sum(axis=1) / 2 for name in ("objective", "exact_objective")
-}
+OBJECTIVES = ("objective", "exact_objective")
+ERRORS = (
+    "exact_excess",
+    "kkt",
+    "kkt_residual",
+    "projection_distance",
+    "sin_squared",
+    "subspace_distance",
+)
 
 # How a history's sums over clients were taken, where it does not say it.
 ORDERED: Mapping[str, Any] = {"order": "fixed"}
@@ -66,12 +54,10 @@ def describe(history: History) -> dict[str, Any]:
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
-    found = {
+    found: dict[str, Any] = {
         "algorithm": about.get("algorithm"),
-        "params": about.get("params", {}),
-        "seed": about.get("seed", {}),
+        **{part: about.get(part, {}) for part in ("params", "seed", "problem")},
         "sums": dict(about.get("sums", ORDERED)),
-        "problem": about.get("problem", {}),
         "centred": bool(about.get("centred")),
         "repeats": history.repeats,
         "metrics": {name: _metric(history, name) for name in measured(history)},
@@ -132,12 +118,12 @@ def bounds(history: History, name: str) -> dict[str, np.ndarray]:
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):
         return {}
-    found = {}
-    if name in BEST:
-        found["at best"] = BEST[name](squares, rank)
-    if name in ZERO:
-        found["all zero"] = ZERO[name](squares)
-    return found
+    if name in OBJECTIVES:
+        outside = squares[:, rank:].sum(axis=1)
+        return {"at best": outside / 2, "all zero": squares.sum(axis=1) / 2}
+    if name == "captured":
+        return {"at best": squares[:, :rank].sum(axis=1)}
+    return {"at best": np.zeros(len(squares))} if name in ERRORS else {}
 
 
 def add_components(

@@ -41,26 +41,27 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
         ledger, seconds = found["ledger"], found.get("seconds")
         rows.append((
             name,
-            *(_median([found], metric) for metric in metrics),
+            *(_shown(found["metrics"].get(metric, {}).get("median")) for metric in metrics),
             f"{ledger['round']:,.0f}", as_bytes(ledger["bytes_up"]), as_bytes(ledger["bytes_down"]),
-            *(show(ledger[word]) if word in ledger else "–" for word in spent),
+            *(_shown(ledger.get(word)) for word in spent),
             "–" if seconds is None else f"{seconds:.2g}",
             _end(found),
         ))  # fmt: skip
-    best = [_median(every, metric, "at best") for metric in metrics]
-    if any(word != "–" for word in best):
-        rows.append(("at best", *best, *[""] * (len(heads) - len(metrics))))
+    best = {
+        name: metric["at best"]["median"]  # the same for all, on the same data
+        for found in every
+        for name, metric in found["metrics"].items()
+        if "at best" in metric
+    }
+    if best:
+        rest = [""] * (len(heads) - len(metrics))
+        rows.append(("at best", *(_shown(best.get(metric)) for metric in metrics), *rest))
     lines = [*_data(every[0]), "", columns(rows, right=range(1, len(heads))), why_left_out(every)]
     return "\n".join(lines).rstrip()
 
 
-def _median(histories: Sequence[Description], metric: str, bound: str = "") -> str:
-    """Return a metric's median, or that of a bound, where it is known."""
-    known = [found["metrics"][metric] for found in histories if metric in found["metrics"]]
-    values = [
-        one[bound]["median"] if bound else one["median"] for one in known if bound in {"", *one}
-    ]
-    return show(float(np.median(values))) if values else "–"
+def _shown(value: float | None) -> str:
+    return "–" if value is None else show(value)
 
 
 def _end(found: Description) -> str:
@@ -89,7 +90,8 @@ def _measures(found: Description) -> list[str]:
     shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
     heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
     rows: list[tuple[str, ...]] = [heads]
-    if (met := found.get("converged")) is not None:
+    if "converged" in found:
+        met = found["converged"]
         which = "converged" if met == repeats else "NOT converged: allow more rounds"
         remarks.append(f"{which} ({met} of {repeats} within the tolerance)")
     if loose := found.get("undetermined"):
@@ -98,8 +100,8 @@ def _measures(found: Description) -> list[str]:
             f"components are arbitrary ({loose} of {repeats}): singular values {r} and "
             f"{r + 1} are too near each other in the precision of the data"
         )
-    if gone := found.get("diverged"):
-        remarks.append(f"DIVERGED: not finite at the end ({gone} of {repeats})")
+    if found.get("diverged"):
+        remarks.append(f"DIVERGED: not finite at the end ({found['diverged']} of {repeats})")
     for name, metric in found["metrics"].items():
         units = "" if metric["units"] == "1" else metric["units"]
         hidden = "" if metric.get("released", True) else NOT_RELEASED
