@@ -253,7 +253,7 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 def _alias(old: str, kind: str) -> click.Command:
     """Return a command by its old name, which goes with the next release."""
     given = [parameter for parameter in listing.params if parameter.name != "kind"]
-    run = partial(listing.callback, kind=kind)  # type: ignore[arg-type]
+    run = partial(listing.callback, kind=kind)  # type: ignore[misc]
     return click.Command(old, hidden=True, params=given, callback=run)
 
 
