@@ -7,7 +7,6 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -252,9 +251,12 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 
 def _alias(old: str, kind: str) -> click.Command:
     """Return a command by its old name, which goes with the next release."""
-    given = [parameter for parameter in listing.params if parameter.name != "kind"]
-    run = partial(listing.callback, kind=kind)  # type: ignore[misc]
-    return click.Command(old, hidden=True, params=given, callback=run)
+    params = [parameter for parameter in listing.params if parameter.name != "kind"]
+
+    def run(**given: Any) -> None:
+        click.get_current_context().invoke(listing, kind=kind, **given)
+
+    return click.Command(old, hidden=True, params=params, callback=run)
 
 
 ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in KINDS]
