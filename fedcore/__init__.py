@@ -17,10 +17,10 @@ What lies where, from top to bottom; a module imports from the lines below its o
     all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
 ``audits``
     what a server learns, by attacks
-``history``
-    what repeats of a run recorded: its HDF5 file, its plot, its data frame
 ``user_runs``
     `fedcore.run`: checks what a user gives, and shows progress
+``history``
+    what repeats of a run recorded: its HDF5 file, its plot, its data frame
 ``runs``, ``progress``
     one run of an algorithm on checked data; a bar over rounds
 ``algorithms``

@@ -283,7 +283,7 @@ def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
     known : iterable of str
         Valid names.
     listed : str
-        What lists all of them, such as "`fedcore algorithms` lists all".
+        What lists all of them, such as "`fedcore list methods` shows all".
     """
     names = sorted(known)
     alike = [known for known in names if known.casefold() == name.casefold()]

@@ -29,7 +29,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import h5py
 import numpy as np
@@ -44,8 +44,6 @@ from fedcore.words import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from fedcore.user_runs import Result
 
 _RELEASED = ("iterates/iteration", "iterates/record_number", "iterates/shared", "final/basis")
 _PUBLIC = {"name", "status", "note", "n_clients", "n_features"}  # of a private run's problem
@@ -89,8 +87,8 @@ class History:
     >>> import numpy as np
     >>> import fedcore
     >>> clients = [np.diag([3.0, 2.0, 1.0]), np.eye(3)]
-    >>> found = fedcore.History.of(fedcore.run("block_krylov", clients, 1, rounds=2))
-    >>> found["round"]
+    >>> found = fedcore.run("block_krylov", clients, 1, rounds=2).history
+    >>> found.columns["round"]
     array([[0, 1, 2]])
     """
 
@@ -118,25 +116,6 @@ class History:
         )
 
     @classmethod
-    def of(cls, result: Result, algorithm: str = "") -> History:
-        """Return the history of one run of `fedcore.run`, as one repeat.
-
-        Parameters
-        ----------
-        result : Result
-        algorithm : str, optional
-            Name in the plot's legend.
-        """
-        arrays = {k: v for k, v in result.output.items() if isinstance(v, np.ndarray | np.generic)}
-        return cls(
-            _one(result.history),
-            _one(arrays),
-            _one(result.iterates),
-            about={"algorithm": algorithm} if algorithm else {},
-            released=result.released,
-        )
-
-    @classmethod
     def from_run(
         cls,
         recorder: Recorder,
@@ -146,7 +125,7 @@ class History:
         reference: Mapping[str, np.ndarray] | None = None,
         about: Mapping[str, Any] | None = None,
         twin: Recorder | None = None,
-    ) -> History:
+    ) -> Self:
         """Return the history of one run, and of its twin if it has one, as one repeat.
 
         `units` describes the columns, see `units_of`.
@@ -241,8 +220,9 @@ class History:
         ----------
         name : str
         """
-        lengths = (self["iteration"] >= 0).sum(axis=1)
-        return self[name][np.arange(len(lengths)), lengths - 1]
+        lengths = (self.columns["iteration"] >= 0).sum(axis=1)
+        column = History.__getitem__(self, name)  # with all repeats, also of one run
+        return column[np.arange(len(lengths)), lengths - 1]
 
     @property
     def twins(self) -> History | None:
@@ -282,7 +262,7 @@ class History:
     @property
     def repeats(self) -> int:
         """Number of repeats."""
-        return len(self["iteration"])
+        return len(self.columns["iteration"])
 
     @property
     def copies(self) -> list[int]:
@@ -561,7 +541,7 @@ class History:
 
     def _records(self) -> dict[str, np.ndarray]:
         """Return the columns of all records, one repeat after the other, without padding."""
-        there = self["iteration"] >= 0
+        there = self.columns["iteration"] >= 0
         repeat = np.broadcast_to(np.arange(self.repeats)[:, None], there.shape)
         columns = {"repeat": repeat, **self.columns}
         return {name: values[there] for name, values in columns.items()}

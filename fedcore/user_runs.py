@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +20,7 @@ from fedcore.deep.prediction import Trained
 from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
+from fedcore.history import History, units_of
 from fedcore.iterates import Iterate
 from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
@@ -28,12 +29,27 @@ from fedcore.problems.problem import Problem
 from fedcore.recorder import NOT_RELEASED, Recorder, Recording
 from fedcore.runs import Begin, Finish, execute, require_orthonormal, subtract_mean
 from fedcore.seeds import root_of
-from fedcore.snapshots import stack as stack_snapshots
 from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
 from fedcore.validation import require_flag
 from fedcore.words import counted, named
+
+
+class RunHistory(History, Mapping[str, np.ndarray]):
+    """History of one run: a mapping from the names of its columns to arrays of shape (records,).
+
+    The attributes of `History`, such as ``columns``, have a leading axis of one repeat.
+    """
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self.columns[name][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 @dataclass(frozen=True)
@@ -44,8 +60,9 @@ class Result:
     ----------
     components : ndarray of shape (n_components, n_features) or None
         Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
-    history : dict of str to ndarray of shape (records,)
-        ``iteration``, ``round``, ``bytes_up``, …, and the metrics asked for.
+    history : RunHistory
+        A `fedcore.History` whose entries are ``iteration``, ``round``, ``bytes_up``, …, and the
+        metrics asked for, each of shape (records,).
     ledger : Ledger
         Traffic between clients and server, and privacy spent.
     output : dict
@@ -64,7 +81,7 @@ class Result:
     """
 
     components: np.ndarray | None
-    history: dict[str, np.ndarray]
+    history: RunHistory
     ledger: Ledger
     output: dict[str, Any]
     released: frozenset[str] | None = None
@@ -244,16 +261,21 @@ def run(
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)
+    about: dict[str, Any] = {"algorithm": algorithm, "problem": {}}
+    if columns is not None:
+        about["features"] = [str(name) for name in columns]
+    if recorder.ledger.privacy is not None:
+        about["privacy"] = recorder.ledger.privacy.about()
+    units = units_of(wanted, chosen.columns)
+    history = RunHistory.from_run(recorder, output, units, about=about)
     return Result(
         components=components,
-        history=recorder.columns(),
+        history=history,
         ledger=recorder.ledger,
         output=output,
         released=recorder.released,
         trained=_trained(last["iterate"], settings, problem, output, columns),
-        iterates={
-            name: values[0] for name, values in stack_snapshots([recorder.snapshots])[0].items()
-        },
+        iterates={name: values[0] for name, values in history.iterates.items()},
     )
 
 
@@ -327,8 +349,8 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     else:
         return
     warn(
-        f"{algorithm} {found}: make more or smaller steps (`fedcore algorithms {algorithm}` lists "
-        "its parameters), or take another algorithm",
+        f"{algorithm} {found}: make more or smaller steps (`fedcore list methods {algorithm}` "
+        "shows its parameters), or take another algorithm",
         ConvergenceWarning,
     )
 

@@ -63,7 +63,7 @@ def fedcore_(tmp_path, installed):
 
 
 LISTS = {  # a list, one of fedcore's own in it, and those of the package's that it leaves out
-    "algorithms": ("block_krylov", {"gone": "not_there", "ssi": "ignored"} | {
+    "methods": ("block_krylov", {"gone": "not_there", "ssi": "ignored"} | {
         name: reason for name, (_, reason) in BROKEN.items()}),
     "metrics": ("subspace_distance", {"bad": "SyntaxError", "none": "metrics"}),
     "generators": ("low_rank", {"bad": "broken_absent"}),
@@ -74,7 +74,7 @@ LISTS = {  # a list, one of fedcore's own in it, and those of the package's that
 @pytest.mark.parametrize("name", LISTS)
 def test_the_lists_name_each_with_its_reason_and_go_on(fedcore_, name):
     own, broken = LISTS[name]
-    done = fedcore_(name)
+    done = fedcore_("list", name)
     assert done.returncode == 0 and own in done.stdout
     for plugin, reason in broken.items():
         (line,) = (line for line in done.stderr.splitlines() if f"'{plugin}'" in line)

@@ -63,7 +63,7 @@ def test_names_of_columns_files_options_and_texts_of_histories_are_shown(control
         ["run", "one_shot", tmp_path / file, "-r", f"1{control}"],
         [f"ru{control}n"], [f"--ru{control}n"],
         ["compare", "one_shot", f"x{control}", "-r", 1],
-        ["algorithms", f"s{control}"], ["show", tmp_path / f"no{control}.h5"],
+        ["list", "methods", f"s{control}"], ["show", tmp_path / f"no{control}.h5"],
         ["plot", out, "--out", tmp_path / f"drawn{control}"],
     ):  # fmt: skip
         printed(*words)

@@ -49,13 +49,33 @@ def test_a_plot_draws_the_median_of_each_metric_and_is_saved_where_asked(uneven,
             uneven.plot(**options)
 
 
-def test_a_result_becomes_a_history_of_one_repeat(clients):
+def test_a_run_has_a_history_of_one_repeat_that_is_indexed_by_record(clients, tmp_path):
     result = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=0.5, delta=1e-5)
-    found = fedcore.History.of(result, "analyze_gauss")
-    assert found.repeats == 1 and found.released == result.released
-    np.testing.assert_array_equal(found["objective"][0], result.history["objective"])
+    found = result.history
+    assert isinstance(found, fedcore.History) and found.repeats == 1
+    assert found.released == result.released
+    for name, values in found.items():
+        np.testing.assert_array_equal(found.columns[name], [values])
+        assert found.last(name) == values[-1]
+    assert found.get("no such column") is None and "round" in found
+    assert "<td>objective</td>" in found._repr_html_()
     labels = [ax.get_ylabel() for ax in found.plot().axes]
     assert labels and all(label.endswith("(not released)") for label in labels)
+    found.save(tmp_path / "run.h5")
+    loaded = fedcore.History.load(tmp_path / "run.h5")
+    np.testing.assert_array_equal(loaded["round"][0], found["round"])
+    loaded.released_alone().export(tmp_path / "run.csv")
+    assert "objective" not in (tmp_path / "run.csv").read_text()
+
+
+def test_a_run_of_data_frames_keeps_the_names_of_their_columns():
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("xarray")
+    rows = np.random.default_rng(0).standard_normal((20, 3))
+    frame = pandas.DataFrame(rows, columns=["age", "dose", "weight"])
+    result = fedcore.run("block_krylov", [frame], 2)
+    tree = result.history.to_xarray()
+    assert tree.coords["feature"].values.tolist() == ["age", "dose", "weight"]
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet"])

@@ -63,7 +63,7 @@ def picture(path, read):
 
 def edited(path, read):
     """A picture that fedcore has written, and that somebody has changed since."""
-    comparison.draw(path.with_suffix(""), {"run": History.load("read.h5")})
+    comparison.figure({"run": History.load("read.h5")}, path=path.with_suffix(""))
     for file in (path.with_suffix(".png"), path.with_suffix(".pdf")):
         if file.exists():
             file.write_bytes(file.read_bytes() + b"a note of mine")

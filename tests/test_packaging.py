@@ -251,7 +251,7 @@ fedcore.FederatedPCA(2, params=3)
 fedcore.FederatedPCA(3, roundz=4)
 fine: fedcore.Result = fedcore.run("ssi", [], 2, progress=True, rounds=3)
 reveal_type(fine.ledger.rounds)
-reveal_type(fedcore.History.of(fine).plot())
+reveal_type(fine.history.plot())
 reveal_type(fedcore.FederatedPCA(0.9, verbose=1).fit([]).components_)
 
 import numpy

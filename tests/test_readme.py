@@ -58,7 +58,7 @@ def test_the_commands_work_in_the_order_in_which_they_stand(tmp_path, monkeypatc
     runpy.run_path(str(HOSPITALS), run_name="__main__")
     typed = commands("fedcore")
     assert {words[0] for words in typed} == {
-        "algorithms", "run", "show", "compare", "doctor", "pca", "verdicts",
+        "list", "run", "show", "compare", "doctor", "pca", "verdicts",
     }  # fmt: skip
     for words in typed:
         stand_in = ["--surrogate"] if words[0] == "run" else []

@@ -13,8 +13,9 @@ def commands() -> str:
     """Return a section per command."""
     parts = [_shown("fedcore", main, None)]
     top = click.Context(main, info_name="fedcore", max_content_width=WIDTH)
-    for name in sorted(main.commands):
-        parts.append(f"## `fedcore {name}`\n\n" + _shown(name, main.commands[name], top))
+    for name, command in sorted(main.commands.items()):
+        if not command.hidden:
+            parts.append(f"## `fedcore {name}`\n\n" + _shown(name, command, top))
     return "\n\n".join(parts)
 
 

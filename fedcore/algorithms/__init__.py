@@ -46,8 +46,8 @@ from fedcore.plugins import Registry
 from fedcore.problems.tasks import SUBSPACE, Task
 from fedcore.validation import check_names
 
-REGISTRY = Registry(__name__, __path__, "algorithm",
-                    "`fedcore algorithms` lists all; `fedcore pca FILES` needs none")  # fmt: skip
+LISTED = "`fedcore list methods` shows all; `fedcore pca FILES` needs none"
+REGISTRY = Registry(__name__, __path__, "algorithm", LISTED)
 names = REGISTRY.names
 FORM = "ALGORITHM = Algorithm(paper=…, parameters=Params, run=run, communication=communication)"
 NO_MODULE = ModuleType("")  # of an algorithm that the registry has not seen

@@ -118,8 +118,7 @@ def main() -> None:
 
 
 for command in (
-    lookup.algorithms, lookup.cite, lookup.metrics, lookup.datasets, lookup.fetch,
-    lookup.generators, lookup.partitions,
+    lookup.listing, lookup.cite, lookup.fetch, *lookup.ALIASES,
     running.run, running.compare, pca.pca, showing.show, showing.plot,
     health.check, health.doctor,
 ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""Commands that look up what there is: algorithms, metrics, data sets, clients; and `fetch`."""
+"""Commands that look up what there is, and how to cite it: `list` and `cite`; and `fetch`."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -6,59 +6,60 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from fedcore.cli import options
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import ConfigError, FedcoreError, InputError
+from fedcore.errors import FedcoreError, InputError, require_known
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
 
+# What there is of a kind, each with a name.
+Found = list[dict[str, Any]]
+# These, a sentence for each that cannot be used, and what writes them as text.
+Listing = tuple[Found, list[str], Callable[[Found], str]]
 
-def warn(sentences: list[str]) -> None:
-    """Say on standard error what is broken, mostly of another package."""
-    for sentence in sentences:
-        say(f"Warning: {sentence}", err=True)
+
+def _each(
+    names: Iterable[str], describe: Callable[[str], dict[str, Any]]
+) -> tuple[Found, list[str]]:
+    """Return what is said of each, and a sentence for each that cannot be used."""
+    found, broken = [], []
+    for name in names:
+        try:
+            found.append({"name": name, **describe(name)})
+        except FedcoreError as error:  # a missing extra, or another package's error
+            broken.append(f"{' '.join(str(error).split())} (fedcore doctor)")
+    return found, broken
 
 
-@click.command()
-@click.argument("name", required=False)
-@as_json
-def algorithms(name: str | None, as_json: bool) -> None:
-    """List the algorithms, or describe one and its parameters.
-
-    \b
-    Examples:
-      fedcore algorithms
-      fedcore algorithms block_krylov
-    """
-    from fedcore.algorithms import get, names
+def _table(found: Found, *fields: str) -> str:
     from fedcore.reports.terminal import columns
 
-    if name is None:
-        rows = [_row(known) for known in names()]
-        fields = ("name", "paper", "title")
-        listed = [dict(zip(fields, row, strict=True)) for row in rows]
-        emit(listed, lambda: columns(rows), as_json)
-        warn([f"{title} (fedcore doctor)" for _, paper, title in rows if paper == "broken"])
-        return
-    algorithm = get(name)
-    described = _described(algorithm)
-    emit(described, lambda: _text(algorithm, described), as_json)
+    return columns([[one[field] for field in fields] for one in found])
 
 
-def _row(name: str) -> tuple[str, str, str]:
-    from fedcore.algorithms import get
+def _methods(raw: str) -> Listing:
+    from fedcore.algorithms import get, names
 
-    try:
+    def describe(name: str) -> dict[str, Any]:
         algorithm = get(name)
-        return name, algorithm.paper, algorithm.title
-    except FedcoreError as error:  # a missing extra, or another package's error
-        return name, "broken", " ".join(str(error).split())
+        task = type(algorithm.task).__name__.lower()
+        return {"paper": algorithm.paper, "title": algorithm.title, "task": task}
+
+    return *_each(names(), describe), _by_task
+
+
+def _by_task(found: Found) -> str:
+    tasks: dict[str, list[str]] = {}
+    for one, line in zip(found, _table(found, "name", "paper", "title").split("\n"), strict=True):
+        tasks.setdefault(one["task"], [f"{one['task']}:"]).append(f"  {line}")
+    return "\n\n".join("\n".join(lines) for lines in tasks.values())
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
@@ -124,10 +125,147 @@ def _text(algorithm: Algorithm, described: dict[str, Any]) -> str:
     return text.getvalue().rstrip("\n")
 
 
+def _metrics(raw: str) -> Listing:
+    from fedcore.metrics import families
+
+    def text(found: Found) -> str:
+        shown = [{**one, "units": "" if one["units"] == "1" else one["units"]} for one in found]
+        return _table(sorted(shown, key=itemgetter("name")), "name", "units", "description")
+
+    known, broken = families()
+    found = [
+        {"name": m.name, "units": m.units, "description": m.description, "family": family}
+        for family, metrics in known.items()
+        for m in metrics
+    ]
+    return found, broken, text
+
+
+def _datasets(raw: str) -> Listing:
+    from fedcore import datasets as data_sets
+    from fedcore.datasets.registry import find, loader_of
+
+    def describe(name: str) -> dict[str, Any]:
+        plugin = find(name)[1]
+        if plugin is not None:
+            loader_of(plugin)
+        to_do = data_sets.missing(name, raw)
+        state = "to be provided" if to_do else "obtainable"
+        return {"state": state, "title": data_sets.describe(name)["title"], "to_do": to_do}
+
+    def text(found: Found) -> str:
+        to_do = [f"\n{one['to_do']}" for one in found if one["to_do"]]
+        return "\n".join([_table(found, "name", "state", "title"), *to_do])
+
+    return *_each(data_sets.names(), describe), text
+
+
+def _generators(raw: str) -> Listing:
+    from fedcore.generators import REGISTRY, names
+
+    def describe(name: str) -> dict[str, Any]:
+        module = REGISTRY.module(name)
+        generate = getattr(module, "generate", None)
+        if not callable(generate):
+            raise InputError(f"generator '{name}' has no function generate")
+        # The first parameter is the random generator, whatever the model calls it.
+        given = list(inspect.signature(generate).parameters)[:1]
+        return _parameters(generate, given, _title(module))
+
+    return *_each(names(), describe), _with_parameters
+
+
+def _partitions(raw: str) -> Listing:
+    from fedcore.datasets.partition import OF_DATA, PARTITIONERS
+
+    def describe(name: str) -> dict[str, Any]:
+        return _parameters(PARTITIONERS[name], OF_DATA, _title(PARTITIONERS[name]))
+
+    return *_each(PARTITIONERS, describe), _with_parameters
+
+
+def _parameters(function: Callable[..., Any], given: Collection[str], title: str) -> dict[str, Any]:
+    """Return a function's title and its parameters but the given ones, with their defaults."""
+    parameters = {
+        name: "required" if p.default is p.empty else repr(p.default)
+        for name, p in inspect.signature(function).parameters.items()
+        if name not in given
+    }
+    return {"title": title, "parameters": parameters}
+
+
+def _title(thing: object) -> str:
+    return (inspect.getdoc(thing) or "").partition("\n")[0]
+
+
+def _with_parameters(found: Found) -> str:
+    lines = []
+    for one in found:
+        parameters = ", ".join(
+            name if default == "required" else f"{name}={default}"
+            for name, default in one["parameters"].items()
+        )
+        lines.append(f"{one['name']}: {one['title']}\n    {parameters or 'no parameters'}")
+    return "\n".join(lines)
+
+
+KINDS = {
+    "methods": _methods, "metrics": _metrics, "datasets": _datasets, "generators": _generators,
+    "partitions": _partitions,
+}  # fmt: skip
+
+
+@click.command("list")
+@click.argument("kind", type=click.Choice(list(KINDS)))
+@click.argument("name", required=False)
+@options.raw
+@as_json
+def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
+    """List all methods, metrics, data sets, generators or partitions; or describe NAME.
+
+    A method is described with its parameters, for --set. Metrics are what a run can record, for
+    --metric. Of data sets it says which can be fetched. Generators make synthetic data in the files
+    of papers; partitions deal samples to clients, there and for --partition.
+
+    \b
+    Examples:
+      fedcore list methods
+      fedcore list methods block_krylov
+      fedcore list datasets
+    """
+    if kind == "methods" and name is not None:
+        from fedcore.algorithms import get
+
+        algorithm = get(name)
+        described = _described(algorithm)
+        emit(described, lambda: _text(algorithm, described), as_json)
+        return
+    found, broken, text = KINDS[kind](raw)
+    if name is not None:
+        require_known(name, [one["name"] for one in found], f"no {kind} called")
+        found = [one for one in found if one["name"] == name]
+    emit(found, lambda: text(found), as_json)
+    for sentence in broken:
+        say(f"Warning: {sentence}", err=True)
+
+
+def _alias(old: str, kind: str) -> click.Command:
+    """Return a command by its old name, which goes with the next release."""
+    params = [parameter for parameter in listing.params if parameter.name != "kind"]
+
+    def run(**given: Any) -> None:
+        click.get_current_context().invoke(listing, kind=kind, **given)
+
+    return click.Command(old, hidden=True, params=params, callback=run)
+
+
+ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in KINDS]
+
+
 @click.command()
 @click.argument("method")
 def cite(method: str) -> None:
-    """Print BibTeX of what to cite for METHOD, a name that `fedcore algorithms` lists.
+    """Print BibTeX of what to cite for METHOD, a name that `fedcore list methods` shows.
 
     \b
     Example:
@@ -136,61 +274,6 @@ def cite(method: str) -> None:
     from fedcore.reports.references import bibtex
 
     say(bibtex(method))
-
-
-@click.command()
-@as_json
-def metrics(as_json: bool) -> None:
-    """List the metrics that a run can record, with their units.
-
-    \b
-    Example:
-      fedcore metrics
-    """
-    from fedcore.metrics import families
-    from fedcore.reports.terminal import columns
-
-    known, broken = families()
-    listed = [
-        {"name": m.name, "units": m.units, "description": m.description, "family": family}
-        for family, found in known.items()
-        for m in found
-    ]
-    rows = [(m["name"], m["units"] * (m["units"] != "1"), m["description"]) for m in listed]
-    emit(listed, lambda: columns(sorted(rows)), as_json)
-    warn(broken)
-
-
-@click.command()
-@options.raw
-@as_json
-def datasets(raw: str, as_json: bool) -> None:
-    """List the data sets: which can be fetched, and what must be provided by hand.
-
-    \b
-    Example:
-      fedcore datasets
-    """
-    from fedcore import datasets as data_sets
-    from fedcore.datasets.registry import find, loader_of
-    from fedcore.reports.terminal import columns
-
-    listed, broken = [], []
-    for name in data_sets.names():
-        plugin, to_do = find(name)[1], data_sets.missing(name, raw)
-        state = "to be provided" if to_do else "obtainable"
-        try:
-            if plugin is not None:
-                loader_of(plugin)
-        except ConfigError as error:
-            state = "broken"
-            broken.append(f"{error} (fedcore doctor)")
-        title = data_sets.describe(name)["title"]
-        listed.append({"name": name, "state": state, "title": title, "to_do": to_do})
-    rows = [(one["name"], one["state"], one["title"]) for one in listed]
-    lines = [columns(rows), *(f"\n{one['to_do']}" for one in listed if one["to_do"])]
-    emit(listed, lambda: "\n".join(lines), as_json)
-    warn(broken)
 
 
 @click.command()
@@ -212,75 +295,3 @@ def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     for name in names:
         for path in data_sets.fetch(name, raw, mirror=mirror):
             say(path)
-
-
-@click.command()
-@as_json
-def generators(as_json: bool) -> None:
-    """List the models of synthetic data with their parameters, for the files of papers.
-
-    \b
-    Example:
-      fedcore generators
-    """
-    from fedcore.generators import REGISTRY, names
-
-    found, broken = [], []
-    for name in names():
-        try:
-            module = REGISTRY.module(name)
-            # The first parameter is the random generator, whatever the model calls it.
-            generator = list(inspect.signature(module.generate).parameters)[:1]
-            found.append(_described_kind(name, module.generate, generator, _title(module)))
-        except (AttributeError, TypeError):
-            broken.append(f"generator '{name}' has no function generate")
-        except InputError as error:  # another package's
-            broken.append(" ".join(str(error).split()))
-    emit(found, lambda: _kinds_text(found), as_json)
-    warn(broken)
-
-
-@click.command()
-@as_json
-def partitions(as_json: bool) -> None:
-    """List how samples can be dealt to clients, for --partition and the files of papers.
-
-    \b
-    Example:
-      fedcore partitions
-    """
-    from fedcore.datasets.partition import OF_DATA, PARTITIONERS
-
-    found = [
-        _described_kind(name, function, OF_DATA, _title(function))
-        for name, function in PARTITIONERS.items()
-    ]
-    emit(found, lambda: _kinds_text(found), as_json)
-
-
-def _described_kind(
-    name: str, function: Callable[..., Any], given: Collection[str], title: str
-) -> dict[str, Any]:
-    """Return a function's title and its parameters but the given ones, with their defaults."""
-    known = inspect.signature(function).parameters.items()
-    parameters = {
-        parameter: "required" if p.default is p.empty else repr(p.default)
-        for parameter, p in known
-        if parameter not in given
-    }
-    return {"name": name, "title": title, "parameters": parameters}
-
-
-def _title(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
-
-
-def _kinds_text(found: list[dict[str, Any]]) -> str:
-    lines = []
-    for one in found:
-        parameters = ", ".join(
-            name if default == "required" else f"{name}={default}"
-            for name, default in one["parameters"].items()
-        )
-        lines.append(f"{one['name']}: {one['title']}\n    {parameters or 'no parameters'}")
-    return "\n".join(lines)

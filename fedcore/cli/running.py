@@ -57,9 +57,9 @@ def run(
 ) -> None:
     """Run ALGORITHM on DATA and print where it ended and what it cost.
 
-    DATA is a data set of `fedcore datasets`, or files of your own, CSV, NPZ, LIBSVM or Parquet: one
-    client a file, or one for each value of the column --by. Columns are matched by their names.
-    LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
+    DATA is a data set of `fedcore list datasets`, or files of your own, CSV, NPZ, LIBSVM or
+    Parquet: one client a file, or one for each value of the column --by. Columns are matched by
+    their names. LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
     scipy.sparse.save_npz stay sparse. Or DATA is one problem file of fedcore (.h5), such as the
     workflow makes in data/clients/.
 
@@ -88,19 +88,19 @@ def run(
         _require_history_name(out)
         _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
         from fedcore import algorithms
-        from fedcore.reports import components
-        from fedcore.reports.history_summary import summary
-        from fedcore.reports.terminal import describe_run
+        from fedcore.reports import description
+        from fedcore.reports.terminal import one_run
 
         chosen, wanted = algorithms.get(algorithm), RunOptions(**asked)
         params = wanted.params(chosen, options.parameters(settings)[""])
         read = partial(wanted.data, data, [chosen], wanted.with_noise(chosen, params))
         found = read() if ranks is None else ranks.first(read)
         history = wanted.history(chosen, params, found)
-        components.add(history, chosen, found.draws, found.columns)
+        description.add_components(history, chosen, found.draws, found.columns)
         if out:
             history.save(out, force=force)
-        emit(summary(history), lambda: describe_run(history), as_json)
+        said = description.describe(history)
+        emit(said, lambda: one_run(said), as_json)
 
     under(engine, body)
 
@@ -139,8 +139,9 @@ def compare(
     options.require_folder("--out", out)
     options.require_folder("--plot", plot)
     from fedcore import algorithms
-    from fedcore.reports import comparison
-    from fedcore.reports.history_summary import summary
+    from fedcore.reports import comparison, plotting
+    from fedcore.reports.description import describe
+    from fedcore.reports.terminal import side_by_side
 
     names, data = _names_and_data(words)
     kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
@@ -163,13 +164,12 @@ def compare(
     }
     for name, path in kept.items():
         histories[name].save(path, force=force)
-    emit(
-        {name: summary(history) for name, history in histories.items()},
-        lambda: comparison.table(histories),
-        as_json,
-    )
+    said = {name: describe(history) for name, history in histories.items()}
+    emit(said, lambda: side_by_side(said), as_json)
     if plot:
-        for file in comparison.draw(plot, histories, comparison.axes(histories), force=force):
+        across = comparison.axes(histories)
+        comparison.figure(histories, across, path=plot, force=force)
+        for file in plotting.files(plot):
             say(file, err=True)
 
 
@@ -183,7 +183,9 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
     for word in data:
         if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
             every = [*known, *datasets.names()]
-            hint = nearest(word, every, "`fedcore algorithms` and `fedcore datasets` list all")
+            hint = nearest(
+                word, every, "`fedcore list methods` and `fedcore list datasets` show all"
+            )
             raise InputError(f"no algorithm and no data set '{word}': {hint}")
     if not data or not names:
         raise click.UsageError("Name one algorithm or more, and then the data.")

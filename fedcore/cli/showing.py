@@ -29,9 +29,9 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
     import numpy as np
 
     from fedcore.history import History
-    from fedcore.reports.history_summary import summary
+    from fedcore.reports.description import describe
     from fedcore.reports.replay import replay
-    from fedcore.reports.terminal import contents, describe_run, replayed
+    from fedcore.reports.terminal import contents, one_run, replayed
 
     history = History.load(file)
     if iterates:
@@ -39,7 +39,8 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
         listed = {name: np.asarray(value).tolist() for name, value in found._asdict().items()}
         emit(listed, lambda: replayed(history, found), as_json)
         return
-    emit(summary(history), lambda: f"{describe_run(history)}\n\n{contents(history)}", as_json)
+    said = describe(history)
+    emit(said, lambda: f"{one_run(said)}\n\n{contents(history)}", as_json)
 
 
 @click.command()
@@ -70,7 +71,7 @@ def plot(
     target = out or str(Path(files[0]).with_suffix(""))
     options.require_figure(target, files, force)
     from fedcore.history import History
-    from fedcore.reports import comparison
+    from fedcore.reports import comparison, plotting
 
     histories = {file: History.load(file) for file in dict.fromkeys(files)}
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
@@ -79,5 +80,6 @@ def plot(
     if len(set(names.values())) < len(names):
         names = {file: file for file in names}
     drawn = {names[file]: history for file, history in histories.items()}
-    for path in comparison.draw(target, drawn, against, metrics, force=force):
+    comparison.figure(drawn, against, metrics, path=target, force=force)
+    for path in plotting.files(target):
         say(path)

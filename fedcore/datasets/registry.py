@@ -101,7 +101,7 @@ def find(
     outside = plugins()
     if name in outside:
         return None, outside[name]
-    hint = nearest(name, {*known, *outside}, "`fedcore datasets` lists all")
+    hint = nearest(name, {*known, *outside}, "`fedcore list datasets` shows all")
     raise ConfigError(f"unknown data set '{name}': {hint}")
 
 

@@ -5,7 +5,7 @@ crosses between server and clients and what clients keep, so that the ledger cou
 server averages them as any other array; a method reads like its paper,
 ``w = federation.mean(update, of=chosen)``. What is known of a network without training it (sizes,
 splits, the first vector) needs no PyTorch, nor do the hyper-parameters: the plan, the closed forms
-of the cost and `fedcore algorithms` work without it. `learner` gives a run what does the rest.
+of the cost and `fedcore list methods` work without it. `learner` gives a run what does the rest.
 """
 
 from __future__ import annotations

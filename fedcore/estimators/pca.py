@@ -15,6 +15,7 @@ from fedcore.estimators.likelihood import Model
 from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
+from fedcore.user_runs import RunHistory
 from fedcore.user_tables.labelled import column_names
 from fedcore.validation import require_flag
 from fedcore.words import counted
@@ -57,7 +58,7 @@ class FederatedPCA(Transformer):
         Name in the registry; ``fedcore.algorithms.names()`` lists them. "auto" is block_krylov, and
         with `epsilon` analyze_gauss.
     params : mapping, optional
-        Hyper-parameters of the algorithm (``fedcore algorithms NAME`` lists them; `rounds` is the
+        Hyper-parameters of the algorithm (``fedcore list methods NAME`` shows them; `rounds` is the
         largest number of rounds), and ``start``, ``measure`` (default: nothing),
         ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
         here: messages have a column more, by which the test sees the next singular value. Beside a
@@ -135,7 +136,7 @@ class FederatedPCA(Transformer):
         Iterations; for the algorithms with a test, rounds.
     n_samples_ : int
         Samples of all clients; in a private fit a noisy number.
-    history_ : dict of str to ndarray of shape (records,)
+    history_ : RunHistory
         ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
     ledger_ : Ledger
         Traffic between clients and server, the first and the last round included, and privacy.
@@ -389,7 +390,7 @@ class FederatedPCA(Transformer):
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_estimate_ = found.estimate
         self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
-        self.history_: dict[str, np.ndarray] = found.history
+        self.history_: RunHistory = found.history
         self.ledger_: Ledger = found.ledger
         self._keep_names(features)
 

@@ -278,7 +278,7 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     if not isinstance(options["measure"], Sized) or len(options["measure"]):
         raise InputError(
             "params of a private fit has no entry 'measure': measures are exact functions of the "
-            "data, which nothing would mark in history_; fedcore.run marks them (Result.released)"
+            "data; fedcore.run records and marks them (Result.released)"
         )
     of_method = {k: v for k, v in options.items() if k not in RUN_OPTIONS}
     start = asked.algorithm.params({"n_components": r, **of_method}).start

@@ -18,6 +18,7 @@ from fedcore.estimators.last_round import Axes
 from fedcore.federation.ledger import Ledger
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
+from fedcore.user_runs import RunHistory
 from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_rank, whole
 
@@ -143,7 +144,7 @@ class Found(NamedTuple):
         Sum of the squares outside of the axes' span.
     mean, scale : ndarray of shape (d,)
     n_samples : int
-    history : dict of str to ndarray
+    history : RunHistory
     ledger : Ledger
     estimate : float
         Of the sine of the largest angle to the exact subspace; 1 when nothing is known.
@@ -155,7 +156,7 @@ class Found(NamedTuple):
     mean: np.ndarray
     scale: np.ndarray
     n_samples: int
-    history: dict[str, np.ndarray]
+    history: RunHistory
     ledger: Ledger
     estimate: float = 1.0
     converged: bool | None = None

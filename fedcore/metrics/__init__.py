@@ -161,6 +161,6 @@ def get(name: str) -> Metric:
     found, broken = families()
     known = {metric.name: metric for family in found.values() for metric in family}
     if not isinstance(name, str) or name not in known:
-        hint = nearest(str(name), known, "`fedcore metrics` lists all")
+        hint = nearest(str(name), known, "`fedcore list metrics` shows all")
         raise ConfigError("; ".join([f"unknown metric '{name}': {hint}", *broken]))
     return known[name]

@@ -1,10 +1,9 @@
-"""Histories on the same data, side by side: a table, and curves against the ledger's columns."""
+"""Histories on the same data as curves against the ledger's columns."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,8 @@ from fedcore.files import outputs
 from fedcore.history import History
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import look, looks
-from fedcore.reports.history_summary import bounds, cpu_seconds, ended, measured, spent
-from fedcore.reports.tables import show
-from fedcore.reports.terminal import as_bytes, columns, on_data, why_left_out
+from fedcore.reports.description import bounds, measured
+from fedcore.reports.terminal import why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -33,33 +31,6 @@ UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
-def table(histories: Mapping[str, History]) -> str:
-    """Return a line for each history: where it ended, and what it cost; then the best values.
-
-    Of several repeats these are medians.
-    """
-    names = _metrics(histories.values(), every=False)
-    private = any("epsilon" in history.columns for history in histories.values())
-    heads = ["method", *names, "rounds", "up", "down", *(["epsilon"] if private else []), "CPU s"]
-    rows = [(*heads, "")]
-    for name, history in histories.items():
-        total, seconds = spent(history), cpu_seconds(history)
-        rows.append((
-            name,
-            *(_last(history, metric) for metric in names),
-            f"{total['round']:,.0f}", as_bytes(total["bytes_up"]), as_bytes(total["bytes_down"]),
-            *([show(total["epsilon"]) if "epsilon" in total else "–"] if private else []),
-            "–" if seconds is None else f"{seconds:.2g}",
-            _remark(history),
-        ))  # fmt: skip
-    best = [_best(list(histories.values()), metric) for metric in names]
-    if any(best):
-        rows.append(("at best", *(word or "–" for word in best), *[""] * (len(heads) - len(names))))
-    head = on_data(_first(histories))
-    lines = [*head, "", columns(rows, right=range(1, len(heads))), why_left_out(histories.values())]
-    return "\n".join(lines).rstrip()
-
-
 def axes(histories: Mapping[str, History]) -> list[str]:
     """Return the columns of the ledger in which the histories have more than one value.
 
@@ -68,19 +39,6 @@ def axes(histories: Mapping[str, History]) -> list[str]:
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
     return found or ["iteration" if alone else "round"]
-
-
-def draw(
-    path: str | os.PathLike[str],
-    histories: Mapping[str, History],
-    against: Sequence[str] = (),
-    metrics: Sequence[str] = (),
-    *,
-    force: bool = False,
-) -> tuple[Path, Path]:
-    """Draw what `figure` draws into two files."""
-    figure(histories, against, metrics, path=path, force=force)
-    return plotting.files(path)
 
 
 def figure(
@@ -111,9 +69,11 @@ def figure(
     """
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
-    chosen = list(metrics) or _metrics(histories.values(), every=True)
+    chosen = list(metrics) or _metrics(histories.values())
     lacks = any(name not in history.columns for name in chosen for history in histories.values())
-    if (lacks or not chosen) and (why := why_left_out(histories.values())):
+    if (lacks or not chosen) and (
+        why := why_left_out(history.about for history in histories.values())
+    ):
         raise InputError(f"not drawn: {why}")
     if not chosen:
         raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")
@@ -150,12 +110,13 @@ def _panel(
     """Draw one metric against one column."""
     best = _common_best(histories.values(), metric)
     excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
-    linear = metric in LINEAR or any(np.any(h[metric] < 0) for h in histories.values())
+    linear = metric in LINEAR or any(np.any(h.columns[metric] < 0) for h in histories.values())
     if not linear:
         plotting.log10_axis(ax, "y")
     for label, history in histories.items():
         if axis in history.columns:  # there is no ε of a run without privacy
-            values = history[metric] / best - 1 if excess else history[metric]
+            values = history.columns[metric]
+            values = values / best - 1 if excess else values
             _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
     if linear and best is not None:
         plotting.reference_line(ax, best, "at best")
@@ -173,8 +134,8 @@ def _curves(
     floor: float | None,
 ) -> None:
     """Draw the median and band of the repeats; a curve of each if their x-values differ."""
-    held = history[axis].astype(float)
-    held[history["iteration"] < 0] = np.nan  # of a repeat that ended early
+    held = history.columns[axis].astype(float)
+    held[history.columns["iteration"] < 0] = np.nan  # of a repeat that ended early
     values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)
     if np.isnan(values).all():
         return
@@ -207,7 +168,8 @@ def _name(
 
 def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
     """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
-    held = [h[axis][h["iteration"] >= 0] for h in histories.values() if axis in h.columns]
+    every = [h.columns for h in histories.values() if axis in h.columns]
+    held = [columns[axis][columns["iteration"] >= 0] for columns in every]
     ends = [float(values.max()) for values in held if values.max() > 0]
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
@@ -221,18 +183,13 @@ def _first(histories: Mapping[str, History]) -> History:
 def _varies(history: History, name: str) -> bool:
     if name not in history.columns:
         return False
-    kept = history[name][history["iteration"] >= 0]
+    kept = history.columns[name][history.columns["iteration"] >= 0]
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
 
 
-def _metrics(histories: Collection[History], *, every: bool) -> list[str]:
-    """Return the metrics of all histories, or of any."""
-    sets = [set(measured(history)) for history in histories]
-    return sorted(set.intersection(*sets) if every else set.union(*sets))
-
-
-def _last(history: History, metric: str) -> str:
-    return show(float(np.median(history.last(metric)))) if metric in history.columns else "–"
+def _metrics(histories: Collection[History]) -> list[str]:
+    """Return the metrics that all histories have."""
+    return sorted(set.intersection(*(set(measured(history)) for history in histories)))
 
 
 def _common_best(histories: Collection[History], metric: str) -> float | None:
@@ -241,16 +198,3 @@ def _common_best(histories: Collection[History], metric: str) -> float | None:
     known = [value for values in found if values is not None for value in values]
     same = len(known) and None not in found and np.ptp(known) <= 1e-9 * abs(known[0])
     return float(known[0]) if same else None
-
-
-def _best(histories: Collection[History], metric: str) -> str:
-    found = [bounds(h, metric)["at best"] for h in histories if "at best" in bounds(h, metric)]
-    return show(float(np.median(np.concatenate(found)))) if found else ""
-
-
-def _remark(history: History) -> str:
-    end = ended(history)
-    if end.get("diverged"):
-        return "diverged"
-    met = end.get("converged")
-    return "" if met is None else "converged" if met == history.repeats else "not converged"

@@ -82,5 +82,5 @@ def replay(history: History, repeats: int | None = None) -> Replay:
             sine[repeat, snapshot] = sin_theta(column_space(shared), wanted)
         if measure in history.columns:
             record = found["record_number"][repeat, snapshot]
-            recorded[repeat, snapshot] = history[measure][repeat, record]
+            recorded[repeat, snapshot] = history.columns[measure][repeat, record]
     return Replay(iteration, MEASURES[measure](sine), recorded, measure)

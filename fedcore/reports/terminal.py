@@ -1,4 +1,4 @@
-"""Histories as text for a terminal: results, costs and contents."""
+"""Descriptions of histories as text for a terminal, and what a history contains."""
 
 from __future__ import annotations
 
@@ -8,63 +8,119 @@ from typing import Any
 import numpy as np
 
 from fedcore.history import History
-from fedcore.parts.convergence_test import WARNING_SINE
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports import components
-from fedcore.reports.history_summary import ORDERED, bounds, ended, measured, spent
+from fedcore.reports.description import ORDERED
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
 LARGEST = 10  # features that are printed of more
+Description = Mapping[str, Any]  # of `fedcore.reports.description.describe`
 
 
-def describe_run(history: History) -> str:
+def one_run(found: Description) -> str:
     """Algorithm, data, the last value of every metric, the components, and the ledger."""
-    measures = _measures(history)
-    parts = [_head(history), measures, _components(history), _ledger(history)]
+    data, *note = _data(found)
+    head = [f"{found['algorithm'] or '?'} on {data}", *note]
+    parts = [head, _measures(found), _components(found), _ledger(found)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
-def _head(history: History) -> list[str]:
-    """Lines on what was run on which data."""
-    data, *note = on_data(history)
-    return [f"{history.about.get('algorithm', '?')} on {data}", *note]
+def side_by_side(histories: Mapping[str, Description]) -> str:
+    """Return a line for each history: where it ended, and what it cost; then the best values.
+
+    Of several repeats these are medians.
+    """
+    every = list(histories.values())
+    metrics = sorted({name for found in every for name in found["metrics"]})
+    spent = ["epsilon"] if any("epsilon" in found["ledger"] for found in every) else []
+    heads = ["method", *metrics, "rounds", "up", "down", *spent, "CPU s"]
+    rows = [(*heads, "")]
+    for name, found in histories.items():
+        ledger, seconds = found["ledger"], found.get("seconds")
+        rows.append((
+            name,
+            *(_shown(found["metrics"].get(metric, {}).get("median")) for metric in metrics),
+            f"{ledger['round']:,.0f}", as_bytes(ledger["bytes_up"]), as_bytes(ledger["bytes_down"]),
+            *(_shown(ledger.get(word)) for word in spent),
+            "–" if seconds is None else f"{seconds:.2g}",
+            _end(found),
+        ))  # fmt: skip
+    best = {
+        name: metric["at best"]["median"]  # the same for all, on the same data
+        for found in every
+        for name, metric in found["metrics"].items()
+        if "at best" in metric
+    }
+    if best:
+        rest = [""] * (len(heads) - len(metrics))
+        rows.append(("at best", *(_shown(best.get(metric)) for metric in metrics), *rest))
+    lines = [*_data(every[0]), "", columns(rows, right=range(1, len(heads))), why_left_out(every)]
+    return "\n".join(lines).rstrip()
 
 
-def on_data(history: History) -> list[str]:
+def _shown(value: float | None) -> str:
+    return "–" if value is None else show(value)
+
+
+def _end(found: Description) -> str:
+    if found.get("diverged"):
+        return "diverged"
+    met = found.get("converged")
+    return "" if met is None else "converged" if met == found["repeats"] else "not converged"
+
+
+def _data(found: Description) -> list[str]:
     """Name, status and sizes of a history's data, and its repeats; then the data's note."""
-    about, problem = history.about, history.about.get("problem", {})
-    relation = about.get("privacy", {}).get("neighbours")
-    centred = " less their mean" if about.get("centred") else ""
+    problem = found["problem"]
+    relation = found.get("privacy", {}).get("neighbours")
+    centred = " less their mean" if found["centred"] else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
     line = (
         f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
-        f"{sizes(problem, hidden)}{centred}; {counted(history.repeats, 'repeat')}"
+        f"{sizes(problem, hidden)}{centred}; {counted(found['repeats'], 'repeat')}"
     )
     return [line, *([problem["note"]] if problem.get("note") else [])]
 
 
-def _measures(history: History) -> list[str]:
-    """Lines on the last value of every metric, beside its bounds, and remarks on them."""
-    several = history.repeats > 1
-    heads = ("metric", "median" if several else "last", *(("min", "max") if several else ()), "")
-    rows: list[tuple[str, ...]] = []
-    for name in measured(history):
-        last = history.last(name)
-        values = (np.median(last), last.min(), last.max()) if several else (last[0],)
-        units = history.units.get(name, ("", ""))[0]
-        words = ["" if units == "1" else units, _unreleased(history, name)]
-        rows.append((name, *(show(float(v)) for v in values), ", ".join(filter(None, words))))
-    rows, remarks = _beside_bounds(history, rows)
-    table = [columns([heads, *rows], right=range(1, len(heads) - 1))] if rows else []
-    return [*table, *remarks, *filter(None, [why_left_out([history])])]
+def _measures(found: Description) -> list[str]:
+    """Lines on the last value of every metric, above the known bounds, and remarks on them."""
+    repeats, remarks = found["repeats"], []
+    shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
+    heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
+    rows: list[tuple[str, ...]] = [heads]
+    if "converged" in found:
+        met = found["converged"]
+        which = "converged" if met == repeats else "NOT converged: allow more rounds"
+        remarks.append(f"{which} ({met} of {repeats} within the tolerance)")
+    if loose := found.get("undetermined"):
+        r = found["params"]["n_components"]
+        remarks.append(
+            f"components are arbitrary ({loose} of {repeats}): singular values {r} and "
+            f"{r + 1} are too near each other in the precision of the data"
+        )
+    if found.get("diverged"):
+        remarks.append(f"DIVERGED: not finite at the end ({found['diverged']} of {repeats})")
+    for name, metric in found["metrics"].items():
+        units = "" if metric["units"] == "1" else metric["units"]
+        hidden = "" if metric.get("released", True) else NOT_RELEASED
+        words = ", ".join(filter(None, [units, hidden]))
+        rows.append((name, *(show(metric[word]) for word in shown), words))
+        for bound in ("at best", "all zero"):
+            if values := metric.get(bound):
+                # Whoever knows the metric knows that the best is 0.
+                said = words if any(values.values()) else ""
+                rows.append((f"  {bound}", *(show(values[word]) for word in shown), said))
+        if "all zero" in metric and metric["median"] > metric["all zero"]["median"]:
+            remarks.append(f"{name} is above that of a model that is zero everywhere")
+    table = [columns(rows, right=range(1, len(heads) - 1))] if found["metrics"] else []
+    return [*table, *remarks, *filter(None, [why_left_out([found])])]
 
 
-def why_left_out(histories: Iterable[History]) -> str:
+def why_left_out(histories: Iterable[Description]) -> str:
     """Say which measures private runs have not kept, and why; empty if there are none."""
-    every = [history.about.get("privacy", {}).get("left_out", ()) for history in histories]
+    every = [found.get("privacy", {}).get("left_out", ()) for found in histories]
     names = sorted({name for left_out in every for name in left_out})
     if not names:
         return ""
@@ -74,19 +130,18 @@ def why_left_out(histories: Iterable[History]) -> str:
     )
 
 
-def _components(history: History) -> list[str]:
+def _components(found: Description) -> list[str]:
     """Lines on the components, and what they mean."""
-    found = components.read_components(history)
-    if not found:
+    if "components" not in found:
         return []
-    private = "explained_variance" not in found
-    centre = " less the mean," if history.about.get("centred") else ""
+    private = "explained_variance" not in found["components"]
+    centre = " less the mean," if found["centred"] else ""
     about = "" if centre or private else ", about zero (--center: about the mean)"
     head = f"components: a sample's score is the sum of its values{centre} times these weights"
-    lines = weights(**found, about=about)
+    lines = weights(**found["components"], about=about)
     if private:
         lines.append("private: the run has released directions, and no variances")
-    if history.repeats > 1:
+    if found["repeats"] > 1:
         lines.append("of the first repeat")
     return [head, *lines]
 
@@ -128,16 +183,15 @@ def weights(
     return [columns(rows, right=range(1, len(shown) + 1)), *remarks]
 
 
-def _ledger(history: History) -> list[str]:
+def _ledger(found: Description) -> list[str]:
     """Lines on what crossed between the clients and the server, and on ε."""
-    about, several = history.about, history.repeats > 1
-    total = spent(history)
+    total, several = found["ledger"], found["repeats"] > 1
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
         scalars, size = f"{total[f'scalars_{way}']:,.0f}", as_bytes(total[f"bytes_{way}"])
         rows.append((f"  {way}", scalars, "scalars", size))
-    privacy = about.get("privacy", {})  # a run without a result has not said it
-    notes = [privacy.get("noise"), about.get("tuning", {}).get("note")]
+    privacy = found.get("privacy", {})  # a run without a result has not said it
+    notes = [privacy.get("noise"), found.get("tuning", {}).get("note")]
     if "epsilon" in total:
         terms = privacy and f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
         rows.append(("  epsilon", show(total["epsilon"]), terms or "", ""))
@@ -168,7 +222,7 @@ def contents(history: History) -> str:
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
     ]
-    shape = " x ".join(map(str, history["iteration"].shape))
+    shape = " x ".join(map(str, history.columns["iteration"].shape))
     lines = [columns(origin), "", f"columns, each repeats x records = {shape}"]
     described = [
         (f"  {name}", *history.units[name], _unreleased(history, name))
@@ -218,45 +272,6 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 def _unreleased(history: History, name: str | None = None) -> str:
     """Mark of a column that a private run did not release; of exact values without a `name`."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
-
-
-def _beside_bounds(
-    history: History, rows: list[tuple[str, ...]]
-) -> tuple[list[tuple[str, ...]], list[str]]:
-    """Add the best possible values, and those of a zero model, below the metrics; add remarks."""
-    remarks, end = [], ended(history)
-    if (met := end.get("converged")) is not None:
-        which = "converged" if met == history.repeats else "NOT converged: allow more rounds"
-        remarks.append(f"{which} ({met} of {history.repeats} within the tolerance)")
-    if loose := _undetermined(history):
-        r = history.about["params"]["n_components"]
-        remarks.append(
-            f"components are arbitrary ({loose} of {history.repeats}): singular values {r} and "
-            f"{r + 1} are too near each other in the precision of the data"
-        )
-    if gone := end.get("diverged"):
-        remarks.append(f"DIVERGED: not finite at the end ({gone} of {history.repeats})")
-    below = []
-    for row in rows:
-        below.append(row)
-        found = bounds(history, row[0])
-        for name, bound in found.items():
-            several = (np.median(bound), bound.min(), bound.max())
-            values = several[: 3 if len(row) == 5 else 1]
-            words = row[-1] if np.any(bound) else ""  # whoever knows the metric knows that it is 0
-            below.append((f"  {name}", *(show(float(value)) for value in values), words))
-        if "all zero" in found and np.median(history.last(row[0])) > np.median(found["all zero"]):
-            remarks.append(f"{row[0]} is above that of a model that is zero everywhere")
-    return below, remarks
-
-
-def _undetermined(history: History) -> int:
-    """Return how many repeats have met the tolerance with a subspace that rounding may turn."""
-    angle, met = history.final.get("angle_estimate"), history.final.get("converged")
-    if angle is None or met is None:
-        return 0
-    most = max(WARNING_SINE, history.about["params"].get("tol") or 0.0)
-    return int(np.sum((np.ravel(angle) > most) & (np.ravel(met) > 0)))
 
 
 def as_bytes(size: float) -> str:

@@ -31,19 +31,56 @@ def history_file(tmp_path):
     return path
 
 
+def test_methods_are_listed_by_task_and_names_of_any_kind_are_found():
+    tasks = {}
+    for line in call("list", "methods").stdout.splitlines():
+        if line.endswith(":"):
+            mine = tasks.setdefault(line[:-1], [])
+        elif line:
+            mine.append(line.split()[0])
+    learn = {name: fedcore.algorithms.get(name).task for name in fedcore.algorithms.names()}
+    assert {frozenset(names) for names in tasks.values()} == {
+        frozenset(name for name, task in learn.items() if task is one) for one in learn.values()
+    }
+    for kind, name in (("metrics", "objective"), ("datasets", "w8a"), ("partitions", "label")):
+        (one,) = json.loads(call("list", kind, name, "--json").stdout)
+        assert one["name"] == name
+    assert "'objective'" in refused_command("list", "metrics", "objectiv")
+
+
+@pytest.mark.parametrize("words", [("methods",), ("methods", "ssi"), ("datasets", "--raw", "r")])
+def test_old_names_of_the_lists_go_on_for_a_release(words):
+    old = "algorithms" if words[0] == "methods" else words[0]
+    assert call(old, *words[1:], "--json").stdout == call("list", *words, "--json").stdout
+    assert f"  {old} " not in call("--help").stdout
+
+
+def test_the_shell_completes_kinds():
+    asked = {
+        "_FEDCORE_COMPLETE": "bash_complete",
+        "COMP_WORDS": "fedcore list me",
+        "COMP_CWORD": "2",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", "from fedcore.__main__ import main; main(prog_name='fedcore')"],
+        env=os.environ | asked, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == ["plain,methods", "plain,metrics"]
+
+
 def test_generators_partitions_and_networks_are_listed():
     assert call("--version").stdout.split()[-1] == fedcore.__version__
-    found = {one["name"]: one for one in json.loads(call("generators", "--json").output)}
+    found = {one["name"]: one for one in json.loads(call("list", "generators", "--json").output)}
     assert set(found) >= set(generators.names())
     assert found["low_rank"]["parameters"]["noise"] == "0.0"
-    found = {one["name"]: one for one in json.loads(call("partitions", "--json").output)}
+    found = {one["name"]: one for one in json.loads(call("list", "partitions", "--json").output)}
     for kind, one in found.items():  # they are what a partition's check asks for
         needed = [p for p, default in one["parameters"].items() if default == "required"]
         if needed:
             with pytest.raises(ConfigError, match=needed[0]):
                 datasets.partition.check({"by": kind})
     assert found["dirichlet"]["parameters"]["clients"] == "required"
-    described = json.loads(call("algorithms", "fedrep", "--json").stdout)["networks"]
+    described = json.loads(call("list", "methods", "fedrep", "--json").stdout)["networks"]
     assert {n["name"] for n in described} == set(MODELS)
 
 
@@ -72,7 +109,7 @@ def test_help_imports_nothing_heavy():
 
 def test_defaults_of_parameters_are_values_in_json():
     def defaults(name):
-        described = json.loads(call("algorithms", name, "--json").stdout)
+        described = json.loads(call("list", "methods", name, "--json").stdout)
         return {p["name"]: (p["required"], p["default"]) for p in described["parameters"]}
 
     ssi = defaults("ssi")
@@ -290,7 +327,7 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-@pytest.mark.parametrize("command", [["algorithms"], ["algorithms", "faps"]])
+@pytest.mark.parametrize("command", [["list", "methods"], ["list", "methods", "faps"]])
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     with open("/dev/full", "w") as full:

@@ -1,0 +1,182 @@
+"""What is said of a history: on which data, where it ended, what it cost, and its components.
+
+`describe` gives it as plain values, which a command with ``--json`` prints, and which
+`fedcore.reports.terminal` writes as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from fedcore.algorithms import Algorithm
+from fedcore.estimators.last_round import moments, principal_axes
+from fedcore.federation.centring import centred
+from fedcore.history import History
+from fedcore.linalg import orth
+from fedcore.parts.convergence_test import WARNING_SINE
+from fedcore.problems.problem import Problem
+from fedcore.recorder import COLUMNS
+
+AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
+NAMES = "features"  # in `about`
+
+OBJECTIVES = ("objective", "exact_objective")
+ERRORS = (
+    "exact_excess",
+    "kkt",
+    "kkt_residual",
+    "projection_distance",
+    "sin_squared",
+    "subspace_distance",
+)
+
+# How a history's sums over clients were taken, where it does not say it.
+ORDERED: Mapping[str, Any] = {"order": "fixed"}
+
+
+def describe(history: History) -> dict[str, Any]:
+    """Return all that is said of a history.
+
+    Returns
+    -------
+    dict
+        ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
+        ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger`` (medians over the repeats),
+        ``seconds`` of CPU, ``privacy``, ``tuning`` and ``components``. How many repeats have
+        ``converged``, ``diverged``, or are ``undetermined``: they met the tolerance with a subspace
+        that rounding may turn. A metric has ``units``, the ``median``, ``min`` and ``max`` of the
+        last values, the same three of what it would be ``at best`` and ``all zero`` where they are
+        known, and ``released`` in a private run. What is not known is left out.
+    """
+    about, seconds = history.about, history.seconds
+    spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
+    found: dict[str, Any] = {
+        "algorithm": about.get("algorithm"),
+        **{part: about.get(part, {}) for part in ("params", "seed", "problem")},
+        "sums": dict(about.get("sums", ORDERED)),
+        "centred": bool(about.get("centred")),
+        "repeats": history.repeats,
+        "metrics": {name: _metric(history, name) for name in measured(history)},
+        "ledger": {name: float(np.median(history.last(name))) for name in spent},
+        **_ended(history),
+        **{part: about[part] for part in ("privacy", "tuning") if part in about},
+    }
+    if seconds is not None:
+        found["seconds"] = float(np.median(np.nanmax(seconds, axis=1)))
+    if components := _components(history):
+        found["components"] = components
+    return found
+
+
+def _metric(history: History, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "units": history.units.get(name, ("", ""))[0],
+        **_spread(history.last(name)),
+        **{word: _spread(values) for word, values in bounds(history, name).items()},
+    }
+    if history.released is not None:
+        found["released"] = name in history.released
+    return found
+
+
+def _spread(values: np.ndarray) -> dict[str, float]:
+    return {word: float(getattr(np, word)(values)) for word in ("median", "min", "max")}
+
+
+def _ended(history: History) -> dict[str, int]:
+    """Return how many repeats have converged, are undetermined, and have diverged."""
+    found, final = {}, history.final
+    if "converged" in final:
+        found["converged"] = int(np.sum(final["converged"]))
+        if "angle_estimate" in final:
+            most = max(WARNING_SINE, history.about["params"].get("tol") or 0.0)
+            loose = (np.ravel(final["angle_estimate"]) > most) & (np.ravel(final["converged"]) > 0)
+            found["undetermined"] = int(np.sum(loose))
+    if "diverged" in history.columns:
+        found["diverged"] = int(np.sum(history.last("diverged")))
+    return found
+
+
+def measured(history: History) -> list[str]:
+    """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
+    return sorted(set(history.columns) - set(COLUMNS))
+
+
+def bounds(history: History, name: str) -> dict[str, np.ndarray]:
+    """Return what a metric would be at best, and of a model that is zero everywhere.
+
+    Returns
+    -------
+    dict of str to ndarray of shape (draws,)
+        ``at best`` and ``all zero``, as far as they are known.
+    """
+    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
+    rank = history.about.get("params", {}).get("n_components")
+    if not squares.size or not isinstance(rank, int):
+        return {}
+    if name in OBJECTIVES:
+        outside = squares[:, rank:].sum(axis=1)
+        return {"at best": outside / 2, "all zero": squares.sum(axis=1) / 2}
+    if name == "captured":
+        return {"at best": squares[:, :rank].sum(axis=1)}
+    return {"at best": np.zeros(len(squares))} if name in ERRORS else {}
+
+
+def add_components(
+    history: History, algorithm: Algorithm, draws: Sequence[Problem],
+    features: Sequence[str] | None,
+) -> None:  # fmt: skip
+    """Add principal axes of the subspace found, and their variances, to a history.
+
+    They are exact functions of the data, so that a private run gets none. A network, a
+    representation learned from labels and a run without a finite result have no such axes.
+    """
+    if features is not None:
+        history.about[NAMES] = list(features)
+    subspaces = history.final.get("basis", history.final.get("V"))
+    if subspaces is None or algorithm.labelled or history.released is not None:
+        return
+    if subspaces.ndim != 3 or not np.isfinite(subspaces).all():
+        return
+    means = history.final.get("mean")
+    found: list[tuple[np.ndarray, ...]] = []
+    for repeat, matrix in enumerate(subspaces):
+        clients = draws[repeat % len(draws)].clients
+        mean = None if means is None else means[repeat]
+        basis, total = orth(matrix.astype(np.float64)), np.zeros(1)
+        for data in clients:
+            rows = data if mean is None else centred(data, mean)
+            total = total + moments(rows, SimpleNamespace(), basis)
+        axes = principal_axes(basis, total[:-1])
+        freedom = max(clients.n_samples - (mean is not None), 1)
+        whole = axes.squares.sum() + total[-1]
+        found.append((axes.components.T, axes.squares / freedom, axes.squares / (whole or 1.0)))
+    parts = zip(*found, strict=True)
+    history.final |= {name: np.stack(part) for name, part in zip(AXES, parts, strict=True)}
+
+
+def _components(history: History) -> dict[str, Any]:
+    """Return the components of the first repeat.
+
+    Returns
+    -------
+    dict
+        ``features``, their names or None; ``weights``, an array of one row per component;
+        ``explained_variance`` and ``explained_variance_ratio`` but for a private run, which has
+        released the directions alone. Empty for a run without such axes.
+    """
+    final = history.final
+    matrix = final.get("components", final.get("basis") if history.released is not None else None)
+    if matrix is None or matrix.ndim != 3 or not np.isfinite(matrix[0]).all():
+        return {}
+    rows = matrix[0].T
+    largest = np.take_along_axis(rows, np.abs(rows).argmax(axis=1, keepdims=True), axis=1)
+    return {
+        "features": history.about.get(NAMES),
+        "weights": np.where(largest < 0, -rows, rows),
+        **{name: final[name][0] for name in AXES[1:] if name in final},
+    }
