@@ -170,7 +170,7 @@ def _generators(raw: str) -> Listing:
             raise InputError(f"generator '{name}' has no function generate")
         # The first parameter is the random generator, whatever the model calls it.
         given = list(inspect.signature(generate).parameters)[:1]
-        return _parameters(generate, given, _title(module))
+        return _parameters(generate, given, module)
 
     return *_each(names(), describe), _with_parameters
 
@@ -179,23 +179,23 @@ def _partitions(raw: str) -> Listing:
     from fedcore.datasets.partition import OF_DATA, PARTITIONERS
 
     def describe(name: str) -> dict[str, Any]:
-        return _parameters(PARTITIONERS[name], OF_DATA, _title(PARTITIONERS[name]))
+        return _parameters(PARTITIONERS[name], OF_DATA, PARTITIONERS[name])
 
     return *_each(PARTITIONERS, describe), _with_parameters
 
 
-def _parameters(function: Callable[..., Any], given: Collection[str], title: str) -> dict[str, Any]:
-    """Return a function's title and its parameters but the given ones, with their defaults."""
+def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
+    """Return the title of `what`, and the function's parameters that are not given.
+
+    Each parameter has its default, or is ``required``.
+    """
+    title = (inspect.getdoc(what) or "").partition("\n")[0]
     parameters = {
         name: "required" if p.default is p.empty else repr(p.default)
         for name, p in inspect.signature(function).parameters.items()
         if name not in given
     }
     return {"title": title, "parameters": parameters}
-
-
-def _title(thing: object) -> str:
-    return (inspect.getdoc(thing) or "").partition("\n")[0]
 
 
 def _with_parameters(found: Found) -> str:
