@@ -36,7 +36,7 @@ def test_exact_loss_plus_excess_is_the_direct_residual(problem, clients, V):
     factors = kept_by(clients, V, U)
     direct = sum(0.5 * np.linalg.norm(s - u @ V.T) ** 2 for s, u in zip(clients, U, strict=True))
     # Two sums of squares of the same size: rounding.
-    total = factorization.objective(Iterate(factors=factors), problem)
+    total = factorization.objective.value(Iterate(factors=factors), problem)
     assert total == pytest.approx(direct, rel=1e-12)
     assert total == pytest.approx(problem.exact_loss(V) + factors.excess().sum(), rel=1e-15)
 
@@ -65,7 +65,7 @@ def test_an_excess_of_1e_20_is_measured_where_the_trace_form_cancels(low_rank_pr
     nudge = [gaussian(len(s), 3, 30 + i) for i, s in enumerate(clients)]
     nudge = [e * 1e-10 / np.linalg.norm(np.vstack(nudge) @ V.T) for e in nudge]
     U = [s @ np.linalg.pinv(V).T + e for s, e in zip(clients, nudge, strict=True)]
-    ours = factorization.objective(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
+    ours = factorization.objective.value(Iterate(factors=kept_by(clients, V, U)), low_rank_problem)
     # ½ (1e-10)²; some 1e-14 of rounding in S − UVᵀ against its 1e-10.
     assert ours == pytest.approx(0.5e-20, rel=1e-3, abs=0)
 

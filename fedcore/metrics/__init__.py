@@ -103,6 +103,27 @@ class Metric:
         return f"{module}:{name}" if hasattr(sys.modules[module], name) else module
 
 
+def metric(
+    units: str,
+    description: str,
+    *,
+    finite: bool = True,
+    each: Callable[[Iterate, Problem], np.ndarray] | None = None,
+) -> Callable[[Callable[[Iterate, Problem], float]], Metric]:
+    """Decorate a function ``(iterate, problem) -> float`` to make it a `Metric` of its own name.
+
+    Parameters
+    ----------
+    units, description, finite, each
+        See `Metric`.
+    """
+
+    def declare(function: Callable[[Iterate, Problem], float]) -> Metric:
+        return Metric(function.__name__, units, description, function, finite, each)
+
+    return declare
+
+
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:

@@ -11,15 +11,10 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
-from fedcore.metrics import Metric, intermediate
+from fedcore.metrics import intermediate, metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.words import client
-
-
-def test_accuracy(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean of `test_accuracies`."""
-    return float(test_accuracies(iterate, problem).mean())
 
 
 @intermediate
@@ -30,15 +25,30 @@ def test_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
     return _accuracies(iterate, problem.held_out)
 
 
-def training_accuracy(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean of `training_accuracies`."""
-    return float(training_accuracies(iterate, problem).mean())
+@metric(
+    "share of samples",
+    "mean over clients of the accuracy on held-out samples",
+    each=test_accuracies,
+)
+def test_accuracy(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean of `test_accuracies`."""
+    return float(test_accuracies(iterate, problem).mean())
 
 
 @intermediate
 def training_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
     """Return the accuracy of every client on the samples that it trains on."""
     return _accuracies(iterate, problem.clients)
+
+
+@metric(
+    "share of samples",
+    "mean over clients of the accuracy on the samples trained on",
+    each=training_accuracies,
+)
+def training_accuracy(iterate: Iterate, problem: Problem) -> float:
+    """Return the mean of `training_accuracies`."""
+    return float(training_accuracies(iterate, problem).mean())
 
 
 def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
@@ -58,19 +68,4 @@ def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
     return np.array([np.mean(found.argmax(axis=1) == y) for found, y in pairs])
 
 
-METRICS = (
-    Metric(
-        "test_accuracy",
-        "share of samples",
-        "mean over clients of the accuracy on held-out samples",
-        test_accuracy,
-        each=test_accuracies,
-    ),
-    Metric(
-        "training_accuracy",
-        "share of samples",
-        "mean over clients of the accuracy on the samples trained on",
-        training_accuracy,
-        each=training_accuracies,
-    ),
-)
+METRICS = (test_accuracy, training_accuracy)

@@ -12,16 +12,18 @@ from typing import Any
 import numpy as np
 
 from fedcore.iterates import ExplicitFactors, Iterate
-from fedcore.metrics import Metric
+from fedcore.metrics import metric
 from fedcore.problems.problem import Problem
 
 
+@metric("1", "mean over the clients of the rank of U_i", finite=False)
 def client_rank(iterate: Iterate, problem: Problem) -> float:
     """Return the mean rank of the Uᵢ, counted as `numpy.linalg.matrix_rank` does."""
     ranks = _answers(iterate, rank_of)
     return float(np.mean(ranks)) if ranks else np.nan
 
 
+@metric("1", "rank of U, the stacked U_i", finite=False)
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
     """Return the rank of the stacked U, by its Gram matrix, the sum of those of the Uᵢ.
 
@@ -31,6 +33,7 @@ def stacked_rank(iterate: Iterate, problem: Problem) -> float:
     return _rank(sum(grams), hermitian=True) if grams else np.nan
 
 
+@metric("1", "share of zeros among the entries of all U_i", finite=False)
 def client_zeros(iterate: Iterate, problem: Problem) -> float:
     """Return the share of the entries of all Uᵢ that are exactly zero."""
     counts = _answers(iterate, zeros_of)
@@ -38,6 +41,7 @@ def client_zeros(iterate: Iterate, problem: Problem) -> float:
     return float(zeros / entries)
 
 
+@metric("data units", "‖U‖_F, U the stacked U_i", finite=False)
 def client_size(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖U‖_F``, U the stacked Uᵢ."""
     squares = _answers(iterate, square_of)
@@ -76,17 +80,4 @@ def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
     return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
 
 
-METRICS = (
-    Metric(
-        "client_rank", "1", "mean over the clients of the rank of U_i", client_rank, finite=False
-    ),
-    Metric("stacked_rank", "1", "rank of U, the stacked U_i", stacked_rank, finite=False),
-    Metric(
-        "client_zeros",
-        "1",
-        "share of zeros among the entries of all U_i",
-        client_zeros,
-        finite=False,
-    ),
-    Metric("client_size", "data units", "‖U‖_F, U the stacked U_i", client_size, finite=False),
-)
+METRICS = (client_rank, stacked_rank, client_zeros, client_size)

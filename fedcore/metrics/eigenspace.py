@@ -12,26 +12,30 @@ import scipy.linalg
 
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space
-from fedcore.metrics import Metric, intermediate
+from fedcore.metrics import intermediate, metric
 from fedcore.problems.problem import Problem
 
 
+@metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖_F², the scaled KKT violation")
 def kkt(iterate: Iterate, problem: Problem) -> float:
     """Return the scaled KKT violation ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖_F²`` of Wang, Liu & Zhang."""
     return _residual(iterate, problem) / float(np.sum(_spectrum(problem)[0] ** 2))
 
 
+@metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖₂²")
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; a tolerance of 1e−4 explains the paper's errors."""
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
 
+@metric("data units squared", "Σᵢ ‖AᵢᵀZ‖_F²")
 def captured(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change ends a run in the paper's rule (27)."""
     square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
 
+@metric("1", "relative error, in the Frobenius norm, of the p leading singular values")
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, Σ(Z) the singular values of AᵀZ, as the paper defines.
 
@@ -73,14 +77,4 @@ def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarr
     return Z, C, _spectrum(problem)[0][:, None] * C
 
 
-METRICS = (
-    Metric("kkt", "1", "‖P⊥ AAᵀZ‖_F / ‖A‖_F², the scaled KKT violation", kkt),
-    Metric("kkt_residual", "1", "‖P⊥ AAᵀZ‖_F / ‖A‖₂²", kkt_residual),
-    Metric("captured", "data units squared", "Σᵢ ‖AᵢᵀZ‖_F²", captured),
-    Metric(
-        "singular_value_error",
-        "1",
-        "relative error, in the Frobenius norm, of the p leading singular values",
-        singular_value_error,
-    ),
-)
+METRICS = (kkt, kkt_residual, captured, singular_value_error)

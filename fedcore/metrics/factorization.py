@@ -7,10 +7,11 @@ import scipy.linalg
 
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, condition_number
-from fedcore.metrics import Metric, intermediate
+from fedcore.metrics import intermediate, metric
 from fedcore.problems.problem import Problem
 
 
+@metric("data units squared", "F = ½‖S − U Vᵀ‖²_F")
 def objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``F = ½‖S − U Vᵀ‖²_F``; for a basis without factors, with the exact U."""
     return problem.exact_loss(iterate.shared) + float(excess_of_clients(iterate, problem).sum())
@@ -23,16 +24,26 @@ def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
     return np.zeros(len(problem.clients)) + excess
 
 
+@metric(
+    "data units squared",
+    "mean over the clients of F_i(U_i) - F_i(Û_i), Û_i the exact solution at the iterate's V",
+    each=excess_of_clients,
+)
 def client_excess(iterate: Iterate, problem: Problem) -> float:
     """Return the mean over the clients of ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``."""
     return float(excess_of_clients(iterate, problem).mean())
 
 
+@metric("data units squared", "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V")
 def exact_objective(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F`` for the iterate's V."""
     return problem.exact_loss(iterate.shared)
 
 
+@metric(
+    "data units squared",
+    "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V, less the Eckart-Young floor",
+)
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the leading singular vectors.
 
@@ -54,31 +65,10 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     return 0.5 * float(np.linalg.norm(lost) ** 2 - np.linalg.norm(found) ** 2)
 
 
+@metric("1", "condition number of V", finite=False)
 def kappa(iterate: Iterate, problem: Problem) -> float:
     """Return the condition number of V."""
     return condition_number(iterate.shared)
 
 
-METRICS = (
-    Metric("objective", "data units squared", "F = ½‖S − U Vᵀ‖²_F", objective),
-    Metric(
-        "exact_objective",
-        "data units squared",
-        "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V",
-        exact_objective,
-    ),
-    Metric(
-        "exact_excess",
-        "data units squared",
-        "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V, less the Eckart-Young floor",
-        exact_excess,
-    ),
-    Metric(
-        "client_excess",
-        "data units squared",
-        "mean over the clients of F_i(U_i) - F_i(Û_i), Û_i the exact solution at the iterate's V",
-        client_excess,
-        each=excess_of_clients,
-    ),
-    Metric("kappa", "1", "condition number of V", kappa, finite=False),
-)
+METRICS = (objective, exact_objective, exact_excess, client_excess, kappa)

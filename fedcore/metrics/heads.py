@@ -7,10 +7,11 @@ import scipy
 
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
-from fedcore.metrics import Metric
+from fedcore.metrics import metric
 from fedcore.problems.problem import Problem
 
 
+@metric("1", "mean distance of two clients' heads")
 def head_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the mean of ``‖w*_i − w*_j‖₂`` over all pairs of clients; 0 for a single client.
 
@@ -23,4 +24,4 @@ def head_distance(iterate: Iterate, problem: Problem) -> float:
     return float(np.mean(distances)) if len(distances) else 0.0
 
 
-METRICS = (Metric("head_distance", "1", "mean distance of two clients' heads", head_distance),)
+METRICS = (head_distance,)

@@ -6,10 +6,11 @@ import numpy as np
 
 from fedcore.iterates import Iterate
 from fedcore.linalg import spectral_norm
-from fedcore.metrics import Metric
+from fedcore.metrics import metric
 from fedcore.problems.problem import Problem
 
 
+@metric("1", "largest relative distance of a client's A_i to A")
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:
     """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂`` with ``Aᵢ = m SᵢᵀSᵢ`` and A their mean.
 
@@ -22,6 +23,4 @@ def dissimilarity(iterate: Iterate, problem: Problem) -> float:
     return max(found) / float(np.square(problem.singular_values[0]))
 
 
-METRICS = (
-    Metric("dissimilarity", "1", "largest relative distance of a client's A_i to A", dissimilarity),
-)
+METRICS = (dissimilarity,)

@@ -11,7 +11,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
-from fedcore.metrics import Metric
+from fedcore.metrics import metric
 from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 
@@ -19,6 +19,7 @@ NO_RANGE = 1e-13  # share of the largest eigenvalue below which one counts as ze
 ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v exceed 1
 
 
+@metric("1", "others' samples that Σ y² x xᵀ rules out, less the client's own")
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
     """Return how much more often a message rules out others' samples than the client's own.
 
@@ -35,6 +36,7 @@ def membership_advantage(iterate: Iterate, problem: Problem) -> float:
     return float(np.mean(found))
 
 
+@metric("1", "|cos| of a sample with Σ y² x xᵀ's eigenvector")
 def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
     """Return the largest ``|cos|`` of a client's sample with the leading eigenvector of M.
 
@@ -64,12 +66,4 @@ def _clients(problem: Problem) -> list[Labelled]:
     return [clients.labelled(i) for i in range(len(clients))]
 
 
-METRICS = (
-    Metric(
-        "membership_advantage",
-        "1",
-        "others' samples that Σ y² x xᵀ rules out, less the client's own",
-        membership_advantage,
-    ),
-    Metric("rebuilt_sample", "1", "|cos| of a sample with Σ y² x xᵀ's eigenvector", rebuilt_sample),
-)
+METRICS = (membership_advantage, rebuilt_sample)

@@ -9,37 +9,40 @@ square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
-from fedcore.metrics import Metric, intermediate
+from fedcore.metrics import Metric, intermediate, metric
 from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 from fedcore.problems.regression import Truth, least_squares, predict
 from fedcore.words import counted
 
+LOSS = "label units squared"
 NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Figure 4
 
 
+@metric("1", "sine of the largest principal angle between range(B) and range(B*)")
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the principal angle distance of Definition 1, the sine of the largest angle."""
     return sin_theta(column_space(iterate.shared), _truth(problem).representation)
 
 
+@metric(LOSS, "loss (8) of the clients' models")
 def training_loss(iterate: Iterate, problem: Problem) -> float:
     """Return the global loss (8) of the clients' models on their own samples."""
     return _loss(_models(iterate), problem)
 
 
+@metric(LOSS, "smallest loss (8) over the heads, at B")
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
     """Return the smallest global loss (8) over all heads, at the representation B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
+@metric(LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n")
 def population_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error for labels without noise.
 
@@ -48,37 +51,43 @@ def population_error(iterate: Iterate, problem: Problem) -> float:
     return _half_mean_square(_models(iterate) - _truth(problem).models)
 
 
+@metric(LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n + σ²/2")
 def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
     """Return the expected test error for labels with the noise of the training samples."""
-    return population_error(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
+    return population_error.value(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
 
 
+@metric(LOSS, "population error with heads fitted at B")
 def fitted_error(iterate: Iterate, problem: Problem) -> float:
     """Return `population_error` with the heads of `fitted_loss`."""
     return _half_mean_square(_fitted(iterate, problem) - _truth(problem).models)
 
 
+@metric(LOSS, "half mean square on test samples, no noise")
 def test_error(iterate: Iterate, problem: Problem) -> float:
     """Return the error of the clients' models on test samples with noise-free labels."""
     return _test_error(_models(iterate), problem, noise=False)
 
 
+@metric(LOSS, "half mean square on noisy test labels")
 def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
     """Return the error of the clients' models on test samples with noisy labels."""
     return _test_error(_models(iterate), problem, noise=True)
 
 
+@metric(LOSS, "half mean square on test samples, no noise, heads fitted at B")
 def fitted_test_error(iterate: Iterate, problem: Problem) -> float:
     """Return `test_error` with the heads of `fitted_loss`."""
     return _test_error(_fitted(iterate, problem), problem, noise=False)
 
 
+@metric(LOSS, "half mean square on noisy test labels, heads fitted at B")
 def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
     """Return `noisy_test_error` with the heads of `fitted_loss`."""
     return _test_error(_fitted(iterate, problem), problem, noise=True)
 
 
-def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
+def new_client_error(samples: int) -> Metric:
     """Return the metric of new clients that fit a head to their first `samples` samples.
 
     The metric is the expected test error, averaged over the new clients. A method without a
@@ -98,18 +107,25 @@ def new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
         found = least_squares(X @ features, y) @ features.T
         return _half_mean_square(found - truth.new_heads @ truth.representation.T)
 
-    return measure
+    text = f"population error of new clients with {samples} samples"
+    return Metric(f"new_client_error_{samples}", LOSS, text, measure)
 
 
-def exact_new_client_error(samples: int) -> Callable[[Iterate, Problem], float]:
+def exact_new_client_error(samples: int) -> Metric:
     """Return the metric `new_client_error` of new clients that know B* itself.
 
     It is the same for all iterates: what the new clients' own samples leave unknown.
     """
-    measure = new_client_error(samples)
-    return lambda iterate, problem: measure(Iterate(_truth(problem).representation), problem)
+    own = new_client_error(samples)
+
+    def measure(iterate: Iterate, problem: Problem) -> float:
+        return own.function(Iterate(_truth(problem).representation), problem)
+
+    text = f"population error of new clients with {samples} samples that know B*"
+    return Metric(f"exact_new_client_error_{samples}", LOSS, text, measure)
 
 
+@metric(LOSS, "least population error of one model")
 def single_model_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄.
 
@@ -171,60 +187,18 @@ def _half_mean_square(rows: np.ndarray) -> float:
     return 0.5 * float(np.sum(rows**2) / len(rows))
 
 
-_LOSS = "label units squared"
 METRICS = (
-    Metric(
-        "representation_distance",
-        "1",
-        "sine of the largest principal angle between range(B) and range(B*)",
-        representation_distance,
-    ),
-    Metric("training_loss", _LOSS, "loss (8) of the clients' models", training_loss),
-    Metric("fitted_loss", _LOSS, "smallest loss (8) over the heads, at B", fitted_loss),
-    Metric("population_error", _LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n", population_error),
-    Metric(
-        "noisy_population_error",
-        _LOSS,
-        "‖Θ − W* B*ᵀ‖²_F / 2n + σ²/2",
-        noisy_population_error,
-    ),
-    Metric("fitted_error", _LOSS, "population error with heads fitted at B", fitted_error),
-    Metric("test_error", _LOSS, "half mean square on test samples, no noise", test_error),
-    Metric("noisy_test_error", _LOSS, "half mean square on noisy test labels", noisy_test_error),
-    Metric(
-        "fitted_test_error",
-        _LOSS,
-        "half mean square on test samples, no noise, heads fitted at B",
-        fitted_test_error,
-    ),
-    Metric(
-        "fitted_noisy_test_error",
-        _LOSS,
-        "half mean square on noisy test labels, heads fitted at B",
-        fitted_noisy_test_error,
-    ),
-    *(
-        Metric(
-            f"new_client_error_{s}",
-            _LOSS,
-            f"population error of new clients with {s} samples",
-            new_client_error(s),
-        )
-        for s in NEW_SAMPLES
-    ),
-    *(
-        Metric(
-            f"exact_new_client_error_{s}",
-            _LOSS,
-            f"population error of new clients with {s} samples that know B*",
-            exact_new_client_error(s),
-        )
-        for s in NEW_SAMPLES
-    ),
-    Metric(
-        "single_model_error",
-        _LOSS,
-        "least population error of one model",
-        single_model_error,
-    ),
+    representation_distance,
+    training_loss,
+    fitted_loss,
+    population_error,
+    noisy_population_error,
+    fitted_error,
+    test_error,
+    noisy_test_error,
+    fitted_test_error,
+    fitted_noisy_test_error,
+    *map(new_client_error, NEW_SAMPLES),
+    *map(exact_new_client_error, NEW_SAMPLES),
+    single_model_error,
 )

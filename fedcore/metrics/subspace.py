@@ -6,16 +6,18 @@ import numpy as np
 
 from fedcore.iterates import Iterate
 from fedcore.linalg import column_space, sin_theta
-from fedcore.metrics import Metric
+from fedcore.metrics import metric
 from fedcore.problems.problem import Problem
 
 
+@metric("1", "sine of the largest angle to the top right singular subspace of S")
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the sine of the largest angle between range(V) and the top right singular space."""
     matrix = iterate.shared
     return sin_theta(column_space(matrix), problem.leading_vectors(matrix.shape[1]))
 
 
+@metric("1", "sine of the largest angle of the wanted top right singular subspace of S to range(Z)")
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle of range(U_k) to range(Z).
 
@@ -27,6 +29,7 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
     return sin_theta(column_space(matrix), problem.leading_vectors(k))
 
 
+@metric("1", "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication")
 def misalignment(iterate: Iterate, problem: Problem) -> float:
     """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases, the iterate's ``local``.
 
@@ -37,34 +40,10 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
 
 
+@metric("1", "squared sine of the largest angle to the top right singular subspace of S")
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
     """Return `subspace_distance` squared; for one unit vector x, 1 − ⟨v₁, x⟩²."""
-    return subspace_distance(iterate, problem) ** 2
+    return subspace_distance.value(iterate, problem) ** 2
 
 
-METRICS = (
-    Metric(
-        "subspace_distance",
-        "1",
-        "sine of the largest angle to the top right singular subspace of S",
-        subspace_distance,
-    ),
-    Metric(
-        "projection_distance",
-        "1",
-        "sine of the largest angle of the wanted top right singular subspace of S to range(Z)",
-        projection_distance,
-    ),
-    Metric(
-        "misalignment",
-        "1",
-        "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication",
-        misalignment,
-    ),
-    Metric(
-        "sin_squared",
-        "1",
-        "squared sine of the largest angle to the top right singular subspace of S",
-        sin_squared,
-    ),
-)
+METRICS = (subspace_distance, projection_distance, misalignment, sin_squared)
