@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcore.iterates import Iterate
 from fedcore.rowspace import Block
-from fedcore.validation import require_one_of
+from fedcore.validation import one_of, require_valid
 
 POLICIES = ("none", "last", "log", "all")
 Clients = Callable[[], Mapping[str, Sequence[np.ndarray]]]
@@ -62,7 +62,7 @@ class Snapshots:
     """
 
     def __init__(self, policy: str, *, limit: int = LIMIT) -> None:
-        require_one_of(POLICIES, iterates=policy)
+        require_valid(one_of(POLICIES), iterates=policy)
         self.policy, self._limit = policy, limit
         self.kept: list[Snapshot] = []
         self.left_out, self.n_clients = 0, 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from fedcore.errors import ConfigError, InputError, nearest, require_known
-from fedcore.validation import require_non_negative
+from fedcore.validation import NON_NEGATIVE, require_valid
 
 StopRule = Callable[[Mapping[str, float]], bool]
 KINDS = ("at_most", "relative_change")
@@ -33,7 +33,7 @@ class StopRules:
         for column, rule in rules.items():
             for kind, limit in rule.items():
                 require_known(kind, KINDS, f"stop, {column}: no rule")
-                require_non_negative(**{f"{column}.{kind}": limit})
+                require_valid(NON_NEGATIVE, **{f"{column}.{kind}": limit})
         self._open = {(c, kind): limit for c, rule in rules.items() for kind, limit in rule.items()}
         self._before: dict[str, float] = {}
 

@@ -32,7 +32,7 @@ from fedcore.seeds import root_of
 from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
-from fedcore.validation import require_flag
+from fedcore.validation import FLAG, require_valid
 from fedcore.words import counted, named
 
 
@@ -242,7 +242,7 @@ def run(
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
-    require_flag(simulate=simulate, center=center)
+    require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
     first = [subtract_mean] * center + ([] if begin is None else [begin])

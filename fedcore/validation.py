@@ -50,7 +50,7 @@ class Rule:
             raise InputError(f"{name} must be {self.words}, got {value!r}")
 
 
-@cache  # rules are made anew at every call of `require_at_least`, many times a run
+@cache  # rules are asked for many times a run
 def whole(least: int) -> Rule:
     """Return the rule for a whole number, also of NumPy; True and False are none.
 
@@ -209,87 +209,21 @@ def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
     return call
 
 
-def _requiring(rule: Rule, values: Mapping[str, Any]) -> None:
+def require_valid(rule: Rule, /, **values: Any) -> None:
+    """Require values that obey a rule.
+
+    Parameters
+    ----------
+    rule : Rule
+    **values : object
+        Each by its name, for the message.
+
+    Raises
+    ------
+    InputError
+    """
     for name, value in values.items():
         rule(value, name)
-
-
-def require_at_least(minimum: int, **values: Any) -> None:
-    """Require whole numbers.
-
-    Parameters
-    ----------
-    minimum : int
-        The smallest number that is admitted.
-    **values : int
-        Each by its name, for the message.
-
-    Raises
-    ------
-    InputError
-    """
-    _requiring(whole(minimum), values)
-
-
-def require_positive(**values: Any) -> None:
-    """Require finite numbers above zero.
-
-    Parameters
-    ----------
-    **values : float
-        Each by its name, for the message.
-
-    Raises
-    ------
-    InputError
-    """
-    _requiring(POSITIVE, values)
-
-
-def require_non_negative(**values: Any) -> None:
-    """Require finite numbers of at least zero.
-
-    Parameters
-    ----------
-    **values : float
-        Each by its name, for the message.
-
-    Raises
-    ------
-    InputError
-    """
-    _requiring(NON_NEGATIVE, values)
-
-
-def require_one_of(known: Collection[str], **values: Any) -> None:
-    """Require words that are known.
-
-    Parameters
-    ----------
-    known : collection of str
-    **values : str
-        Each by its name, for the message.
-
-    Raises
-    ------
-    InputError
-    """
-    _requiring(one_of(known), values)
-
-
-def require_flag(**values: Any) -> None:
-    """Require True or False; Python would take the text "false" for true.
-
-    Parameters
-    ----------
-    **values : bool
-        Each by its name, for the message.
-
-    Raises
-    ------
-    InputError
-    """
-    _requiring(FLAG, values)
 
 
 def require_rank(n_components: int, n_samples: int, n_features: int) -> None:

@@ -15,27 +15,20 @@ NO_NUMBERS = [True, False, np.True_, math.nan, math.inf, -math.inf, "1", None, 1
 
 
 def of_two(value, name):
-    validation.require_at_least(2, **{name: value})
-
-
-def word(value, name):
-    validation.require_one_of(("a", "none"), **{name: value})
-
-
-def by(check):
-    return lambda value, name: check(**{name: value})
+    validation.require_valid(validation.whole(2), **{name: value})
 
 
 @pytest.mark.parametrize(
     ("rule", "inside", "outside"),
     [
-        (by(validation.require_positive), [1, 1e-300, np.float32(2), np.int8(3), Fraction(1, 3)],
+        (validation.POSITIVE, [1, 1e-300, np.float32(2), np.int8(3), Fraction(1, 3)],
          [*NO_NUMBERS, 0, -0.0, -1, np.float32(-2)]),
-        (by(validation.require_non_negative), [0, 0.0, 1e-300, Fraction(1, 3)],
+        (validation.NON_NEGATIVE, [0, 0.0, 1e-300, Fraction(1, 3)],
          [*NO_NUMBERS, -1, -1e-300]),
         (of_two, [2, np.int64(5)], [True, np.True_, 1.0, "2", None, 1, -3, math.nan]),
-        (by(validation.require_flag), [True, np.False_], [0, 1, "false", None, 1.0]),
-        (word, ["a", "none"], [["none"], {"x": "none"}, {1}, None, 1, math.nan]),
+        (validation.FLAG, [True, np.False_], [0, 1, "false", None, 1.0]),
+        (validation.one_of(("a", "none")), ["a", "none"],
+         [["none"], {"x": "none"}, {1}, None, 1, math.nan]),
         (validation.whole(2), [2, np.int8(7), 10**400], [*NO_NUMBERS, 1, 2.0]),
         (validation.real(), [-1e308, 0, np.float32(2)], [*NO_NUMBERS, 10**400]),
         (validation.real(above=0, most=1), [1e-300, 1], [*NO_NUMBERS, 0, 1.0001]),

@@ -46,7 +46,7 @@ from fedcore.privacy.noise import Weakened
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.runs import execute
-from fedcore.validation import require_at_least
+from fedcore.validation import require_valid, whole
 
 COLUMN = ("1", "evidence in what the server saw for the data with the canary e₁")
 LEVELS = np.linspace(0.002, 0.998, 250)  # quantiles of the scores that are tried as thresholds
@@ -178,7 +178,7 @@ def audit(
     InputError
         For fewer than four runs, a δ outside (0, 1), or an algorithm that claims no privacy.
     """
-    require_at_least(4, runs=runs)
+    require_valid(whole(4), runs=runs)
     accounting.require_delta(delta)
     chosen = algorithms.get(algorithm)
     settings = chosen.params({"n_components": n_components, "delta": delta, **params})
@@ -260,7 +260,7 @@ def lower_bound(
     )
     if max(first.ndim, second.ndim) > 1:
         raise InputError("present and absent must be lists of numbers, one score per run")
-    require_at_least(4, runs=min(len(first), len(second)))
+    require_valid(whole(4), runs=min(len(first), len(second)))
     worlds = first, second
     # The event is a large, a small or a NaN score; it may be more frequent on either data set.
     tests = [

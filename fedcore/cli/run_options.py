@@ -149,7 +149,7 @@ class RunOptions(SimpleNamespace):
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the parameters of a run, checked as far as can be without the data."""
         from fedcore.parts import convergence_test
-        from fedcore.validation import require_flag
+        from fedcore.validation import FLAG, require_valid
 
         params = dict(given)
         if self.components is not None:
@@ -169,7 +169,7 @@ class RunOptions(SimpleNamespace):
         # A plug-in's own Params may check nothing.
         for field in dataclasses.fields(algorithm.parameters):
             if isinstance(field.default, bool) and field.name in params:
-                require_flag(**{field.name: params[field.name]})
+                require_valid(FLAG, **{field.name: params[field.name]})
         return params
 
     def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:

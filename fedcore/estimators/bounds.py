@@ -15,7 +15,7 @@ import numpy as np
 from fedcore.errors import Advice, InputError
 from fedcore.privacy.bounded_rows import clip_rows
 from fedcore.user_tables.labelled import Features, per_feature
-from fedcore.validation import require_positive
+from fedcore.validation import POSITIVE, require_valid
 from fedcore.words import counted
 
 FORMS = (
@@ -120,7 +120,7 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     else:
         found = per_feature(given, "bounds", features, axis=1)
         if not found.ndim:
-            require_positive(bounds=float(found))
+            require_valid(POSITIVE, bounds=float(found))
             return Ball(float(found), features.width)
         ends = list(found.T)
     d = features.width

@@ -17,7 +17,7 @@ from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.user_runs import RunHistory
 from fedcore.user_tables.labelled import column_names
-from fedcore.validation import require_flag
+from fedcore.validation import FLAG, require_valid
 from fedcore.words import counted
 
 FACTORS = "read components_ and explained_variance_, of which it is made"
@@ -370,7 +370,7 @@ class FederatedPCA(Transformer):
         )
 
     def _fit(self, given: Given) -> None:
-        require_flag(center=self.center, scale=self.scale)
+        require_valid(FLAG, center=self.center, scale=self.scale)
         method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
             matrices, features = inputs.checked(given)

@@ -15,7 +15,7 @@ import numpy as np
 
 from fedcore.arrays import floats
 from fedcore.errors import InputError
-from fedcore.validation import Count, NonNegative, checked, require_at_least
+from fedcore.validation import Count, NonNegative, checked, require_valid, whole
 
 
 @checked
@@ -50,7 +50,7 @@ def generate(
     InputError
         For a value out of range, or an edge probability outside [0, 1].
     """
-    require_at_least(max(2, communities), nodes=nodes)
+    require_valid(whole(max(2, communities)), nodes=nodes)
     factors = floats(scales, "scales")
     if factors.ndim != 1 or not len(factors) or not np.isfinite(factors).all():
         raise InputError(f"scales must be a list of numbers, got {scales!r}")

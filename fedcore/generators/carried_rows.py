@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.linalg import orth
-from fedcore.validation import Count, Positive, Share, checked, require_at_least, whole
+from fedcore.validation import Count, Positive, Share, checked, require_valid, whole
 
 
 @checked
@@ -58,7 +58,7 @@ def generate(
     InputError
         For fewer samples than features, or a share that is no whole number of rows.
     """
-    require_at_least(n_features, n_samples=n_samples)
+    require_valid(whole(n_features), n_samples=n_samples)
     m = round(carriers * n_samples)
     if not 1 <= m <= n_samples or abs(m - carriers * n_samples) > 1e-6:
         raise InputError(

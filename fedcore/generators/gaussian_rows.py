@@ -32,7 +32,7 @@ import numpy as np
 from fedcore.errors import InputError
 from fedcore.linalg import gram_matrix, orth
 from fedcore.problems.one_direction import top_share
-from fedcore.validation import Count, Share, checked, one_of, require_at_least, whole
+from fedcore.validation import Count, Share, checked, one_of, require_valid, whole
 
 FAILURE = 0.05  # β
 
@@ -88,7 +88,7 @@ def generate(
         raise InputError(f"minor = {minor}: n_features = {n_features} leaves {n_features - 1}")
     if (moments and not exact) or (canary and exact) or (removed and not canary):
         raise InputError("moments needs exact, removed needs canary, and canary excludes exact")
-    require_at_least(minor + 1 if exact else 1, n_samples=n_samples)
+    require_valid(whole(minor + 1 if exact else 1), n_samples=n_samples)
     stream = np.random.default_rng((n_samples, n_features)) if canary else rng
     size = (n_samples - canary, minor + 1)
     normal = kind == "normal"

@@ -13,7 +13,7 @@ import numpy as np
 from fedcore.arrays import floats
 from fedcore.errors import InputError
 from fedcore.linalg import haar
-from fedcore.validation import Count, NonNegative, checked, require_non_negative
+from fedcore.validation import NON_NEGATIVE, Count, NonNegative, checked, require_valid
 
 
 @checked
@@ -60,7 +60,7 @@ def generate(
     sigma = np.ones(rank) if singular_values is None else floats(singular_values, "singular_values")
     if sigma.shape != (rank,):
         raise InputError(f"singular_values needs {rank} numbers, got {sigma.size}")
-    require_non_negative(**{f"singular_values[{i}]": float(s) for i, s in enumerate(sigma)})
+    require_valid(NON_NEGATIVE, **{f"singular_values[{i}]": float(s) for i, s in enumerate(sigma)})
     left, right = haar(n, rank, rng), haar(n_features, rank, rng)
     matrix = (left * sigma) @ right.T
     if noise:

@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.problems.one_direction import top_share
-from fedcore.validation import Count, Positive, Share, checked, one_of, require_at_least, whole
+from fedcore.validation import Count, Positive, Share, checked, one_of, require_valid, whole
 
 ENTRIES = 2**22  # per block of rows
 
@@ -68,7 +68,7 @@ def generate(
     InputError
         For a value out of range, or fewer samples than clients.
     """
-    require_at_least(n_clients, n_samples=n_samples)
+    require_valid(whole(n_clients), n_samples=n_samples)
     s = top_share(n_features - 1, gap)
     if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
         raise InputError(

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import numpy as np
 
-from fedcore.validation import Count, checked, one_of, require_at_least
+from fedcore.validation import Count, checked, one_of, require_valid, whole
 
 
 @checked
@@ -41,7 +41,7 @@ def generate(
     InputError
         For a value out of range, or fewer samples than clients.
     """
-    require_at_least(n_clients, n_samples=n_samples)
+    require_valid(whole(n_clients), n_samples=n_samples)
     shapes = [(len(part), n_features) for part in np.array_split(range(n_samples), n_clients)]
     normal = kind == "normal"
     return (rng.standard_normal(s) if normal else rng.uniform(-1.0, 1.0, s) for s in shapes)

@@ -8,7 +8,7 @@ from typing import Annotated
 from fedcore.errors import InputError
 from fedcore.privacy.accounting import find_least, is_private, require_delta
 from fedcore.privacy.events import Event, Gaussian
-from fedcore.validation import one_of, require_at_least, require_positive
+from fedcore.validation import POSITIVE, one_of, require_valid, whole
 
 # A method's noise is the least that the accountant allows, or what the method's paper states.
 Calibration = Annotated[str, one_of(("tight", "paper"))]
@@ -16,9 +16,9 @@ Calibration = Annotated[str, one_of(("tight", "paper"))]
 
 def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> float:
     """Return the least noise multiplier with which `steps` Gaussian releases are (ε, δ)-DP."""
-    require_positive(epsilon=epsilon)
+    require_valid(POSITIVE, epsilon=epsilon)
     require_delta(delta)
-    require_at_least(1, steps=steps)
+    require_valid(whole(1), steps=steps)
     return calibrate(lambda noise: {Gaussian(noise): steps}, float(epsilon), delta)
 
 
@@ -36,7 +36,7 @@ def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, del
     InputError
         When no noise up to 1e12 is enough.
     """
-    require_positive(target=target)
+    require_valid(POSITIVE, target=target)
     require_delta(delta)
 
     def enough(noise: float) -> bool:

@@ -28,7 +28,7 @@ from fedcore.errors import InputError
 from fedcore.privacy import accounting
 from fedcore.privacy.events import NEIGHBOURS, Bounded, Event, Gaussian, Laplace
 from fedcore.privacy.noise import label
-from fedcore.validation import require_non_negative, require_one_of, require_positive
+from fedcore.validation import NON_NEGATIVE, POSITIVE, one_of, require_valid
 
 AnyStep = TypeVar("AnyStep")
 Value = TypeVar("Value")
@@ -107,7 +107,7 @@ class Privacy:
         weakened: float | None = None,
     ) -> None:
         accounting.require_delta(delta)
-        require_one_of(NEIGHBOURS, neighbours=neighbours)
+        require_valid(one_of(NEIGHBOURS), neighbours=neighbours)
         self.delta, self.neighbours = float(delta), neighbours
         self.simulated, self.weakened = simulated, weakened
         self.accounts = [Account() for _ in range(n_clients)]
@@ -234,7 +234,7 @@ class Mechanisms:
         noise_multiplier : float
             Standard deviation in units of `sensitivity`.
         """
-        require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        require_valid(POSITIVE, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
         value = _real(value)
         noise = self._rng.standard_normal(np.shape(value))
         self._charge(Gaussian(float(noise_multiplier), float(sensitivity)))
@@ -251,7 +251,7 @@ class Mechanisms:
         noise_multiplier : float
             Scale in units of `sensitivity`, 1/ε.
         """
-        require_positive(sensitivity=sensitivity, noise_multiplier=noise_multiplier)
+        require_valid(POSITIVE, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
         value = _real(value)
         noise = self._rng.laplace(0.0, 1.0, np.shape(value))
         self._charge(Laplace(float(noise_multiplier), float(sensitivity)))
@@ -270,7 +270,7 @@ class Mechanisms:
         epsilon : float
             The choice is ε-DP (McSherry & Talwar, FOCS 2007).
         """
-        require_positive(sensitivity=sensitivity, epsilon=epsilon)
+        require_valid(POSITIVE, sensitivity=sensitivity, epsilon=epsilon)
         weights = np.asarray(_real(np.asarray(scores)), np.float64) * (
             epsilon / (2.0 * sensitivity)
         )
@@ -306,7 +306,7 @@ class Mechanisms:
             with counts. Noise Lap(2Δ/ε) on a query is then enough (Lyu, Su & Li, VLDB 2017,
             Theorem 5).
         """
-        require_positive(sensitivity=sensitivity, epsilon=epsilon)
+        require_valid(POSITIVE, sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
         level = _real(threshold) + self._rng.laplace(0.0, 2.0 * sensitivity / epsilon)
         scale = (2.0 if monotone else 4.0) * sensitivity / epsilon
@@ -327,7 +327,7 @@ class Mechanisms:
         mechanism : str
             Its name, for the record.
         """
-        require_non_negative(epsilon=epsilon, delta=delta)
+        require_valid(NON_NEGATIVE, epsilon=epsilon, delta=delta)
         self._charge(Bounded(float(epsilon), float(delta), mechanism))
         return self._rng
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore.seeds import NOISE, child
-from fedcore.validation import require_positive
+from fedcore.validation import POSITIVE, require_valid
 
 SIMULATED = "simulated noise: no guarantee for these data"
 WEAKENED = "weakened"  # last part of the name of a cell whose source is `Weakened`
@@ -59,7 +59,7 @@ class WeakenedGenerator(np.random.Generator):
 
     def __init__(self, bits: np.random.BitGenerator, factor: float) -> None:
         super().__init__(bits)
-        require_positive(factor=factor)
+        require_valid(POSITIVE, factor=factor)
         self._factor = factor
 
     def standard_normal(self, *args: Any, **options: Any) -> Any:
