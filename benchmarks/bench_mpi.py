@@ -153,7 +153,7 @@ def draw(path: str, found: dict[str, dict[Any, dict[str, float]]], source: str =
             axes.set(xticks=ranks, xlabel="ranks", title=f"a round that is {name}", ylim=(0, None))
         for axes in figure.axes:
             axes.set_ylabel("milliseconds a round")
-        figure.axes[0].legend(loc="lower left")
+        figure.axes[0].legend(loc="upper right")
         figure.savefig(path, metadata={"Source": source} if source else None)
 
 
