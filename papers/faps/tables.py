@@ -7,6 +7,7 @@ Rounds are counted under three stopping rules from one run; see `RULES`.
 from __future__ import annotations
 
 import itertools
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -82,6 +83,18 @@ def counts(results: Results) -> Rows:
         )
         most = getattr(run.params, "rounds", 0)
         found += [row for row in rows if row["rounds"] == row["rounds"] or row["made"] >= most]
+    return found
+
+
+def known_early(rows: Rows) -> Rows:
+    """Rows of `leakage`, in which ``early`` is None where a run ended too soon to tell.
+
+    It ended before its KKT violation reached the limit, and the matrix was known in its later half.
+    """
+    found = [dict(row) for row in rows]
+    for row in found:
+        if math.isnan(row["rounds_kkt"]) and row["ratio"] > 0.5:
+            row["early"] = None
     return found
 
 
@@ -280,7 +293,7 @@ TABLES = {
     ),
     "inner": Table(lambda results: inner(counts(results), rates(results))),
     "rates": Table(rates),
-    "leakage": Table(leakage),
+    "leakage": Table(lambda results: known_early(leakage(results))),
     "averages": Table(
         lambda results: averages(counts(results)),
         by_group(ERRORS, "experiment", "method", "rule"),

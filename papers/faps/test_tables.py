@@ -438,6 +438,14 @@ def test_leakage_against_convergence(folder):
     assert row["early"] and not at_2["early"]
 
 
+def test_a_matrix_known_late_in_a_run_that_ended_too_soon_says_nothing(folder):
+    folder.add("fig1b", "ssi", "white_50",
+               kkt_residual=[[1, 1e-2, 1e-6, 1e-6], [1, 1, 1, 1], [1, 1, 1, 1]],
+               leakage=[[1, 1, 1e-6, 1e-6], [1, 1, 1e-6, 1e-6], [1, 1, 1, 1]])  # fmt: skip
+    rows = report.known_early(report.leakage(folder.results()))
+    assert [row["early"] for row in chosen(rows, limit=1e-5)] == [False, None, False]
+
+
 def test_what_faps_leaks_is_held_against_what_ssi_does(folder):
     """Start by start, by the smallest errors that the attack reaches."""
     for algorithm, least in (("faps", (0.5, 0.3)), ("ssi", (1e-3, 1e-2))):
