@@ -80,7 +80,7 @@ class History:
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Values of the single clients, of the metrics that are means over clients; padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
-        CPU seconds of a run until each record, without those of recording; see `save_seconds`.
+        CPU seconds of a run until each record, without the time of recording; see `save_seconds`.
 
     Examples
     --------
@@ -494,7 +494,7 @@ class History:
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_frame` as a table for R, Excel and other programs.
 
-        Numbers keep all their digits. Of a private run take ``released_alone().export(path)``
+        Numbers keep all their digits. For a private run, use ``released_alone().export(path)``
         before you give the table away.
 
         Parameters

@@ -50,12 +50,12 @@ def execute(
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
     ledger is charged for all of them, and what they return joins the output. Beside a private
     algorithm they are declared by `fedcore.federation.execution.protected`. A `transcript` gets
-    every upload. `noise` is that of `Federation`.
+    every upload. `noise` is as in `Federation`.
 
     Returns
     -------
     recorder : Recorder
-        With the rows of the run and the federation's ledger.
+        Recorder with the rows of the run and the federation's ledger.
     output : dict
         The results of the algorithm and of `finish`.
 

@@ -126,7 +126,7 @@ class Snapshots:
 def stack(
     runs: Sequence[Snapshots], limit: int = LIMIT
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, int]]:
-    """Stack the snapshots of a cell's repeats: those of the server, and of the first one's clients.
+    """Stack snapshots of a cell's repeats: the server's of all, the clients' of the first.
 
     Returns
     -------

@@ -160,7 +160,7 @@ def audit(
     algorithm : str
     n_components : int
     runs : int
-        On each data set; half of them choose the threshold.
+        Number of runs on each data set; half of them choose the threshold.
     delta : float
         δ of the bound, and the algorithm's hyper-parameter ``delta``.
     confidence : float
@@ -216,7 +216,8 @@ def from_histories(present: History, absent: History) -> EpsilonBound:
     Parameters
     ----------
     present, absent : History
-        Of runs on neighbouring data. The bound compares their last scores at the δ of the runs.
+        Histories of runs on neighbouring data. The bound compares their last scores at the δ of the
+        runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -245,8 +246,8 @@ def lower_bound(
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the claim is that of a Gaussian mechanism; see `is_gaussian`. With True the bound
-        holds for such methods only.
+        Whether the claim is about a Gaussian mechanism; see `is_gaussian`. If True, the bound holds
+        for such methods only.
 
     Raises
     ------

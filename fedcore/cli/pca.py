@@ -154,7 +154,8 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     path : str
     names : sequence of str
     decimal : str or None
-        The decimal point. Without it, both are tried, and numbers that then differ are refused.
+        The decimal point. Without it, comma and dot are both tried, and numbers that then differ
+        are refused.
 
     Returns
     -------

@@ -70,7 +70,8 @@ def run(
     by fedcore fetch.
 
     With --engine mpi the clients are shared out among the ranks that mpiexec has started; each
-    reads its own from a problem file. The result is that of --engine plain, to the last bit.
+    reads its own from a problem file. The result equals the result of --engine plain to the last
+    bit.
 
     \b
     Examples:
@@ -125,7 +126,7 @@ def compare(
 ) -> None:
     """Run several algorithms on the same DATA and print a table, the best possible values below.
 
-    DATA and options are those of fedcore run. --set NAME=VALUE is for every algorithm that has the
+    DATA and options are as for fedcore run. --set NAME=VALUE is for every algorithm that has the
     parameter, --set ALGORITHM.NAME=VALUE for one. --plot draws the measures against rounds and
     bytes, up and down, and a private run's against ε.
 

@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first form of a data set of which no file is lacking, None without one."""
+    """Return the first form of a data set that has all its files, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 

@@ -39,7 +39,7 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Samples of which an output depends on all; 1 but in a network with `Reshaped`.
+        Number of samples on which one output depends: 1, unless the network has a `Reshaped`.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:

@@ -231,7 +231,7 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return how many parameters `average_bodies` averages: those of the body, or all."""
+    """Return how many parameters `average_bodies` averages: the body's, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 

@@ -48,7 +48,7 @@ class Learner:
     Attributes
     ----------
     whole, body, head : Network
-        Their vectors: that of `whole` is the body's followed by the head's.
+        Networks whose parameters are vectors: the vector of `whole` is the body's, then the head's.
     sizes : models.Sizes
 
     Raises
@@ -95,9 +95,9 @@ class Learner:
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Declare a client step that trains: on an accelerator, those of a round advance together.
+        """Declare a client step that trains; an accelerator trains a round's clients together.
 
-        The step itself is that of one client. It meets the others in `descend`, by
+        The step itself is written for one client. It meets the others in `descend`, by
         `fedcore.federation.lockstep`.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step

@@ -230,7 +230,7 @@ class Transformer(ABC):
         NotFittedError
             Before `fit`.
         InputError
-            When `input_features` are not those of the fit.
+            When `input_features` differ from the names of the fit.
         """
         self._require_fitted()
         if input_features is not None and self._names_in is not None:

@@ -49,7 +49,7 @@ class Request:
     epsilon, delta
         As given; `fedcore.estimators.private` checks them.
     bounds : Box or Ball or None
-        Of a private fit.
+        Bounds of the samples in a private fit.
     """
 
     algorithm: Algorithm
@@ -147,7 +147,7 @@ class Found(NamedTuple):
     history : RunHistory
     ledger : Ledger
     estimate : float
-        Of the sine of the largest angle to the exact subspace; 1 when nothing is known.
+        Estimate of the sine of the largest angle to the exact subspace; 1 when nothing is known.
     converged : bool or None
     """
 

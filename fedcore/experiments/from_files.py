@@ -72,7 +72,7 @@ def make(
     single : bool
         Whether to compute in single precision.
     seed : int
-        Of the choice of held-out samples.
+        Seed for the choice of held-out samples.
     how : parameters of `fedcore.user_tables.table.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]

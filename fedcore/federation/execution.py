@@ -31,9 +31,9 @@ def stacked(step: AnyStep) -> AnyStep:
 def of_runs(step: AnyStep) -> AnyStep:
     """Declare that a `stacked` or `summed` step also works on several runs at once.
 
-    Its message, the arrays in its state and its reply then have a leading axis of runs, and its
-    data are those of one client, or of all; see `fedcore.federation.lockstep`. What it replies for
-    a run must not depend on the others, not even by rounding.
+    Its message, the arrays in its state and its reply then have a leading axis of runs. Its data
+    belong to one client, or to all; see `fedcore.federation.lockstep`. What it replies for a run
+    must not depend on the others, not even by rounding.
     """
     step.of_runs = True  # type: ignore[attr-defined]
     return step
@@ -76,5 +76,5 @@ def protected(exchange: AnyExchange) -> AnyExchange:
 
 
 def name_of(step: Step) -> str:
-    """Return the name of a step, for messages; a functools.partial has that of its function."""
+    """Return the name of a step, for messages; a functools.partial has the name of its function."""
     return getattr(getattr(step, "func", step), "__name__", "a step")

@@ -225,7 +225,8 @@ class Federation:
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            What `center` has subtracted, or zeros. Its rounding is all that a constant feature has.
+            What `center` has subtracted, or zeros. A constant feature has nothing but the rounding
+            of its mean.
 
         Returns
         -------

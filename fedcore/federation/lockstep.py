@@ -84,7 +84,7 @@ def slot() -> int | None:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process; inside `run_all`, those of the run alone.
+    """Return the CPU seconds of this process; inside `run_all`, the seconds of the run alone.
 
     What is computed for several runs counts for each in equal parts. Inside `run_all`, threads of
     BLAS beyond the first are not counted.

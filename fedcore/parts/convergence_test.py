@@ -175,7 +175,7 @@ def estimate_untested(
     outside : float
         Sum of the squares of the samples outside range(Z).
     dimension : int
-        Of the space that the samples can span.
+        Dimension of the space that the samples can span.
     dtype : numpy.dtype
         Precision of the products.
     """

@@ -99,12 +99,12 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     ----------
     data : ndarray or SparseRows of shape (n_i, d), or ndarray of shape (clients, n_i, d)
     state : object
-        Of the client, of all stacked clients, or of the client in several runs.
+        State of the client, of all stacked clients, or of the client in several runs.
     dtype : numpy.dtype
         Precision of the blocks.
     columns : int
         Vectors that a run may multiply in this round, equally many in all runs. They count as
-        multiplied where the cost of a Gram matrix is compared with that of products.
+        multiplied where the cost of a Gram matrix is compared with the cost of products.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]

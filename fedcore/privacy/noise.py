@@ -63,19 +63,19 @@ class WeakenedGenerator(np.random.Generator):
         self._factor = factor
 
     def standard_normal(self, *args: Any, **options: Any) -> Any:
-        """`factor` times that of numpy."""
+        """Draw from numpy and multiply by `factor`."""
         return self._factor * super().standard_normal(*args, **options)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().normal(0.0, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().laplace(0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().gumbel(0.0, scale, size)
 
 

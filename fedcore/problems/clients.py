@@ -26,7 +26,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about rows Sᵢ of which only a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` is kept.
+    """Facts about rows Sᵢ that were replaced by a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ``.
 
     Results that depend on the Gram matrices alone agree for Rᵢ and Sᵢ, up to rounding.
 
@@ -68,8 +68,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results that steps derive from all data, and from those of each client, for later runs.
-        They must depend on the data alone.
+        Results that steps derive from all data, and from each client's data, for later runs. They
+        must depend on the data alone.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """

@@ -26,7 +26,7 @@ class Task(ABC):
     fields : tuple of str
         Fields that ``Params`` must have.
     packages : tuple of str
-        Packages beside fedcore's own whose versions a history keeps.
+        Packages whose versions a history keeps, in addition to fedcore's own.
     labelled : bool
         Whether every method of the task learns from labels.
     centred : bool

@@ -56,12 +56,12 @@ def figure(
     Parameters
     ----------
     histories : mapping of str to History
-        By their names in the legend.
+        Histories by their names in the legend.
     against : sequence of str, optional
         ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``; by default rounds, or
         iterations where there is but one round.
     metrics : sequence of str, optional
-        By default all that every history has.
+        Metrics to draw; by default all that every history has.
     path : path-like, optional
         Where to save it, see `plotting.save`.
     force : bool

@@ -238,7 +238,7 @@ def panels(
     Parameters
     ----------
     path : path-like or None
-        As in `save`; None writes no file, and only shows the figure in a notebook.
+        File as in `save`; None writes no file, and only shows the figure in a notebook.
     items : iterable
         One item per panel; None leaves a place empty. Without any, the figure says that nothing of
         it was run: a configuration may leave problems out.
@@ -333,7 +333,7 @@ def curve(
         Entry in the legend.
     band : {True, "range", "95%", "50%", "mean", False}, default=True
         From the smallest to the largest repeat (True, "range"), or the middle part of them. On a
-        logarithmic axis a repeat far away leaves the panel: the axis is that of the lines. With
+        logarithmic axis the lines set the limits, so that a repeat far away leaves the panel. With
         "mean", the line is the mean, and the band its 95 % confidence interval by Student's t.
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
@@ -485,7 +485,7 @@ def from_zero(ax: Axes, first: float) -> None:
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
     """Add a legend beside the axes or inside, with curves ordered by their last values.
 
-    It also names curves of `others`. Of those with one label it names the first.
+    It also names curves of `others`. If several curves have one label, it names the first.
     """
 
     def end(handle: Any) -> float:

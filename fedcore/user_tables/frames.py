@@ -60,7 +60,8 @@ def require_same(frames: Mapping[str, Any]) -> None:
     Parameters
     ----------
     frames : mapping
-        By what messages call the clients. Where one has no names of columns, nothing is required.
+        Data frames, by the names that messages give the clients. Where one has no names of columns,
+        nothing is required.
 
     Raises
     ------
@@ -107,7 +108,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
     Parameters
     ----------
     names : sequence
-        Of the columns of data frames.
+        Names of the columns of data frames.
     matrices : sequence of ndarray
         The numbers of all clients.
     """

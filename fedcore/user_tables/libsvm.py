@@ -19,7 +19,7 @@ def parse_sparse(
     Returns
     -------
     x : scipy.sparse.csr_array of shape (n_samples, n_features), float64
-        As wide as the largest index in the file.
+        Matrix as wide as the largest index in the file.
     vectors : dict of str to ndarray of shape (n_samples,)
         ``label``, int64 if all are whole numbers, and ``qid``, text, if there are queries.
     left_out : int

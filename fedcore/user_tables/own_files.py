@@ -31,7 +31,7 @@ __all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
-    """Whether the ending of a path is that of a table."""
+    """Whether the ending of a path is a table's."""
     return Path(path).suffix.lower() in READERS
 
 

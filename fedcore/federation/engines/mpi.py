@@ -202,7 +202,7 @@ class Failure(NamedTuple):
     stage : int
         0 of a step, 1 of a reply that cannot be counted, 2 of one that cannot be added.
     place : int
-        Of the client in the order in which they were asked.
+        Place of the client in the order in which clients were asked.
     error : Exception
     """
 
@@ -234,7 +234,7 @@ class Sum:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
-        """Add replies one after the other, after those of all clients before them."""
+        """Add replies one after the other, after the replies of all earlier clients."""
         before = [self.value] if places[0] else []
         try:
             if not self.failures:
@@ -255,9 +255,9 @@ class Mpi:
     Attributes
     ----------
     clients : Clients
-        With their current samples, those of others for rank 0's measures.
+        Clients with their current samples; the samples of other ranks serve rank 0's measures.
     root : numpy.random.SeedSequence
-        That of rank 0.
+        Seed of rank 0.
     accounts : list of Account
         Copies, which come with the answers.
     """

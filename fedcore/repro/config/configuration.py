@@ -14,7 +14,7 @@ REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
-    """Return the files that every run reads: those of the working folder, or of the checkout."""
+    """Return the files that every run reads: from the working folder, or else from the checkout."""
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]

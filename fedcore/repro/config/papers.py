@@ -79,7 +79,7 @@ class PaperFiles:
 
     @property
     def beside(self) -> str:
-        """What a command begins with that imports modules of the paper."""
+        """Beginning of a shell command that lets Python import modules of the paper."""
         folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 

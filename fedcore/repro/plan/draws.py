@@ -17,7 +17,7 @@ class Cost(NamedTuple):
     Attributes
     ----------
     kind : (str, str)
-        Its paper and its algorithm.
+        Paper and algorithm of the cell.
     seconds : float
         CPU seconds of its job.
     problems : mapping of str to float

@@ -49,7 +49,7 @@ class Compared:
     cells : dict of str to str
         One of `WORDS` for each cell that was drawn.
     columns : list of (cell, column, kept, here, word)
-        Those that do not agree to three digits.
+        Values that do not agree to three digits.
     same, other_code : dict of str to bool, list of str
         Papers whose bytes must be the same, and cells that were kept by other code.
     machine, versions : dict of str to str

@@ -54,7 +54,7 @@ class Run:
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """CPU seconds until each record, without those of recording, (repeats, records).
+        """CPU seconds until each record, without the time of recording, (repeats, records).
 
         Raises
         ------
@@ -65,9 +65,9 @@ class Run:
 
     @property
     def on_a_core(self) -> bool:
-        """Whether it computed on a core, so that its CPU seconds are those of all clients.
+        """Whether it computed on a core, so that its CPU seconds cover all clients.
 
-        On an accelerator they are those of the process that waits for it.
+        On an accelerator they cover only the process that waits for it.
         """
         return "device" not in self.history.about
 
@@ -122,7 +122,7 @@ class Run:
         return named | {name: self._value(name, column) for name, column in columns.items()}
 
     def rows(self, **columns: Column) -> Rows:
-        """Return a row per repeat: that of `row`, the number of the repeat, and `columns`.
+        """Return a row per repeat: the entries of `row`, the number of the repeat, and `columns`.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Results:
 
     @property
     def private(self) -> bool:
-        """Whether one of the histories read so far is that of a private run."""
+        """Whether one of the histories read so far comes from a private run."""
         return any(history.released is not None for history in self._read.values())
 
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
@@ -355,7 +355,7 @@ class Results:
         Parameters
         ----------
         sentences : mapping of str to str
-            By the id of an item in the claims of the paper, what it says in a few words.
+            Short sentences by the id of an item in the claims of the paper.
 
         Raises
         ------
