@@ -285,6 +285,10 @@ def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
         Valid names.
     listed : str
         What lists all of them, such as "`fedcore list methods` shows all".
+
+    Returns
+    -------
+    str
     """
     names = sorted(known)
     alike = [known for known in names if known.casefold() == name.casefold()]

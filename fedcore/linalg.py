@@ -375,6 +375,10 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
         Orthonormal columns Z, r >= k.
     other : ndarray of shape (d, k)
         Orthonormal columns U.
+
+    Returns
+    -------
+    float
     """
     return float(np.linalg.norm(outside(basis, other), 2))
 
@@ -386,6 +390,10 @@ def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     ----------
     rows, columns : int
     rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (rows, columns)
     """
     return orth(rng.standard_normal((rows, columns)))
 

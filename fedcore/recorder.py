@@ -196,8 +196,8 @@ class Recorder:
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the rounds that are done and what the server holds after them.
 
-        They are 0 and `held`, unless there is a checkpoint; federation and records are then as it
-        has them.
+        Without a checkpoint they are 0 and `held`. With one, federation and records are set to its
+        state.
         """
         if self._asked.checkpoint is None:
             return 0, held

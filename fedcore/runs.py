@@ -48,9 +48,9 @@ def execute(
     each ``begin(federation)`` may exchange messages with the clients and change their samples, as
     `subtract_mean` does; the records refer to the changed samples. After the algorithm,
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
-    ledger is charged for all of them, and what they return joins the output. Beside a private
-    algorithm they are declared by `fedcore.federation.execution.protected`. A `transcript` gets
-    every upload. `noise` is as in `Federation`.
+    ledger is charged for all these exchanges, and what they return joins the output. With a private
+    algorithm, declare them by `fedcore.federation.execution.protected`. A `transcript` gets every
+    upload. `noise` is as in `Federation`.
 
     Returns
     -------

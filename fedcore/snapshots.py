@@ -50,7 +50,7 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Most bytes of what the server holds, and again of what the clients hold.
+        Most bytes to keep of the server's arrays, and as many again of the clients'.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Snapshots:
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
         """Keep an iterate if it is due, and hold it back in case that it is the last one.
 
-        With `clients`, what the clients hold is kept, too, of as many clients as fit.
+        With `clients`, the arrays of as many clients as fit are kept, too.
         """
         if self.policy == "none":
             return
@@ -95,7 +95,7 @@ class Snapshots:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what the server held, of all that are kept."""
+        """Bytes of the server's arrays in all kept iterates."""
         return sum(one.shared.nbytes for one in self.kept)
 
     def _keep(self) -> None:

@@ -96,7 +96,7 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
 
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
-    """Evidence of one reply for the data with the canary.
+    """Return how strongly one reply speaks for the data with the canary.
 
     G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
     reply:
@@ -168,8 +168,8 @@ def audit(
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
-        Factor of all noise, below 1, with an unchanged ledger. The audit says something about the
-        honest method only if it finds this twin out.
+        Factor below 1 that multiplies all noise; the ledger does not change. The audit says
+        something about the honest method only if it finds this twin out.
     **params
         Other hyper-parameters of the algorithm.
 

@@ -105,7 +105,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
 
-    What is said of files of a `private` run with real noise is exact, and is marked so.
+    In a `private` run with real noise, notes on the files are exact, and are marked as such.
     """
     from fedcore.experiments import from_files
 

@@ -248,7 +248,7 @@ def _require_history_name(out: str | None) -> None:
 
 
 def mute_other_ranks() -> None:
-    """Let the first rank alone print, also what is wrong with a command that all have got."""
+    """Let only the first rank print, also when every rank finds the same error in the command."""
     words = sys.argv[1:]
     asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
     if asked and started_as() > 0:
@@ -256,7 +256,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body` with all federations over an engine; with ``mpi`` at all ranks, with those."""
+    """Call `body` with all federations over an engine; with ``mpi``, every rank calls it."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

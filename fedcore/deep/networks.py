@@ -66,7 +66,8 @@ class Network:
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient in `w` of the mean cross-entropy of a batch, and the decay.
 
-        For several clients, (n, p) and a batch of theirs: the gradient of each, (n, p).
+        For n clients, give parameters (n, p) and their batch; the result holds each client's
+        gradient, (n, p).
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]

@@ -83,11 +83,11 @@ class Newcomers:
     Attributes
     ----------
     NAME : str
-        Of `accuracies` in the history, with a leading axis of repeats.
+        Names of the axes of `accuracies` in the history, with a leading axis of repeats.
     TEXT : (str, str)
-        Their units and description.
+        Units and description of the accuracies.
     about : dict
-        What the history says of them.
+        What the history says of the newcomers.
 
     Raises
     ------

@@ -68,8 +68,8 @@ def run_rounds(
 ) -> np.ndarray:
     """Make the rounds ``held = one_round(t, chosen, held)``, and record each; return the last.
 
-    `held` is what the server holds. All that lasts from round to round must be in it, or in the
-    clients' states as arrays that all clients have: a run that is killed goes on with these.
+    `held` is what the server holds. Everything that lasts from round to round must be in it, or in
+    arrays that every client has in its state, because a killed run goes on from these.
     ``networks(held)`` are what the clients use; `more` is recorded with them.
     """
     done, held = record.resume(federation, held)

@@ -174,9 +174,9 @@ class Learner:
         ``w ← w − rate · (u + pull · (w − a))``, a the first of `fixed`.
 
         Clients whose steps run side by side descend together if they have the same `gradient`. It
-        then gets vectors with a leading axis of clients, and gives such. So what differs from
-        client to client comes as `fixed` vectors, not from around the function; of one made anew
-        for each client, all descend alone.
+        then gets vectors with a leading axis of clients, and gives such. So pass what differs from
+        client to client as `fixed` vectors, and not by a closure. With a function made anew for
+        each client, the clients descend alone.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common

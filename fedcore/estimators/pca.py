@@ -336,13 +336,24 @@ class FederatedPCA(Transformer):
 
     @held("the covariance of all features", FACTORS)
     def get_covariance(self) -> np.ndarray:
-        """Return the covariance of the model, in data units squared, (n_features, n_features)."""
+        """Return the covariance of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            In data units squared.
+        """
         self._require_fitted()
         return self._model().covariance()
 
     @held("the precision of all features", FACTORS)
     def get_precision(self) -> np.ndarray:
-        """Return the inverse of `get_covariance`."""
+        """Return the inverse of `get_covariance`.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
         self._require_fitted()
         return self._model().precision()
 

@@ -126,7 +126,7 @@ class Request:
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that is asked for, if that is what `n_components` says.
+        """The share of the variance that is asked for, if `n_components` is a share.
 
         A share that is met but for rounding is not exceeded.
         """

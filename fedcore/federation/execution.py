@@ -23,6 +23,15 @@ def stacked(step: AnyStep) -> AnyStep:
     ``state.rng`` nor ``state.privacy``, keep only arrays of equal shape in its state, and reply
     with one array. Both forms must agree to rounding. Which form runs depends only on the clients'
     shapes and messages, and on the engine.
+
+    Parameters
+    ----------
+    step : callable
+
+    Returns
+    -------
+    callable
+        The step itself.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step

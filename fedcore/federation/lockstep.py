@@ -71,8 +71,8 @@ def run_all(
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run, all different. Without it nothing but what the calls themselves ask
-        for by `meet` is computed at once.
+        The `slot` of each run, all different. Without it, only what the calls themselves ask for by
+        `meet` is computed at once.
     """
     return _Lockstep(len(calls), slots).run(calls)
 

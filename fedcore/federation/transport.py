@@ -52,7 +52,7 @@ class Do(NamedTuple):
     narrow : bool
         Whether the reply crosses in single precision.
     message : tuple
-        ``(message,)`` in the place of the one that the client holds; empty for that one.
+        ``(message,)`` to replace the message that the client holds; empty to keep it.
     """
 
     step: Step

@@ -135,6 +135,11 @@ def intermediate(
     ----------
     function : callable
         ``(iterate, problem) -> value``
+
+    Returns
+    -------
+    callable
+        The function that keeps its value.
     """
 
     @wraps(function)

@@ -71,6 +71,10 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     state : object
         The client's memory, which keeps its Gram matrix.
     Z : ndarray of shape (d, r)
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     return _columns(partial(_by_data, data), _slots(state), Z)
 
@@ -87,6 +91,10 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
     ----------
     data, state, Z
         See `gram_product`.
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
     return multiply(Z.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -183,6 +191,10 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
     ----------
     data, state, Z
         See `gram_product`.
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)

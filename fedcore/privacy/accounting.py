@@ -46,7 +46,7 @@ def epsilon(events: Mapping[Event, int], delta: float) -> float:
     Parameters
     ----------
     events : mapping of Event to int
-        How often each was applied to the same record.
+        How often each mechanism was applied to the same record.
     delta : float
         In (0, 1).
 

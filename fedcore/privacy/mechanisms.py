@@ -40,6 +40,11 @@ def post_processing(step: AnyStep) -> AnyStep:
     Parameters
     ----------
     step : callable
+
+    Returns
+    -------
+    callable
+        The step itself.
     """
     step.post_processing = True  # type: ignore[attr-defined]
     return step

@@ -35,7 +35,7 @@ class Weakened(NamedTuple):
     """Source of noise for the weakened twin of an audit; the ledger charges the full noise.
 
     Such a run breaks its own claim on purpose, to show that the audit would notice. `fedcore.run`
-    cannot make one, and the history of one says so.
+    cannot make such a run, and the history of such a run says so.
 
     Attributes
     ----------

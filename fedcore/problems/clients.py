@@ -18,10 +18,16 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and their labels, of one client or, with a leading axis, of several of equal size."""
+    """Samples and their labels, of one client or, with a leading axis, of several of equal size.
 
-    X: np.ndarray  # (m, d), or (clients, m, d)
-    y: np.ndarray  # (m,), or (clients, m)
+    Parameters
+    ----------
+    X : ndarray of shape (m, d) or (clients, m, d)
+    y : ndarray of shape (m,) or (clients, m)
+    """
+
+    X: np.ndarray
+    y: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Clients(Sequence[Any]):
         return self._matrices[i]
 
     def hold(self) -> None:
-        """Keep all matrices in memory, where each would be made when it is read."""
+        """Keep all matrices in memory, in place of making each one when it is read."""
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:

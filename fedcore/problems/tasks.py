@@ -118,7 +118,7 @@ class Classification(Task):
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Accept all data: whether they fit the network, the network says."""
+        """Accept all data: the network itself checks whether they fit."""
 
     def check_samples(self, clients: Clients) -> None:
         """Accept all samples."""

@@ -34,7 +34,7 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 def axes(histories: Mapping[str, History]) -> list[str]:
     """Return the columns of the ledger in which the histories have more than one value.
 
-    Without one these are iterations, or rounds if there is but one iteration as well.
+    Without a choice these are iterations, or rounds if there is only one iteration.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())

@@ -49,7 +49,7 @@ DASHES: dict[str, Any] = {
 def look(algorithm: str) -> dict[str, Any]:
     """Return ``color`` and ``linestyle`` of an algorithm, the same in every figure.
 
-    One that says no look, or that is not here, gets a look from its name.
+    An algorithm without a look of its own, or one that is not installed, gets a look from its name.
 
     Examples
     --------

@@ -158,7 +158,7 @@ def weights(
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
     about : str
-        What the variance is about.
+        Centre of the variance: the mean or zero.
     """
     r, d = weights.shape
     names = features or [f"feature {i}" for i in range(d)]

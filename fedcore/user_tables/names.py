@@ -83,8 +83,8 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
     """Whether a column is its writer's account of the rows, and no measurement.
 
-    So is one without a name that holds no number, or whole ones where `first`, the place of an
-    index.
+    A column without a name counts, too, if it holds no number, or whole numbers in the place of an
+    index (`first`).
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)

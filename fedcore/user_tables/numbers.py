@@ -53,7 +53,8 @@ class Cells:
     columns : sequence of ChunkedArray of text
         They are looked at as one, one after the other.
     asked : str or None
-        The decimal point that a user has named. It counts unless the file shows another alone.
+        The decimal point that a user has named. It is used unless the file shows only the other
+        one.
     na : sequence of str
         Texts that stand for a missing value, in addition to `EMPTY`.
 

@@ -29,7 +29,7 @@ class Reading:
         Columns to keep apart from the matrix. In an NPZ file these are the vectors that are stored
         with the matrix.
     columns : collection of str
-        Features to take; all without it.
+        Features to take; by default all.
     without : collection of str
         Columns to leave out of all files that have them.
     missing : {'refuse', 'drop'}, optional
@@ -40,12 +40,12 @@ class Reading:
     skip_lines : int
         How many lines of CSV files stand above the names, or above the numbers.
     encoding : str, optional
-        How the text of CSV files is written; UTF-8 or UTF-16 without it.
+        How the text of CSV files is written; by default UTF-8 or UTF-16.
     delimiter : str, optional
-        What separates the columns of all CSV files; found in each without it.
+        What separates the columns of all CSV files; by default it is found in each file.
     decimal : {'.', ','}, optional
-        The decimal point of CSV files, where the other sign separates thousands; found in each
-        without it, and in one that has no other.
+        The decimal point of CSV files; the other sign then separates thousands. By default it is
+        found in each file.
     na : collection of str
         Texts that stand for a missing value in a CSV file, in addition to `numbers.EMPTY`, and
         numbers that do so in any table.

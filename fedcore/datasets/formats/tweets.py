@@ -49,7 +49,7 @@ def read(
     n_features : int
         Words of a tweet times the length of a vector.
     users : int
-        Users that are drawn of those with enough tweets.
+        Number of users to draw among the users with enough tweets.
     at_least : int
         Least number of tweets of a user.
     seed : int

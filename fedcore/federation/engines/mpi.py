@@ -55,7 +55,7 @@ class Ended(BaseException):
 
 
 class Told(NamedTuple):
-    """What rank 0 broadcasts.
+    """One broadcast of rank 0.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0, and then at the others, which find what it has left."""
+        """Call `job` at rank 0, and then at the other ranks, which see the files it left."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -245,7 +245,7 @@ class Sum:
 
 
 class Mpi:
-    """Transport at one rank, whose clients are here.
+    """Transport at one rank, which holds its own clients.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ class Mpi:
 
     @property
     def states(self) -> Sequence[Any]:
-        """Refused: only the own clients' are here."""
+        """Refuse: this rank holds only its own clients' states."""
         raise InputError("checkpoints need all clients in one process: run without --engine mpi")
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:

@@ -31,7 +31,7 @@ PATH: Any = click.Path(path_type=Path)
 
 
 class JobError(FedcoreError):
-    """What ends a job and is nobody's mistake, such as a full disk."""
+    """An error that ends a job and is nobody's mistake, such as a full disk."""
 
 
 class Jobs(click.Group):

@@ -33,7 +33,7 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """What the repeats of a column ended with; None for what is not finite."""
+    """Last values of a column over the repeats; None for values that are not finite."""
 
     median: float | None
     low: float | None  # over repeats and their twins

@@ -13,7 +13,7 @@ from fedcore.repro.tables.rows import Rows
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
     """Return the runs with the canary and without, by algorithm and variant.
 
-    Without the one or the other, whose problem was left out, there is no audit.
+    If one of the two was left out with its problem, there is no audit.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):

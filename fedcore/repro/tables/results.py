@@ -165,6 +165,11 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
     ----------
     column : str
         Name of a column of the history.
+
+    Returns
+    -------
+    callable
+        ``run -> ndarray of shape (repeats,)``
     """
     return lambda run: run.last(column)
 

@@ -46,7 +46,7 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        W of test A from which it holds or fails; 100 for a headline.
+        Value of W from which test A holds or fails; 100 for a headline.
     level : float
         Level at which test B fails; 0.002 for a headline.
     searched : int
@@ -77,7 +77,7 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the values stand to what is printed.
+    """How the values compare with what is printed.
 
     Attributes
     ----------
@@ -282,7 +282,7 @@ def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> s
 
 
 def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
-    """Test C: true of every value.
+    """Test C: the statement is true for every value.
 
     Parameters
     ----------
