@@ -209,7 +209,7 @@ def too_large(error: BaseException) -> str | None:
 def foreign_errors(what: str, others: bool) -> Iterator[None]:
     """Turn any error of another package's code into a sentence that names it and its line.
 
-    Errors of fedcore's own code pass, and so do those that have a sentence.
+    Errors of fedcore's own code pass, and so do errors that already are a sentence.
     """
     try:
         yield

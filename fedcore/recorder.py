@@ -35,7 +35,7 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: those that follow from messages, and its algorithm's.
+    """Columns that a private run releases: what follows from messages, and its algorithm's own.
 
     Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
     finite. ε follows from the parameters and earlier releases.

@@ -58,7 +58,7 @@ class Snapshots:
     left_out : int
         Number of iterates that the policy keeps and that were dropped for their size.
     n_clients : int
-        Number of clients that hold something, also of those that were dropped for their size.
+        Number of clients that hold something, including clients that were dropped for their size.
     """
 
     def __init__(self, policy: str, *, limit: int = LIMIT) -> None:

@@ -95,7 +95,7 @@ class Result:
         ----------
         samples : ndarray of shape (n, n_features)
         client : int, optional
-            Number of the client, from 0; without it the server's network is taken.
+            Number of the client, from 0; by default the server's network is used.
 
         Returns
         -------

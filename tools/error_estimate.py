@@ -263,8 +263,8 @@ LIMITS = (
 PRIVATE = (
     "With `epsilon`, the estimate says how far the noise may have turned the subspace. It divides "
     "the norm of the noise between the components and the other directions by the gap of the "
-    "released eigenvalues. Both are public, so that it costs no ε. What the bounds cut off is not "
-    "in it.",
+    "released eigenvalues. Noise and eigenvalues are public, so the estimate costs no ε. What the "
+    "bounds cut off is not in it.",
     "Where the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
     "noise alone, although the true sine is often a third or a half. The server knows the gap from "
     f"released values only, and subtracts {private.MARGIN:g} standard deviations of their noise. "

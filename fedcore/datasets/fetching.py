@@ -30,7 +30,7 @@ def fetch(
     """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
 
     A file that is there is used; otherwise it comes from the mirror or from an address.
-    ``fetched.json``, beside the files, lists them with their sha256.
+    ``fetched.json`` in the same folder lists the files with their sha256.
 
     Parameters
     ----------

@@ -145,7 +145,7 @@ def average_networks(
 ) -> dict[str, Any]:
     """Make the rounds of `average` on one network for all clients, and fine-tune it.
 
-    ``networks(w)`` are what the clients use, without it the server's network.
+    ``networks(w)`` gives the networks that the clients use; by default the server's network.
     """
     w = learner.start(draw_seed(rng))
     used, counts = networks or learner.shared, {"fine_tuned": 0}

@@ -271,7 +271,7 @@ class Descent(NamedTuple):
 
 
 class How(NamedTuple):
-    """How a descent steps: learning rate, momentum, and the pull beside it."""
+    """How a descent steps: learning rate, momentum, and the pull that is added."""
 
     rate: float
     momentum: float

@@ -75,7 +75,7 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 
 
 def protected(exchange: AnyExchange) -> AnyExchange:
-    """Declare that an exchange before or after an algorithm may stand beside a private one.
+    """Declare that an exchange before or after a private algorithm is protected, too.
 
     It calls `Federation.protect` itself or comes later, and its steps add noise; the ledger charges
     them, and says so where one does not.

@@ -71,7 +71,7 @@ class Federation:
     check : bool, default=True
         False when the clients have passed `check_matrices` already.
     labelled : bool, default=False
-        Whether steps get the clients' labels beside the samples.
+        Whether steps get the clients' labels with the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
         Reproducible source of the privacy noise, for simulations only: a run with it gives no
         privacy. By default every client draws fresh entropy from the operating system (see

@@ -43,7 +43,7 @@ class Metric:
         infinite, or NaN where it is undefined.
     each : callable, optional
         ``(iterate, problem) -> ndarray of shape (n_clients,)``, one value per client; `function`
-        gives their mean. A history keeps them beside it.
+        gives their mean. A history keeps these values, too.
     """
 
     name: str

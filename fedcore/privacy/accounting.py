@@ -161,7 +161,7 @@ def _loss(key: Key, delta: float) -> Loss:
 
 
 class Losses(NamedTuple):
-    """Losses and their probabilities; `lost` is the probability of those that were cut."""
+    """Losses and their probabilities; `lost` is the probability of losses that were cut off."""
 
     values: np.ndarray
     weights: np.ndarray

@@ -250,7 +250,7 @@ def panels(
     log : str, default="y"
         Axes that are logarithmic: "", "x", "y" or "xy".
     keys : {"each", "first", "last", "outside", "none"}, default="first"
-        Panels that get a legend; "outside" puts one for all panels beside the last.
+        Panels that get a legend; "outside" puts one legend for all panels next to the last.
     **share
         ``sharex`` and ``sharey`` of matplotlib.
 
@@ -484,7 +484,7 @@ def from_zero(ax: Axes, first: float) -> None:
 
 
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
-    """Add a legend beside the axes or inside, with curves ordered by their last values.
+    """Add a legend next to the axes or inside, with curves ordered by their last values.
 
     It also names curves of `others`. If several curves have one label, it names the first.
     """

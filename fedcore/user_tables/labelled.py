@@ -56,7 +56,7 @@ def row_labels(matrix: Any) -> list[Any] | None:
 
 
 def as_they_look(labels: Iterable[Any]) -> list[Any]:
-    """Return labels with those that are texts as `clean` has them, so that those alike are one."""
+    """Return labels with texts cleaned by `clean`, so that texts that look alike are equal."""
     return [clean(label) if isinstance(label, str) else label for label in labels]
 
 

@@ -14,7 +14,7 @@ from fedcore.user_tables.claimed_sizes import WIDEST
 def parse_sparse(
     path: Path, *, zero_based: bool = False
 ) -> tuple[scipy.sparse.csr_array, dict[str, np.ndarray], int]:
-    """Return the sparse matrix of a LIBSVM file, and the vectors beside it.
+    """Return the sparse matrix of a LIBSVM file, and its labels and queries.
 
     Returns
     -------

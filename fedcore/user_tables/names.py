@@ -52,7 +52,7 @@ def alike(name: Any, known: Iterable[Any]) -> list[Any]:
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
     """Return, for each table, the earlier tables' spelling of its names, where the two differ.
 
-    Names that look the same are one, and so are those that differ by case and blanks alone.
+    Names that look the same count as one, and so do names that differ only by case and blanks.
     """
     known: dict[str, str] = {}
     found = []

@@ -33,10 +33,10 @@ class Reading:
     without : collection of str
         Columns to leave out of all files that have them.
     missing : {'refuse', 'drop'}, optional
-        Whether a row with a missing value is refused, or left out; refused without it.
+        Whether a row with a missing value is refused or left out; by default refused.
     header : bool, optional
-        Whether the first line of a CSV file has the names, guessed without it; whether those that
-        an NPZ file has are taken.
+        Whether the first line of a CSV file has the names, by default guessed; in an NPZ file,
+        whether its names are used.
     skip_lines : int
         How many lines of CSV files stand above the names, or above the numbers.
     encoding : str, optional

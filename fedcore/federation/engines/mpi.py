@@ -102,7 +102,7 @@ class Ranks:
         return self._told(Told(what[:SHOWN], self._seen, value)).value
 
     def require_all(self) -> None:
-        """Refuse what needs the others while they wait for rank 0.
+        """Refuse an action that needs the other ranks while they wait for rank 0.
 
         Raises
         ------
@@ -438,7 +438,8 @@ class Mpi:
 def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
     """Return where the clients of each rank begin, and where the last one's end.
 
-    They are consecutive, with samples as equal as can be. Some of many ranks have none.
+    Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
+    Some of many ranks have none.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]

@@ -236,7 +236,7 @@ def verdicts(planned: Path, claims: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.argument("papers", nargs=-1)
 def summary(output: Path, papers: tuple[str, ...]) -> None:
-    """Combine the verdicts of papers, which lie in a folder beside OUTPUT."""
+    """Combine the verdicts of papers. They lie in a folder next to OUTPUT."""
     from fedcore.repro.verdicts import verdict_pages
 
     verdict_pages.combine(output.with_suffix(""), output, papers)

@@ -21,7 +21,7 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
 
 
 def read_configuration(changes: Path | None = None, checkout: Path = CHECKOUT) -> dict[str, Any]:
-    """Return what a run with ``--configfile changes`` would read; raises as `read_yaml`."""
+    """Return what ``--configfile changes`` makes a run read; raise the errors of `read_yaml`."""
     found: dict[str, Any] = {}
     for path in files(checkout):
         found = merge(found, read_yaml(path))

@@ -268,7 +268,7 @@ class Plan:
         return read
 
     def all_cells_of(self, paper: str) -> list[Cell]:
-        """Return the cells of one paper, those that cannot run included; made at the first call."""
+        """Return all cells of one paper, also cells that cannot run; the first call makes them."""
         if paper not in self._all_cells:
             made = _cells(self.papers[paper], self.files[paper], self.config)
             self._all_cells[paper] = list(made)

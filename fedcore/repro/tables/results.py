@@ -327,7 +327,7 @@ class Results:
         return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
 
     def markdown(self, *names: str) -> str:
-        """Return the Markdown of tables of the paper, one below the other; raises as `rows`.
+        """Return the paper's tables as Markdown, one below the other; raise the errors of `rows`.
 
         Parameters
         ----------

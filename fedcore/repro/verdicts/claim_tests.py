@@ -107,8 +107,8 @@ def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
     """Return how much `k` of `n` runs speak for a share above `q`, and for one below.
 
     They are the mean likelihoods of the shares above and below, each divided by the likelihood of
-    `q` itself. Where the share is `q`, each is a martingale of mean 1, so that it ever reaches w
-    with probability 1/w at most, whenever one looks (Ville, 1939).
+    `q` itself. If the share is `q`, each weight is a martingale of mean 1. So it ever reaches w
+    with probability 1/w at most, however often one looks (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)

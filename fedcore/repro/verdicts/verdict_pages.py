@@ -350,7 +350,7 @@ def ran(printed: Sequence[Verdict]) -> str:
 
 
 def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
-    """Return for a terminal what a quick run ran of each paper, with the kept answer."""
+    """Return terminal text: what a quick run ran of each paper, and the kept answer."""
     lines = ["Quick run: toy size, stand-in data. It says nothing about a paper.", ""]
     lines.append(f"{'paper':<16}{'this run':<24}kept answer")
     known = by_paper(printed_items(kept))
@@ -362,7 +362,7 @@ def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
 
 
 def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
-    """Return for a terminal what a paper's page begins with."""
+    """Return terminal text: the beginning of a paper's page."""
     printed = printed_items(verdicts)
     parts = [f"{question}\n{_wrapped(answers.answer(printed))}".strip()]
     lines = []
