@@ -43,7 +43,7 @@ class Advice(NamedTuple):
     call: str = ""
 
     def format(self, command: bool) -> str:
-        """Return it in words, for the command line or for Python."""
+        """Return the advice in words, for the command line or for Python."""
         words = []
         for name, value in self.options.items():
             option = f"--{name.replace('_', '-')}"

@@ -173,7 +173,7 @@ class RunOptions(SimpleNamespace):
         return params
 
     def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:
-        """Return whether an algorithm is private, with real noise."""
+        """Return whether a run of the algorithm draws real privacy noise."""
         settings = algorithm.params(_without_references(params))
         return algorithm.private(settings) and not self.simulate
 

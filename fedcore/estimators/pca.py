@@ -82,9 +82,10 @@ class FederatedPCA(Transformer):
         ``params={"simulate": True}``.
     epsilon, delta : float, optional
         The whole fit is (ε, δ)-differentially private when one record of one client is added or
-        removed, towards the server and whoever else sees the messages: mean, scales, the
-        algorithm's rounds and the last one. It takes `bounds`, a number of components, and
-        analyze_gauss or noisy_power. Every fit spends them anew, each of a grid search, too.
+        removed. It protects against the server and everyone else who sees the messages. It covers
+        the mean, the scales, the algorithm's rounds and the last round. It takes `bounds`, a number
+        of components, and analyze_gauss or noisy_power. Every fit spends ε and δ anew, also each
+        fit of a grid search.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
         of a sample. Clients clip their samples to them. Noise grows with them. A Series, a

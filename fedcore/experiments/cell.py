@@ -73,7 +73,7 @@ class Cell:
         Raises
         ------
         ConfigError
-            For a key that no cell has, and for one that every cell needs.
+            For an unknown key, and for a required key that is missing.
         """
         if not isinstance(given, Mapping):
             raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")

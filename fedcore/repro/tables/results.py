@@ -380,7 +380,7 @@ class Results:
         return " ".join(f"{word.capitalize()}: {'; '.join(what)}." for word, what in said.items())
 
     def corner(self, runs: Iterable[Run]) -> str:
-        """Return run, commit, sizes and repeats of what a figure shows, and marks of its data."""
+        """Return a figure's run, commit, sizes and repeats, with marks of its data."""
         shown = list(runs)
         if not shown:
             return ""

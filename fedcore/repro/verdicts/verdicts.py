@@ -46,7 +46,7 @@ class Change:
     tried : int
         If the change was found by a search, how many readings were tried.
     part : str
-        How much of the item was in the search; empty if it was not.
+        How much of the item the search covered; empty without a search.
     """
 
     name: str
