@@ -123,7 +123,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Name the class of an object and whose it is; text as it is."""
+    """Name an object for messages by its class and owner; a text names itself."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)

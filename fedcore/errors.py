@@ -43,7 +43,7 @@ class Advice(NamedTuple):
     call: str = ""
 
     def format(self, command: bool) -> str:
-        """Return it in words, for the command line or for Python."""
+        """Return the advice in words, for the command line or for Python."""
         words = []
         for name, value in self.options.items():
             option = f"--{name.replace('_', '-')}"
@@ -80,9 +80,9 @@ class FedcoreError(Exception):
     file, client, row, column : object
         Where it is; None if unknown. Rows count from 0.
     number : int or None
-        Of the client.
+        Number of the client.
     advice : tuple of Advice
-        Ways out, each of which leads on by itself.
+        Ways out; each one is enough.
     parts : tuple
         What an error sums up, such as each column that is no feature.
     """
@@ -104,7 +104,7 @@ class FedcoreError(Exception):
 def format_error(error: FedcoreError, command: bool = False) -> str:
     """Return an error's sentence on one line, with advice for Python or for the command line.
 
-    Of one that quotes very much, its beginning and end; all of the advice.
+    A very long sentence is cut in its middle; the advice stays whole.
     """
     ways = ", or ".join(one.format(command) for one in error.advice)
     text = ": ".join(filter(None, map(str, error.args)))
@@ -187,7 +187,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def unwanted(*categories: type[Warning]) -> Iterator[None]:
-    """Leave out fedcore's own warnings of these categories that this thread would give inside."""
+    """Suppress fedcore's own warnings of these categories in this thread."""
     before = _UNWANTED.set(categories)
     try:
         yield
@@ -209,7 +209,7 @@ def too_large(error: BaseException) -> str | None:
 def foreign_errors(what: str, others: bool) -> Iterator[None]:
     """Turn any error of another package's code into a sentence that names it and its line.
 
-    Errors of fedcore's own code pass, and so do those that have a sentence.
+    Errors of fedcore's own code pass, and so do errors that already are a sentence.
     """
     try:
         yield
@@ -225,9 +225,10 @@ def foreign_errors(what: str, others: bool) -> Iterator[None]:
 
 
 class held:
-    """Say of a size that cannot be held, inside, that `what` needs it, and what needs `less`.
+    """Turn a failed allocation inside into an error: `what` needs the size, and `less` needs less.
 
-    It is for ``with``, and a decorator; that of contextlib would be what `warn` takes for the user.
+    Use it in ``with`` or as a decorator. A context manager of contextlib would not do: `warn` would
+    take contextlib for the user's code.
 
     Raises
     ------
@@ -274,7 +275,7 @@ def require_known(
 def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return ``'did you mean …?'`` and the list of known names, for error messages.
 
-    Of more than `MOST` names, the `ALIKE` that are most alike stand for all.
+    If more than `MOST` names are known, only the `ALIKE` most similar ones are listed.
 
     Parameters
     ----------
@@ -284,6 +285,10 @@ def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
         Valid names.
     listed : str
         What lists all of them, such as "`fedcore list methods` shows all".
+
+    Returns
+    -------
+    str
     """
     names = sorted(known)
     alike = [known for known in names if known.casefold() == name.casefold()]

@@ -54,20 +54,21 @@ _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenan
 class History:
     """Recorded repeats of one cell, or of one run of `fedcore.run`.
 
-    Attributes
+    Each parameter is also an attribute.
+
+    Parameters
     ----------
     columns : dict of str to ndarray of shape (repeats, records)
         Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
     final : dict of str to ndarray of shape (repeats, …)
+        Last arrays that the algorithm returned.
     iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (repeats, snapshots), and ``shared``, what the
         server held, of shape (repeats, snapshots, d, r), or (repeats, snapshots, p) for the p
-        parameters of networks. There may be fewer repeats than in `columns`: as many as fit, see
-        ``about["iterates"]``.
-    client_iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients of the first
-        repeat held, each of shape (snapshots, clients, …); of as many clients as fit.
+        parameters of networks. They cover as many repeats as fit, perhaps fewer than `columns` has;
+        see ``about["iterates"]``.
     reference : dict of str to ndarray
+        Singular values of the samples, and what else is known of the exact answer.
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
@@ -80,7 +81,10 @@ class History:
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Values of the single clients, of the metrics that are means over clients; padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
-        CPU seconds of a run until each record, without those of recording; see `save_seconds`.
+        CPU seconds of a run until each record, without the time of recording; see `save_seconds`.
+    client_iterates : dict of str to ndarray
+        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients of the first
+        repeat held, each of shape (snapshots, clients, …); of as many clients as fit.
 
     Examples
     --------
@@ -128,7 +132,23 @@ class History:
     ) -> Self:
         """Return the history of one run, and of its twin if it has one, as one repeat.
 
-        `units` describes the columns, see `units_of`.
+        Parameters
+        ----------
+        recorder : Recorder
+            Records of the run.
+        final : mapping of str to object
+            What the algorithm returned; only arrays are kept.
+        units : mapping of str to (str, str)
+            Units and description of each column, see `units_of`.
+        reference : mapping of str to ndarray, optional
+        about : mapping, optional
+            See the attributes of these names.
+        twin : Recorder, optional
+            Records of the run's twin.
+
+        Returns
+        -------
+        History
         """
         # Lists of per-client matrices are too large to keep.
         kept = {k: _plain(v) for k, v in final.items() if isinstance(v, np.ndarray | np.generic)}
@@ -214,11 +234,15 @@ class History:
         return self.columns[name]
 
     def last(self, name: str) -> np.ndarray:
-        """Return the last recorded value of a column in each repeat, shape (repeats,).
+        """Return the last recorded value of a column in each repeat.
 
         Parameters
         ----------
         name : str
+
+        Returns
+        -------
+        ndarray of shape (repeats,)
         """
         lengths = (self.columns["iteration"] >= 0).sum(axis=1)
         column = History.__getitem__(self, name)  # with all repeats, also of one run
@@ -237,7 +261,7 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """What a private run says of its problem that is exact and was not released."""
+        """Facts on the problem of a private run that are exact and were not released."""
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
@@ -245,7 +269,10 @@ class History:
     def released_alone(self) -> History:
         """Return what a private run has released, and public facts, without all that is exact.
 
-        ``about["privacy"]["left_out"]`` names the columns that are left out.
+        Returns
+        -------
+        History
+            ``about["privacy"]["left_out"]`` names the columns that are left out.
         """
         kept: dict[str, Any] = {
             group: {k: v for k, v in arrays.items() if self._mark(group, k) == "released"}
@@ -268,8 +295,8 @@ class History:
     def copies(self) -> list[int]:
         """Repeats that equal an earlier one in all columns and final arrays.
 
-        They are none where nothing final is kept, or where it is not finite: equal columns of few
-        records may be chance, or be missing.
+        The list is empty if no final arrays are kept, or if they are not finite: equal columns of
+        few records may be chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -494,7 +521,7 @@ class History:
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_frame` as a table for R, Excel and other programs.
 
-        Numbers keep all their digits. Of a private run take ``released_alone().export(path)``
+        Numbers keep all their digits. For a private run, use ``released_alone().export(path)``
         before you give the table away.
 
         Parameters
@@ -607,7 +634,7 @@ def _plain(value: Any) -> np.ndarray:
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
-    """Write the CPU seconds of a cell, which its history has no place for, as a table.
+    """Write the CPU seconds of a cell as a table; its history has no place for them.
 
     A line for each record, and a column for each repeat.
     """

@@ -141,7 +141,7 @@ def orth_householder(matrix: np.ndarray) -> np.ndarray:
 
 
 def column_space(v: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of range(`v`): that of `orth` if `v` has full rank.
+    """Orthonormal basis of range(`v`): the same as `orth` if `v` has full rank.
 
     Rank refers to columns scaled to length one: short columns and large condition numbers do not
     reduce it. A singular value of the scaled columns counts as zero up to ``(2 + r/2) eps``, the
@@ -284,8 +284,8 @@ def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 def condition_number(v: np.ndarray) -> float:
     """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
 
-    The rank is that of `column_space`: short columns make κ large but not infinite. It is NaN if
-    `v` is not finite.
+    The rank is the rank of `column_space`: short columns make κ large but not infinite. It is NaN
+    if `v` is not finite.
     """
     sigma = _decomposition(v)[1]
     if len(sigma) < v.shape[1]:
@@ -375,6 +375,10 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
         Orthonormal columns Z, r >= k.
     other : ndarray of shape (d, k)
         Orthonormal columns U.
+
+    Returns
+    -------
+    float
     """
     return float(np.linalg.norm(outside(basis, other), 2))
 
@@ -386,6 +390,10 @@ def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
     ----------
     rows, columns : int
     rng : numpy.random.Generator
+
+    Returns
+    -------
+    ndarray of shape (rows, columns)
     """
     return orth(rng.standard_normal((rows, columns)))
 
@@ -397,7 +405,7 @@ def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndar
     ----------
     blocks : sequence of ndarray or SparseRows of shape (n_i, d)
     dtype : data-type, optional
-        Precision to compute in; the default is that of the blocks.
+        Precision to compute in; by default the precision of the blocks.
     """
     dtype = np.result_type(*blocks) if dtype is None else dtype
     if any(isinstance(block, SparseRows) for block in blocks):
@@ -420,7 +428,7 @@ def upper_triangle(matrix: np.ndarray) -> np.ndarray:
 
 
 def from_upper_triangle(entries: np.ndarray, d: int) -> np.ndarray:
-    """Return the symmetric (d, d) matrix of which `upper_triangle` gives the entries."""
+    """Return the symmetric (d, d) matrix whose entries `upper_triangle` gives."""
     matrix = np.zeros((d, d), entries.dtype)
     matrix[_upper(d)] = entries
     matrix += np.triu(matrix, 1).T

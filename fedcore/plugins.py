@@ -16,7 +16,7 @@ from fedcore.errors import InputError, require_known, warn
 
 
 class Registry:
-    """Modules of a package, and those that other packages add by entry points.
+    """Modules of a package, and modules that other packages add by entry points.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ class RoundsBar:
     ----------
     description : str
     rounds : int or None
-        Of one complete repeat, by the closed form; a repeat may end earlier.
+        Rounds of one complete repeat, by the closed form; a repeat may end earlier.
     repeats : int, default=1
     asked : bool, default=False
         Show it wherever standard error goes; else on a terminal only.
@@ -65,7 +65,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Count rounds before those of the closed form; for ``begin=`` of `runs.execute`."""
+        """Count rounds before those of the closed form; it is ``begin=`` of `runs.execute`."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}

@@ -35,7 +35,7 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: those that follow from messages, and its algorithm's.
+    """Columns that a private run releases: what follows from messages, and its algorithm's own.
 
     Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
     finite. ε follows from the parameters and earlier releases.
@@ -67,9 +67,9 @@ class Recording:
     ----------
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Of which iterates to keep what the server holds; see `fedcore.snapshots`.
+        Iterates at which the server's arrays are kept; see `fedcore.snapshots`.
     client_iterates : bool, default=False
-        Whether to keep of these iterates what the clients hold, too.
+        Whether the clients' arrays are kept at these iterates, too.
     stop : callable, optional
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
@@ -113,7 +113,7 @@ class Recorder:
     algorithm : str
         Name of the algorithm, for messages.
     once : callable, optional
-        That of the federation: over MPI rank 0 measures, and all ranks get the rows.
+        The federation's `once`: over MPI rank 0 measures, and all ranks get the rows.
 
     Attributes
     ----------
@@ -122,7 +122,7 @@ class Recorder:
     by_client : dict of str to list of ndarray of shape (n_clients,)
         Values of the single clients at every record, of the metrics that have them.
     seconds : list of float
-        CPU seconds of the run until every record, without those of recording.
+        CPU seconds of the run until every record, without the time of recording.
     """
 
     def __init__(
@@ -196,8 +196,8 @@ class Recorder:
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the rounds that are done and what the server holds after them.
 
-        They are 0 and `held`, unless there is a checkpoint; federation and records are then as it
-        has them.
+        Without a checkpoint they are 0 and `held`. With one, federation and records are set to its
+        state.
         """
         if self._asked.checkpoint is None:
             return 0, held

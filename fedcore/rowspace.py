@@ -142,7 +142,7 @@ class Frame:
     rows : Rows or DenseRows
         S, of shape (n, d).
     chosen : ndarray of int of shape (k,)
-        Rows whose span is that of all.
+        Rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
         L, in the order of `rows`.
     start : ndarray of shape (d, p)
@@ -253,8 +253,8 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
     """Return the frame of the rows of all clients and of a start, None where none serves.
 
-    That is for clients that are not wide, and where S Sᵀ would take longer than products with S,
-    or lose digits.
+    None is returned for clients that are not wide, and where S Sᵀ would take longer than products
+    with S, or lose digits.
 
     Parameters
     ----------

@@ -48,14 +48,14 @@ def execute(
     each ``begin(federation)`` may exchange messages with the clients and change their samples, as
     `subtract_mean` does; the records refer to the changed samples. After the algorithm,
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
-    ledger is charged for all of them, and what they return joins the output. Beside a private
-    algorithm they are declared by `fedcore.federation.execution.protected`. A `transcript` gets
-    every upload. `noise` is that of `Federation`.
+    ledger is charged for all these exchanges, and what they return joins the output. With a private
+    algorithm, declare them by `fedcore.federation.execution.protected`. A `transcript` gets every
+    upload. `noise` is as in `Federation`.
 
     Returns
     -------
     recorder : Recorder
-        With the rows of the run and the federation's ledger.
+        Recorder with the rows of the run and the federation's ledger.
     output : dict
         The results of the algorithm and of `finish`.
 

@@ -50,7 +50,7 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Most bytes of what the server holds, and again of what the clients hold.
+        Most bytes to keep of the server's arrays, and as many again of the clients'.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Snapshots:
     left_out : int
         Number of iterates that the policy keeps and that were dropped for their size.
     n_clients : int
-        Number of clients that hold something, also of those that were dropped for their size.
+        Number of clients that hold something, including clients that were dropped for their size.
     """
 
     def __init__(self, policy: str, *, limit: int = LIMIT) -> None:
@@ -72,7 +72,7 @@ class Snapshots:
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
         """Keep an iterate if it is due, and hold it back in case that it is the last one.
 
-        With `clients`, what the clients hold is kept, too, of as many clients as fit.
+        With `clients`, the arrays of as many clients as fit are kept, too.
         """
         if self.policy == "none":
             return
@@ -95,7 +95,7 @@ class Snapshots:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of what the server held, of all that are kept."""
+        """Bytes of the server's arrays in all kept iterates."""
         return sum(one.shared.nbytes for one in self.kept)
 
     def _keep(self) -> None:
@@ -126,7 +126,7 @@ class Snapshots:
 def stack(
     runs: Sequence[Snapshots], limit: int = LIMIT
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, int]]:
-    """Stack the snapshots of a cell's repeats: those of the server, and of the first one's clients.
+    """Stack snapshots of a cell's repeats: the server's of all, the clients' of the first.
 
     Returns
     -------

@@ -118,7 +118,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(matrix, left)
 
     def whole_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns of which each row stores an entry, and their entries, shape (n, ·)."""
+        """Return the columns that every row has an entry in, and the entries, shape (n, ·)."""
         whole = np.bincount(self.matrix.indices, minlength=self.shape[1]) == len(self)
         entries = self.matrix.data[whole[self.matrix.indices]]
         less = 0.0 if self.mean is None else self.mean[whole]

@@ -54,9 +54,9 @@ class RunHistory(History, Mapping[str, np.ndarray]):
 
 @dataclass(frozen=True)
 class Result:
-    """Result of a run.
+    """Result of a run; each parameter is also an attribute.
 
-    Attributes
+    Parameters
     ----------
     components : ndarray of shape (n_components, n_features) or None
         Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
@@ -95,7 +95,7 @@ class Result:
         ----------
         samples : ndarray of shape (n, n_features)
         client : int, optional
-            Number of the client, from 0; without it the server's network is taken.
+            Number of the client, from 0; by default the server's network is used.
 
         Returns
         -------
@@ -162,7 +162,7 @@ def run(
         then mention. Sparse matrices of `scipy.sparse` are not made dense, and algorithms that
         would need this refuse them. Columns of data frames are matched by their names.
     n_components : int
-        Rank; for algorithms that learn a subspace.
+        Rank, for algorithms that learn a subspace.
     labels : sequence or mapping of ndarray of shape (n_i,), optional
         One label per sample, for algorithms that learn from them; by the names of the clients, or
         in their order. Classes are 0, 1, 2, ….
@@ -183,8 +183,8 @@ def run(
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
     begin, finish : callable, optional
-        ``(federation) -> mapping`` and ``(federation, output) -> mapping``, a first exchange with
-        the clients, after that of `center`, and a last one; see `execute`.
+        ``(federation) -> mapping``, a first exchange with the clients, after the one of `center`;
+        and ``(federation, output) -> mapping``, a last exchange. See `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False

@@ -103,6 +103,10 @@ def one_of(known: Collection[str]) -> Rule:
     Parameters
     ----------
     known : collection of str
+
+    Returns
+    -------
+    Rule
     """
     words = tuple(known)
     return Rule(

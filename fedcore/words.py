@@ -47,7 +47,7 @@ def named(
     columns : sequence or None
         Names of the features.
     rows : sequence of ndarray of int or None
-        Of clients that are groups of rows of one matrix: their rows in it.
+        If clients are groups of rows of one matrix: the rows of each client in it.
     """
     token = _NAMES.set((clients or (), columns or (), rows or ()))
     try:

@@ -244,14 +244,6 @@ def test_a_generator_gives_the_seed_and_goes_on(clients, kind):
     assert found(other) == first != found(one)
 
 
-def test_transform_and_back(clients):
-    pca = FederatedPCA(8, algorithm="centralized_svd").fit(clients)
-    scores = pca.transform(clients[1])
-    assert scores.shape == (15, 8)
-    np.testing.assert_allclose(pca.inverse_transform(scores), clients[1], atol=1e-12)
-    np.testing.assert_allclose(pca.transform(np.vstack(clients)).mean(axis=0), 0, atol=1e-13)
-
-
 @pytest.mark.filterwarnings("error::fedcore.ConvergenceWarning")
 @pytest.mark.parametrize("algorithm", ["block_krylov", "momentum_power", "ssi"])
 @pytest.mark.parametrize("scale", [2e-154, 1e-150, 1e-100, 1e-90, 1e90, 1e100])

@@ -93,8 +93,3 @@ def test_an_algorithm_may_ask_record_whether_to_go_on_and_say_that_it_has_conver
     result = fedcore.run("one_shot", [np.eye(3)], 1, stop=lambda row: row["iteration"] >= 4)
     assert list(result.history["iteration"]) == [0, 1, 2, 3, 4] and result.output["converged"]
     assert fedcore.FederatedPCA(1, algorithm="one_shot").fit([np.eye(3)]).converged_ is True
-
-
-def test_an_unknown_algorithm_is_told_where_others_may_come_from():
-    told = refused(lambda: fedcore.algorithms.get("no_such"), InputError, "fedcore.algorithms")
-    assert "entry point" in str(told)

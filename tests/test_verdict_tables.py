@@ -219,8 +219,3 @@ def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(
     with pytest.raises(DataError):
         certificate.collect(results, kept, PAPERS, CODES)
     assert (kept / MF).read_bytes() == before
-
-
-def test_facts_and_figures_stand_on_the_page_of_their_paper(certificate):
-    text = "".join(certificate.facts(ROOT / "papers/fedpower/claims.yaml"))
-    assert "Algorithm 2 simplifies to LocalPower" in text and "Figure 3a" in text

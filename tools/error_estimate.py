@@ -225,10 +225,10 @@ ROWS = {
 }
 ABOUT = (
     "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
-    "subspace found and the exact one. It follows from the residual of what the server holds and "
-    "from the gap after the last component, as far as the rounds have shown it. No proof says that "
-    "the true angle is not larger. `python tools/error_estimate.py` tries it, and writes this "
-    "page.",
+    "subspace found and the exact one. It follows from the residual of the server's basis, and "
+    "from the gap after the last component as far as the rounds have shown it. No proof says "
+    "that the true angle is not larger. `python tools/error_estimate.py` tries it, and writes "
+    "this page.",
     "Each row is of random samples of the kind that it names, with one to four clients, each "
     "method with a test, any number of components and any tolerance. The exact subspace comes from "
     f"whole numbers and eigenvectors of {DIGITS} digits. Where the last eigenvalue equals the "
@@ -245,7 +245,7 @@ KINDS = {
     "decades of spread": "the features' standard deviations lie over so many powers of ten",
     "scale": "all samples are multiplied by `value`",
     "relative gap": "two to four singular values in a row differ by `value`, relatively",
-    "equal eigenvalues": "so many features, with variances of which several are equal",
+    "equal eigenvalues": "so many features; several of their variances are equal",
     "share of the variance": "`n_components` is this share; 0 stands for None",
     "samples": "so many samples, also without centring",
     "zero columns": "so many features are zero",
@@ -263,18 +263,19 @@ LIMITS = (
 PRIVATE = (
     "With `epsilon`, the estimate says how far the noise may have turned the subspace. It divides "
     "the norm of the noise between the components and the other directions by the gap of the "
-    "released eigenvalues. Both are public, so that it costs no ε. What the bounds cut off is not "
-    "in it.",
+    "released eigenvalues. Noise and eigenvalues are public, so the estimate costs no ε. What the "
+    "bounds cut off is not in it.",
     "Where the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
     "noise alone, although the true sine is often a third or a half. The server knows the gap from "
     f"released values only, and subtracts {private.MARGIN:g} standard deviations of their noise. "
-    "Without this margin a fit of few samples would speak when noise has made a gap, and most of "
-    "those few would be wrong. With it, of the fits that speak at most one in 20 is further off. "
-    "Each row of the table is of private fits to so many samples: one to three clients, two to "
-    "twelve columns with and without a gap, ε from 0.3 to 10,000, both private methods, also with "
-    "`scale=True` and without centring. `spoke` counts the fits whose estimate is below 1, "
-    "`further off` those of them whose true sine is above the estimate, and `ratio` is the median "
-    "of the estimate over the true sine. An estimate above 0.5 gives a warning.",
+    "Without this margin, a fit of few samples would give an estimate when noise alone has made "
+    "a gap. Most such estimates would be wrong. With it, at most one in 20 of the fits that give "
+    "an estimate is further off. Each row of the table shows private fits to so many samples: "
+    "one to three clients, two to twelve columns with and without a gap, ε from 0.3 to 10,000, "
+    "both private methods, also with `scale=True` and without centring. `spoke` counts the fits "
+    "whose estimate is below 1. `further off` counts how many of these have a true sine above the "
+    "estimate. `ratio` is the median of the estimate divided by the true sine. An estimate above "
+    "0.5 gives a warning.",
     f"So many patients bring the estimate to about 0.5: two components of eight columns, each over "
     f"its range from -1 to 1, with δ = {DELTA:g}. `gap` is the variance along the second component "
     "less that along the third. They are patients of one client; each of m clients adds noise, so "

@@ -33,7 +33,7 @@ WRITTEN = (
     "out, from earlier ones; a test fails when it is stale."
 )
 OTHER_CODE = (
-    "The commit is that of tables and verdicts. Cells *by other code* were made before, and their\n"
+    "The commit made tables and verdicts. Cells *by other code* were made before, and their\n"
     "histories put back (`make restore`); each names the commit that keeps it.\n"
     "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
 )

@@ -48,7 +48,7 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """All parameters of `Budgeted`, and the following.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """All parameters of `fedcore.deep.settings`, and the following.
 
     Attributes
     ----------

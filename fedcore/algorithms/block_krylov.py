@@ -44,7 +44,7 @@ from fedcore.validation import whole
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Parameters of `ssi`, and these.
+    """All parameters of `ssi`, and the following.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Parameters of `ssi.Rounds`, and these. Every Xᵢ has p columns, as Z has.
+    """All parameters of `ssi.Rounds`, and the following. Every Xᵢ has p columns, as Z has.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(representation.Params):
-    """Parameters of `fedcore.parts.representation`, and these.
+    """All parameters of `fedcore.parts.representation`, and the following.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ from fedcore.validation import Positive, Share
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Parameters of `fedcore.deep.settings`, and these.
+    """All parameters of `fedcore.deep.settings`, and the following.
 
     Attributes
     ----------

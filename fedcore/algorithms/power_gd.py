@@ -37,7 +37,7 @@ from fedcore.validation import CountOrZero
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """Parameters of `power_iteration`, and those of the local descent.
+    """All parameters of `power_iteration`, and the local descent's.
 
     Attributes
     ----------

@@ -49,7 +49,7 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """Parameters of `power_gd`, and those of the regulariser.
+    """All parameters of `power_gd`, and the regulariser's.
 
     Attributes
     ----------

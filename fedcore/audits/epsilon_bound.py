@@ -96,7 +96,7 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
 
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
-    """Evidence of one reply for the data with the canary.
+    """Return how strongly one reply speaks for the data with the canary.
 
     G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
     reply:
@@ -160,7 +160,7 @@ def audit(
     algorithm : str
     n_components : int
     runs : int
-        On each data set; half of them choose the threshold.
+        Number of runs on each data set; half of them choose the threshold.
     delta : float
         δ of the bound, and the algorithm's hyper-parameter ``delta``.
     confidence : float
@@ -168,8 +168,8 @@ def audit(
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
-        Factor of all noise, below 1, with an unchanged ledger. The audit says something about the
-        honest method only if it finds this twin out.
+        Factor below 1 that multiplies all noise; the ledger does not change. The audit says
+        something about the honest method only if it finds this twin out.
     **params
         Other hyper-parameters of the algorithm.
 
@@ -216,7 +216,8 @@ def from_histories(present: History, absent: History) -> EpsilonBound:
     Parameters
     ----------
     present, absent : History
-        Of runs on neighbouring data. The bound compares their last scores at the δ of the runs.
+        Histories of runs on neighbouring data. The bound compares their last scores at the δ of the
+        runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -245,8 +246,8 @@ def lower_bound(
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the claim is that of a Gaussian mechanism; see `is_gaussian`. With True the bound
-        holds for such methods only.
+        Whether the claim is about a Gaussian mechanism; see `is_gaussian`. If True, the bound holds
+        for such methods only.
 
     Raises
     ------

@@ -158,8 +158,8 @@ def column(
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
     """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.exchanges_of`.
 
-    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if
-    the two sides hold no matrices of equal shape, such as that of the first sketch.
+    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if the
+    two sides hold no matrices of equal shape; the first sketch is an example.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]

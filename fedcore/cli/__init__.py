@@ -32,7 +32,7 @@ class Sentences(click.Group):
     """Group whose commands report a user's error in one sentence, without a traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program; of the ranks of an MPI program the first alone prints.
+        """Run the program; under MPI only the first rank prints.
 
         A signal of a fault, such as SIGBUS, ends it with its name and where Python was.
         """

@@ -26,9 +26,9 @@ def configure_accelerator() -> None:
 def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends, and say so.
 
-    Without a number, an environment variable of the user's decides, and else it is one: on two
-    cores with other work, 51.7 s of `fedcore run ssi w8a` became 6.8 s. PyTorch has as many
-    threads, and an accelerator computes as a core does.
+    Without a number, the user's environment variable decides; otherwise it is one: on two cores
+    with other work, 51.7 s of `fedcore run ssi w8a` became 6.8 s. PyTorch has as many threads, and
+    an accelerator computes as a core does.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

@@ -36,7 +36,7 @@ repeats = click.option("--repeats", type=COUNT, default=1, show_default=True)
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
-    """Read the NAME=VALUE of --set: by algorithm, and under "" those of all.
+    """Read the NAME=VALUE of --set: by algorithm, and under "" what every algorithm gets.
 
     ``ALGORITHM.NAME=VALUE`` is for one of several algorithms.
     """

@@ -15,7 +15,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def emit(value: Any, text: Callable[[], str], as_json: bool) -> None:
-    """Print `value` as JSON, or the text."""
+    """Print `value` as JSON if asked for, otherwise the text."""
     say(json.dumps(plain(value), indent=1, ensure_ascii=False) if as_json else text())
 
 

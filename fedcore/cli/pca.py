@@ -58,7 +58,7 @@ def pca(
 
     FILES are tables, CSV, Parquet, NPZ or LIBSVM: one client a file, or one for each value of the
     column --by. The mean of all rows is subtracted. Columns in different units need --scale or
-    --bounds, or the largest numbers decide. It is fedcore.FederatedPCA of Python.
+    --bounds, or the largest numbers decide. In Python, use fedcore.FederatedPCA.
 
     With --epsilon each client adds noise to all that it sends, and cuts values to --bounds. These
     ranges must be public, and not be taken from the data: write down what a value can be. The same
@@ -154,7 +154,8 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     path : str
     names : sequence of str
     decimal : str or None
-        The decimal point. Without it, both are tried, and numbers that then differ are refused.
+        The decimal point. Without it, comma and dot are both tried, and numbers that then differ
+        are refused.
 
     Returns
     -------

@@ -105,7 +105,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
 
-    What is said of files of a `private` run with real noise is exact, and is marked so.
+    In a `private` run with real noise, notes on the files are exact, and are marked as such.
     """
     from fedcore.experiments import from_files
 
@@ -173,7 +173,7 @@ class RunOptions(SimpleNamespace):
         return params
 
     def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:
-        """Return whether an algorithm is private, with real noise."""
+        """Return whether a run of the algorithm draws real privacy noise."""
         settings = algorithm.params(_without_references(params))
         return algorithm.private(settings) and not self.simulate
 

@@ -70,7 +70,8 @@ def run(
     by fedcore fetch.
 
     With --engine mpi the clients are shared out among the ranks that mpiexec has started; each
-    reads its own from a problem file. The result is that of --engine plain, to the last bit.
+    reads its own from a problem file. The result equals the result of --engine plain to the last
+    bit.
 
     \b
     Examples:
@@ -125,7 +126,7 @@ def compare(
 ) -> None:
     """Run several algorithms on the same DATA and print a table, the best possible values below.
 
-    DATA and options are those of fedcore run. --set NAME=VALUE is for every algorithm that has the
+    DATA and options are as for fedcore run. --set NAME=VALUE is for every algorithm that has the
     parameter, --set ALGORITHM.NAME=VALUE for one. --plot draws the measures against rounds and
     bytes, up and down, and a private run's against ε.
 
@@ -247,7 +248,7 @@ def _require_history_name(out: str | None) -> None:
 
 
 def mute_other_ranks() -> None:
-    """Let the first rank alone print, also what is wrong with a command that all have got."""
+    """Let only the first rank print, also when every rank finds the same error in the command."""
     words = sys.argv[1:]
     asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
     if asked and started_as() > 0:
@@ -255,7 +256,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body` with all federations over an engine; with ``mpi`` at all ranks, with those."""
+    """Call `body` with all federations over an engine; with ``mpi``, every rank calls it."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

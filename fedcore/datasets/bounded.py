@@ -17,7 +17,7 @@ ERRORS = (OSError, EOFError, zlib.error)  # raised by a file that cannot be read
 
 
 class Source(Protocol):
-    """What `Bounded` reads from."""
+    """Stream that `Bounded` reads from."""
 
     def read(self, size: int, /) -> bytes:
         """Return at most `size` bytes, none at the end."""

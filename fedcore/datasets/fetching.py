@@ -29,8 +29,8 @@ def fetch(
 ) -> list[Path]:
     """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
 
-    A file that is there is taken, else the mirror's, else that of an address. ``fetched.json``,
-    beside the files, lists them with their sha256.
+    A file that is there is used; otherwise it comes from the mirror or from an address.
+    ``fetched.json`` in the same folder lists the files with their sha256.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ class Loaded(NamedTuple):
     note : str
         What the reader did that a user must know; may be empty.
     owners : ndarray of shape (n_samples,), int64, optional
-        Whose each row is, where labels do not say it.
+        Number of the owner of each row, where labels do not give it.
     """
 
     x: np.ndarray

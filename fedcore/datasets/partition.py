@@ -183,7 +183,7 @@ def lognormal(
 ) -> Parts:
     """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
 
-    `mean` and `sigma` are those of the logarithm. Samples left over are not used.
+    `mean` and `sigma` describe the logarithm. Samples left over are not used.
 
     Raises
     ------
@@ -313,7 +313,7 @@ def split(
         For the partitioners that need them.
     rng : numpy.random.Generator
     identities : ndarray of shape (n,), optional
-        Whose each sample is; the labels by default.
+        Number of the owner of each sample; the labels by default.
 
     Returns
     -------
@@ -345,7 +345,7 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a specification as far as possible without the data; errors as of `split`.
+    """Check a specification as far as possible without the data; raise the errors of `split`.
 
     Returns
     -------

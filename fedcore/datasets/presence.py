@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first form of a data set of which no file is lacking, None without one."""
+    """Return the first form of a data set that has all its files, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
@@ -48,8 +48,8 @@ def missing(
     mirror, registry : path-like, optional
         Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
     answers : callable, optional
-        Says whether the server of an address can be reached, such as `download.answers`. Without
-        it every address counts as reachable, and the network is not used.
+        Says whether the server of an address can be reached, such as `download.answers`. By default
+        every address counts as reachable, and the network is not used.
     surrogate : bool, default=False
         Ask for the data set's stand-in, for which nothing is fetched.
 

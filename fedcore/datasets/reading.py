@@ -39,7 +39,7 @@ class Dataset:
     checksum : str
         sha256 over the sorted (file name, sha256) pairs used; for a surrogate, over its arrays.
     owners : ndarray of shape (n_samples,) or None
-        Whose each row is, where labels do not say it: the users of sent140.
+        Number of the owner of each row, where labels do not give it: the users of sent140.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Dataset:
 
     @property
     def identities(self) -> np.ndarray | None:
-        """Whose each row is: its owner, or else its label."""
+        """The owner of each row, or else its label."""
         return self.y if self.owners is None else self.owners
 
 
@@ -92,7 +92,8 @@ def check(
 ) -> None:
     """Refuse an unknown data set, split or option, without reading anything.
 
-    A third-party data set checks its own options when it is loaded. Parameters are those of `load`.
+    A third-party data set checks its own options when it is loaded. The parameters are the same as
+    in `load`.
 
     Raises
     ------
@@ -164,7 +165,7 @@ def load(
     Raises
     ------
     DataError
-        When the files are not there, damaged, or not those of the registry.
+        When files are missing, damaged, or different from the registry's.
     ConfigError
         When the name, the split or an option is unknown.
     InputError

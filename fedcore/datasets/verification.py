@@ -48,7 +48,7 @@ def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
-    """Return the checksums of a file by algorithm: sha256 and that of its registry entry."""
+    """Return a file's checksums by algorithm: sha256, and the one that its registry entry has."""
     try:
         with open_ordinary(path) as source:
             return _sums(source, file)

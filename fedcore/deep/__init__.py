@@ -28,6 +28,10 @@ def learner(params: Params, federation: Federation) -> Learner:
     params : Params
     federation : Federation
 
+    Returns
+    -------
+    fedcore.deep.training.Learner
+
     Raises
     ------
     FedcoreError

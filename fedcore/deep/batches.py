@@ -15,7 +15,8 @@ MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 class Batch(NamedTuple):
     """Samples of one step: inputs (m, …), classes (m,), and the seed of dropout, if any.
 
-    Of several clients with m samples each: (n, m, …), (n, m), and their seeds.
+    For n clients with m samples each, the shapes are (n, m, …) and (n, m), with one seed per
+    client.
     """
 
     x: Tensor
@@ -25,7 +26,7 @@ class Batch(NamedTuple):
     def cut(self, share: float) -> tuple[Batch, Batch]:
         """Return a share of the samples, rounded down but at least one, and the others.
 
-        All samples in both if none are left.
+        If no samples are left for the second part, both parts hold all samples.
         """
         axis, size = self.y.ndim - 1, self.y.shape[-1]
         first = max(1, int(share * size))
@@ -45,8 +46,8 @@ def of_several(batches: Sequence[Batch]) -> Batch:
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
     """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
 
-    An image moves by up to `MAX_SHIFT` pixels in both directions; where nothing was comes `ground`,
-    a number for each channel, or else zeros.
+    An image moves by up to `MAX_SHIFT` pixels in both directions; the empty border is filled with
+    `ground`, a number for each channel, or with zeros.
     """
     m, channels, height, width = x.shape
     top, left = (torch.from_numpy(part) for part in rng.integers(2 * MAX_SHIFT + 1, size=(2, m)))

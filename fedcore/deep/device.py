@@ -63,13 +63,13 @@ def configure_torch() -> None:
 
 @contextmanager
 def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") -> Iterator[None]:
-    """Say in a sentence when a device has too little memory for what is done in a block.
+    """Turn a device's lack of memory inside the block into one sentence.
 
     Parameters
     ----------
     where : torch.device or str
     what : str
-        For what memory is needed.
+        What needs the memory.
     remedy : str
         What needs less of it; others help with everything.
 

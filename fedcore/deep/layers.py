@@ -42,7 +42,7 @@ class Relu(Layer):
 
 
 class Softmax(Layer):
-    """Numbers above 0 with the sum 1, in proportion to the exponentials of those that come in."""
+    """Numbers above 0 with the sum 1, in proportion to the exponentials of the inputs."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Reshaped(Layer):
     block: int
 
     def output(self, shape: Size) -> Size:
-        """Return the length of a word's vector as that of the sequence."""
+        """Return the length of a word's vector as the length of the sequence."""
         return shape[::-1]
 
 

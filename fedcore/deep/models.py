@@ -118,7 +118,7 @@ class Sizes:
     Attributes
     ----------
     whole, body, head : int
-        Of the network, the representation and the head.
+        Parameters of the whole network, its representation and its head.
     """
 
     whole: int

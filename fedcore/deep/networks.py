@@ -39,7 +39,7 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Samples of which an output depends on all; 1 but in a network with `Reshaped`.
+        Number of samples on which one output depends: 1, unless the network has a `Reshaped`.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -66,7 +66,8 @@ class Network:
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient in `w` of the mean cross-entropy of a batch, and the decay.
 
-        For several clients, (n, p) and a batch of theirs: the gradient of each, (n, p).
+        For n clients, give parameters (n, p) and their batch; the result holds each client's
+        gradient, (n, p).
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]

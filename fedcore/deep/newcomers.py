@@ -72,9 +72,9 @@ class Newcomers:
     settings : Params
         Hyper-parameters of the run; newcomers train with its batches, rate and momentum.
     cost : Cost
-        Of the run.
+        Cost of the run.
     n_features : int
-        Of the samples on which the run trains.
+        Number of features of the samples on which the run trains.
     problem : Problem
         The newcomers' samples, with held-out ones.
     epochs : int
@@ -83,11 +83,11 @@ class Newcomers:
     Attributes
     ----------
     NAME : str
-        Of `accuracies` in the history, with a leading axis of repeats.
+        Names of the axes of `accuracies` in the history, with a leading axis of repeats.
     TEXT : (str, str)
-        Their units and description.
+        Units and description of the accuracies.
     about : dict
-        What the history says of them.
+        What the history says of the newcomers.
 
     Raises
     ------
@@ -145,8 +145,8 @@ class Newcomers:
         output : mapping
             What the method returns.
         seed : SeedSequence
-            Of the run. The newcomers' batches depend on nothing else, and so are the same for all
-            methods.
+            Seed of the run. The newcomers' batches depend on nothing else, and so are the same for
+            all methods.
 
         Returns
         -------

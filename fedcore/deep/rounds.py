@@ -68,8 +68,8 @@ def run_rounds(
 ) -> np.ndarray:
     """Make the rounds ``held = one_round(t, chosen, held)``, and record each; return the last.
 
-    `held` is what the server holds. All that lasts from round to round must be in it, or in the
-    clients' states as arrays that all clients have: a run that is killed goes on with these.
+    `held` is what the server holds. Everything that lasts from round to round must be in it, or in
+    arrays that every client has in its state, because a killed run goes on from these.
     ``networks(held)`` are what the clients use; `more` is recorded with them.
     """
     done, held = record.resume(federation, held)
@@ -145,7 +145,7 @@ def average_networks(
 ) -> dict[str, Any]:
     """Make the rounds of `average` on one network for all clients, and fine-tune it.
 
-    ``networks(w)`` are what the clients use, without it the server's network.
+    ``networks(w)`` gives the networks that the clients use; by default the server's network.
     """
     w = learner.start(draw_seed(rng))
     used, counts = networks or learner.shared, {"fine_tuned": 0}
@@ -231,7 +231,7 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return how many parameters `average_bodies` averages: those of the body, or all."""
+    """Return how many parameters `average_bodies` averages: the body's, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 

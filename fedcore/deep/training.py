@@ -48,7 +48,7 @@ class Learner:
     Attributes
     ----------
     whole, body, head : Network
-        Their vectors: that of `whole` is the body's followed by the head's.
+        Networks whose parameters are vectors: the vector of `whole` is the body's, then the head's.
     sizes : models.Sizes
 
     Raises
@@ -95,9 +95,9 @@ class Learner:
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Declare a client step that trains: on an accelerator, those of a round advance together.
+        """Declare a client step that trains; an accelerator trains a round's clients together.
 
-        The step itself is that of one client. It meets the others in `descend`, by
+        The step itself is written for one client. It meets the others in `descend`, by
         `fedcore.federation.lockstep`.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
@@ -174,9 +174,9 @@ class Learner:
         ``w ← w − rate · (u + pull · (w − a))``, a the first of `fixed`.
 
         Clients whose steps run side by side descend together if they have the same `gradient`. It
-        then gets vectors with a leading axis of clients, and gives such. So what differs from
-        client to client comes as `fixed` vectors, not from around the function; of one made anew
-        for each client, all descend alone.
+        then gets vectors with a leading axis of clients, and gives such. So pass what differs from
+        client to client as `fixed` vectors, and not by a closure. With a function made anew for
+        each client, the clients descend alone.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -271,7 +271,7 @@ class Descent(NamedTuple):
 
 
 class How(NamedTuple):
-    """How a descent steps: learning rate, momentum, and the pull beside it."""
+    """How a descent steps: learning rate, momentum, and the pull that is added."""
 
     rate: float
     momentum: float

@@ -45,7 +45,17 @@ class Transformer(ABC):
         return {p.name: p.default for p in given if p.name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; with `deep`, entries of ``params`` as ``params__name``."""
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to add each entry of ``params`` as ``params__<name>``.
+
+        Returns
+        -------
+        dict
+        """
         found = {name: getattr(self, name) for name in self._defaults()}
         inner = self.params if deep and isinstance(self.params, Mapping) else {}
         return found | {f"params__{name}": value for name, value in inner.items()}
@@ -53,7 +63,15 @@ class Transformer(ABC):
     def set_params(self, **values: Any) -> Self:
         """Set parameters and return the estimator; `fit` checks them.
 
-        ``params__rounds=9`` sets one entry of ``params``.
+        Parameters
+        ----------
+        **values : object
+            New values by name; ``params__rounds=9`` sets one entry of ``params``.
+
+        Returns
+        -------
+        Transformer
+            The estimator itself.
 
         Raises
         ------
@@ -103,7 +121,12 @@ class Transformer(ABC):
             del self.feature_names_in_
 
     def get_metadata_routing(self) -> Any:
-        """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing."""
+        """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing.
+
+        Returns
+        -------
+        sklearn.utils.metadata_routing.MetadataRequest
+        """
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = getattr(self, "_metadata_request", None)
@@ -230,7 +253,7 @@ class Transformer(ABC):
         NotFittedError
             Before `fit`.
         InputError
-            When `input_features` are not those of the fit.
+            When `input_features` differ from the names of the fit.
         """
         self._require_fitted()
         if input_features is not None and self._names_in is not None:

@@ -52,7 +52,7 @@ class Box:
         return np.clip(rows, self.low, self.high)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of every entry from that of `point`, shape (d,)."""
+        """Largest distance of every entry from the same entry of `point`, shape (d,)."""
         return np.maximum(self.high - point, point - self.low)
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -88,7 +88,7 @@ class Ball:
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of every entry from that of `point`, shape (d,)."""
+        """Largest distance of every entry from the same entry of `point`, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -102,8 +102,8 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     Parameters
     ----------
     given : (low, high) or float
-        Numbers, or values per feature; or both by the features' names; or the largest norm of a
-        sample.
+        Two numbers; two vectors of values per feature; two mappings from features' names to values;
+        or the largest norm of a sample.
     features : Features
 
     Raises

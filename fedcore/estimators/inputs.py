@@ -25,7 +25,7 @@ class Given(NamedTuple):
     labels : list of str or None
         Names of the clients, for errors.
     rows : list of ndarray of int or None
-        Of clients that were groups of rows of one matrix: their rows in it.
+        If the clients were groups of rows of one matrix: the rows of each client in it.
     """
 
     matrices: Sequence[Any]
@@ -44,7 +44,7 @@ def given(clients: Any, groups: Any = None) -> Given:
     Parameters
     ----------
     clients : sequence, mapping, or one matrix
-        One matrix per client, also by the clients' names. One matrix alone is that of one client.
+        One matrix per client, also by the clients' names. One matrix alone belongs to one client.
     groups : array-like of shape (n_samples,), optional
         The client of every row, if `clients` is one matrix. The clients are in the order of the
         sorted values.
@@ -130,8 +130,8 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     method : str
         Who asks.
     names : sequence, optional
-        Names of the columns, by which those of a data frame are matched. An array has none, and its
-        columns are taken in their order.
+        Names of the columns; the columns of a data frame are matched by them. An array has none,
+        and its columns are taken in their order.
 
     Raises
     ------

@@ -57,8 +57,8 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
     """Exchange the moments of the basis; for ``finish=`` of `fedcore.run`.
 
-    Without a test of the algorithm's own, the clients also send their products with the basis, in
-    the output ``products`` with the basis as ``sent``.
+    If the algorithm has no test of its own, the clients also send their products with the basis.
+    The output holds them as ``products``, and the basis as ``sent``.
 
     Raises
     ------

@@ -59,11 +59,11 @@ class FederatedPCA(Transformer):
         with `epsilon` analyze_gauss.
     params : mapping, optional
         Hyper-parameters of the algorithm (``fedcore list methods NAME`` shows them; `rounds` is the
-        largest number of rounds), and ``start``, ``measure`` (default: nothing),
-        ``transcript`` and ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1
-        here: messages have a column more, by which the test sees the next singular value. Beside a
-        ``start`` it is at least n_components, so that messages are twice as large: the random
-        columns find the directions that the start lacks.
+        largest number of rounds), and ``start``, ``measure`` (default: nothing), ``transcript`` and
+        ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1 here: messages have
+        a column more, by which the test sees the next singular value. With a ``start`` it is at
+        least n_components, because the random columns must find the directions that the start
+        lacks. Messages are then twice as large.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -82,9 +82,10 @@ class FederatedPCA(Transformer):
         ``params={"simulate": True}``.
     epsilon, delta : float, optional
         The whole fit is (ε, δ)-differentially private when one record of one client is added or
-        removed, towards the server and whoever else sees the messages: mean, scales, the
-        algorithm's rounds and the last one. It takes `bounds`, a number of components, and
-        analyze_gauss or noisy_power. Every fit spends them anew, each of a grid search, too.
+        removed. It protects against the server and everyone else who sees the messages. It covers
+        the mean, the scales, the algorithm's rounds and the last round. It takes `bounds`, a number
+        of components, and analyze_gauss or noisy_power. Every fit spends ε and δ anew, also each
+        fit of a grid search.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
         of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
@@ -121,13 +122,12 @@ class FederatedPCA(Transformer):
     error_estimate_ : float
         Estimate of the sine of the largest angle between the subspace found and the exact one, by
         the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
-        angle exceeds it). For a run without a test, from the products of the last round; it is
-        then rather too small, as nothing says how large the next singular value is. 1 when nothing
-        is known.
-        Of a private fit, how much the noise may have turned the subspace of the samples within
-        `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
+        angle exceeds it). For a run without a test, from the products of the last round; it is then
+        rather too small, as nothing says how large the next singular value is. 1 when nothing is
+        known. Of a private fit, how much the noise may have turned the subspace of the samples
+        within `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
         eigenvalues (`fedcore.estimators.private.sines`). It follows from what was released, and
-        costs no ε. Of the fits that say less than 1, at most one in 20 is further off. At 1 nothing
+        costs no ε. At most one in 20 of the fits that say less than 1 is further off. At 1 nothing
         tells the components from noise.
     converged_ : bool or None
         Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
@@ -214,8 +214,8 @@ class FederatedPCA(Transformer):
         ----------
         clients : sequence, mapping or matrix
             One matrix of shape (n_i, n_features) per client, rows are samples; or a mapping from
-            the clients' names, which errors then mention. One matrix alone is that of one client,
-            or of as many as there are `groups`.
+            the clients' names, which errors then mention. One matrix alone belongs to one client,
+            or to as many clients as there are `groups`.
         y : None
             Not used; scikit-learn passes it.
         groups : array-like of shape (n_samples,), optional
@@ -248,7 +248,7 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-            The columns of a data frame are matched by name, and must be those of the fit; those of
+            Data frames must have the columns of the fit; they are matched by name. The columns of
             an array are taken in their order.
 
         Returns
@@ -299,7 +299,7 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, n_features), or several
-            One matrix, or those of several clients, as `fit` takes them: a search over a list of
+            One matrix, or the matrices of several clients, as in `fit`: a search over a list of
             clients holds out whole clients.
         y : None
             Not used; scikit-learn passes it.
@@ -307,7 +307,7 @@ class FederatedPCA(Transformer):
         Returns
         -------
         float
-            Mean of `score_samples` over all samples; that of `sklearn.decomposition.PCA`.
+            Mean of `score_samples` over all samples, as in `sklearn.decomposition.PCA`.
         """
         parts = inputs.given(x).matrices if inputs.several(x) else [x]
         return float(np.mean(np.concatenate([self.score_samples(part) for part in parts])))
@@ -337,13 +337,24 @@ class FederatedPCA(Transformer):
 
     @held("the covariance of all features", FACTORS)
     def get_covariance(self) -> np.ndarray:
-        """Return the covariance of the model, in data units squared, (n_features, n_features)."""
+        """Return the covariance of the model.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+            In data units squared.
+        """
         self._require_fitted()
         return self._model().covariance()
 
     @held("the precision of all features", FACTORS)
     def get_precision(self) -> np.ndarray:
-        """Return the inverse of `get_covariance`."""
+        """Return the inverse of `get_covariance`.
+
+        Returns
+        -------
+        ndarray of shape (n_features, n_features)
+        """
         self._require_fitted()
         return self._model().precision()
 

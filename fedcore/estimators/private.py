@@ -182,10 +182,10 @@ def sines(
     standard deviation more makes up for the higher orders. The gap is the one that the last round
     shows, less `MARGIN` standard deviations of its noise: a fit whose gap is noise says 1, and of
     the fits that say less, few have a gap that noise has made. The gap shown is smaller than the
-    true one, because the axes have turned.
-    In an iteration, the noise of earlier steps fades as the error of the start does, by the ratio
-    of the eigenvalues at each step; √d is the tangent of a random start's angle. The noise of the
-    mean is left out: where it counts, that of the rounds leaves nothing.
+    true one, because the axes have turned. In an iteration, the noise of earlier steps fades as the
+    error of the start does, by the ratio of the eigenvalues at each step; √d is the tangent of a
+    random start's angle. The noise of the mean is left out: where it matters, the noise of the
+    rounds already hides everything.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ def sines(
     rounds, last : float
         Standard deviations of the noise in an entry of the algorithm's sums, and of `squares`.
     steps : int
-        Of an iteration; 0 for a direct method.
+        Steps of an iteration; 0 for a direct method.
 
     Returns
     -------

@@ -49,7 +49,7 @@ class Request:
     epsilon, delta
         As given; `fedcore.estimators.private` checks them.
     bounds : Box or Ball or None
-        Of a private fit.
+        Bounds of the samples in a private fit.
     """
 
     algorithm: Algorithm
@@ -126,7 +126,7 @@ class Request:
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that is asked for, if that is what `n_components` says.
+        """The share of the variance that is asked for, if `n_components` is a share.
 
         A share that is met but for rounding is not exceeded.
         """
@@ -147,7 +147,7 @@ class Found(NamedTuple):
     history : RunHistory
     ledger : Ledger
     estimate : float
-        Of the sine of the largest angle to the exact subspace; 1 when nothing is known.
+        Estimate of the sine of the largest angle to the exact subspace; 1 when nothing is known.
     converged : bool or None
     """
 

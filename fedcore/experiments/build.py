@@ -55,8 +55,8 @@ def build(
     draw : int, optional
         Number of the draw, for a problem with several.
     held : bool
-        Keep the clients in memory; else those of a data set, or of a generator that yields them,
-        are made whenever they are read.
+        Keep the clients in memory. Otherwise the clients of a data set, or of a generator that
+        yields them, are made whenever they are read.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -74,7 +74,7 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
     """Build ``spec["draws"]`` independent draws of a problem, or one problem without this key.
 
     ``over`` lists values by parameter of the generator. Each combination of these values gets that
-    many draws, the combinations one after the other. Parameters and errors are those of `build`.
+    many draws, the combinations one after the other. Parameters and errors are as in `build`.
     """
     if "draws" not in spec:
         return build(name, spec, **options)

@@ -35,7 +35,7 @@ class Cell:
     With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
     the operating system's entropy. With ``cut`` it runs in coordinates of the answer, see
-    `fedcore.experiments.axes`. ``recipes`` are those of the files of its `problems`, see
+    `fedcore.experiments.axes`. ``recipes`` tell how the files of its `problems` are made, see
     `build.recipe`, and ``code`` is the fingerprint of its `modules`.
     """
 
@@ -73,7 +73,7 @@ class Cell:
         Raises
         ------
         ConfigError
-            For a key that no cell has, and for one that every cell needs.
+            For an unknown key, and for a required key that is missing.
         """
         if not isinstance(given, Mapping):
             raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
@@ -97,12 +97,12 @@ class Cell:
 
     @property
     def variant(self) -> str:
-        """Its name without that of its problem."""
+        """Its name without the problem's name."""
         return self.name.removeprefix(f"{self.problem}-")
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems whose files it reads: its own, and that of its newcomers."""
+        """Names of the problems whose files it reads: its own, and its newcomers'."""
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
@@ -118,7 +118,7 @@ class Cell:
 
     @property
     def seed_key(self) -> int:
-        """By which its seeds differ from those of other experiments and problems."""
+        """Key that keeps its seeds apart from the seeds of other experiments and problems."""
         return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
 
     def repeat_seed(self, repeat: int) -> np.random.SeedSequence:

@@ -38,7 +38,7 @@ def fingerprint(*parts: object) -> str:
 def digests(*modules: str) -> tuple[tuple[str, str], ...]:
     """Return the names and digests of modules and of all that they import, sorted by name.
 
-    Those of `NOT_COUNTED` are left out where others import them, and are there if asked for.
+    Modules in `NOT_COUNTED` are left out where others import them, and are included if asked for.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
 
 
 def digest(module: str) -> str:
-    """Return the digest of one module alone; errors as of `digests`."""
+    """Return the digest of one module alone; raise the errors of `digests`."""
     return _read(module)[0]
 
 

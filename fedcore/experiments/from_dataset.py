@@ -147,7 +147,7 @@ def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return what the rows depend on beside code: the registry entry, without addresses."""
+    """Return what the rows depend on apart from code: the registry entry, without addresses."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return {"plugin": plugin.value, "files": data_files(plugin.module)}

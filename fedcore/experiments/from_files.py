@@ -61,8 +61,8 @@ def make(
     paths : sequence of str
         Tables, see `fedcore.user_tables.own_files.read`. Columns are matched by name.
     by : str, optional
-        Column whose values say whose each row is, over all files; one client a file without it.
-        Clients are in the order of these values.
+        Column that names the client of each row, over all files. By default each file is one
+        client. Clients are in the order of these values.
     labels : str, optional
         Column of the labels.
     held_out : float, optional
@@ -72,7 +72,7 @@ def make(
     single : bool
         Whether to compute in single precision.
     seed : int
-        Of the choice of held-out samples.
+        Seed for the choice of held-out samples.
     how : parameters of `fedcore.user_tables.table.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]

@@ -52,10 +52,10 @@ def run_cell(
 ) -> History:
     """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
 
-    `newcomers_file` is that of the problem of its newcomers, if it has some.
-    CPU seconds go to a file of their own, so that the same run gives the same history.
-    `checkpoints` is the path, without an ending, of files from which a killed run goes on, and of
-    repeats that have ended, which stay: a cell with more repeats computes only the others.
+    `newcomers_file` holds the problem of its newcomers, if it has some. CPU seconds go to a file of
+    their own, so that the same run gives the same history. `checkpoints` is the path, without an
+    ending, of files from which a killed run goes on, and of repeats that have ended, which stay: a
+    cell with more repeats computes only the others.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
@@ -95,7 +95,7 @@ def run_repeats(
     Parameters
     ----------
     cell : Cell
-        If it is centred, the answer in the history is that of the centred data.
+        If it is centred, the answer in the history belongs to the centred data.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     progress : callable

@@ -109,7 +109,8 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread is that of the first `ROWS` rows, as it was over all of them: not more than it is.
+    The spread of the first `ROWS` rows stands for the spread of all rows, which is at least as
+    large.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()

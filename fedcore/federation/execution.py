@@ -23,6 +23,15 @@ def stacked(step: AnyStep) -> AnyStep:
     ``state.rng`` nor ``state.privacy``, keep only arrays of equal shape in its state, and reply
     with one array. Both forms must agree to rounding. Which form runs depends only on the clients'
     shapes and messages, and on the engine.
+
+    Parameters
+    ----------
+    step : callable
+
+    Returns
+    -------
+    callable
+        The step itself.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step
@@ -31,9 +40,9 @@ def stacked(step: AnyStep) -> AnyStep:
 def of_runs(step: AnyStep) -> AnyStep:
     """Declare that a `stacked` or `summed` step also works on several runs at once.
 
-    Its message, the arrays in its state and its reply then have a leading axis of runs, and its
-    data are those of one client, or of all; see `fedcore.federation.lockstep`. What it replies for
-    a run must not depend on the others, not even by rounding.
+    Its message, the arrays in its state and its reply then have a leading axis of runs. Its data
+    belong to one client, or to all; see `fedcore.federation.lockstep`. What it replies for a run
+    must not depend on the others, not even by rounding.
     """
     step.of_runs = True  # type: ignore[attr-defined]
     return step
@@ -66,7 +75,7 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 
 
 def protected(exchange: AnyExchange) -> AnyExchange:
-    """Declare that an exchange before or after an algorithm may stand beside a private one.
+    """Declare that an exchange before or after a private algorithm is protected, too.
 
     It calls `Federation.protect` itself or comes later, and its steps add noise; the ledger charges
     them, and says so where one does not.
@@ -76,5 +85,5 @@ def protected(exchange: AnyExchange) -> AnyExchange:
 
 
 def name_of(step: Step) -> str:
-    """Return the name of a step, for messages; a functools.partial has that of its function."""
+    """Return the name of a step, for messages; a functools.partial has the name of its function."""
     return getattr(getattr(step, "func", step), "__name__", "a step")

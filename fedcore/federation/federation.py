@@ -71,7 +71,7 @@ class Federation:
     check : bool, default=True
         False when the clients have passed `check_matrices` already.
     labelled : bool, default=False
-        Whether steps get the clients' labels beside the samples.
+        Whether steps get the clients' labels with the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
         Reproducible source of the privacy noise, for simulations only: a run with it gives no
         privacy. By default every client draws fresh entropy from the operating system (see
@@ -99,7 +99,8 @@ class Federation:
     once : callable
         ``once(job)`` returns what ``job()`` gives, which is called once for the run: over MPI at
         rank 0, and all ranks get its value. So a server decides what depends on a clock, on memory
-        or on chance that is not `rng`. `job` may call `observe` and `client_state`.
+        or on chance that is not `rng`. `job` may call `observe` and `client_state`, and no other
+        exchange.
     shape : Shape
         Number of clients, samples (of all clients) and features.
     """
@@ -225,7 +226,8 @@ class Federation:
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            What `center` has subtracted, or zeros. Its rounding is all that a constant feature has.
+            What `center` has subtracted, or zeros. A constant feature has nothing but the rounding
+            of its mean.
 
         Returns
         -------
@@ -241,7 +243,13 @@ class Federation:
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
-        """Let all clients subtract a mean and divide by scales that they know; uncharged."""
+        """Let all clients subtract a mean and divide by scales that they know; uncharged.
+
+        Parameters
+        ----------
+        mean, scales : ndarray of shape (n_features,)
+            In data units.
+        """
         self._transport.change(Centre(mean))
         self._transport.change(Scale(scales))
 
@@ -331,6 +339,10 @@ class Federation:
         Parameters
         ----------
         start : ndarray of shape (d, r)
+
+        Returns
+        -------
+        fedcore.rowspace.Frame or None
         """
         engine, alone = self._transport, self._transcript is None
         return engine.frame(start) if alone and isinstance(engine, InProcess) else None
@@ -413,11 +425,24 @@ class Federation:
         ----------
         step, of
             See `sum`.
+
+        Returns
+        -------
+        ndarray or number
+            In the shape of one reply.
         """
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run `step` on the clients without communication; replies are dropped."""
+        """Run `step` on the clients without communication; replies are dropped.
+
+        Parameters
+        ----------
+        step : callable
+            See `gather`.
+        of : sequence of int, optional
+            Positions of the clients that run it, from 0; all clients by default.
+        """
         self._transport.ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
@@ -429,24 +454,37 @@ class Federation:
             See `gather`.
         *message : object
             What the step gets in place of the message that its client holds.
+
+        Returns
+        -------
+        sequence
+            One reply per client.
         """
         return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
         """Return what the clients keep as ``state.<name>``, read outside the protocol.
 
-        There is one item per client. Do not write into them.
-
         Parameters
         ----------
         name : str
         of : iterable of int, optional
             Positions of the clients, from 0; all clients by default.
+
+        Returns
+        -------
+        sequence
+            One item per client. Do not write into the items.
         """
         return self._transport.ask(Read(name), self._positions(of))
 
     def client_states(self) -> Sequence[State]:
-        """Return all clients' states outside the protocol, for checkpoints only."""
+        """Return all clients' states outside the protocol, for checkpoints only.
+
+        Returns
+        -------
+        sequence of State
+        """
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:

@@ -71,8 +71,8 @@ def run_all(
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run, all different. Without it nothing but what the calls themselves ask
-        for by `meet` is computed at once.
+        The `slot` of each run, all different. Without it, only what the calls themselves ask for by
+        `meet` is computed at once.
     """
     return _Lockstep(len(calls), slots).run(calls)
 
@@ -84,7 +84,7 @@ def slot() -> int | None:
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process; inside `run_all`, those of the run alone.
+    """Return the CPU seconds of this process; inside `run_all`, the seconds of the run alone.
 
     What is computed for several runs counts for each in equal parts. Inside `run_all`, threads of
     BLAS beyond the first are not counted.

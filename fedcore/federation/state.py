@@ -30,17 +30,17 @@ class State(SimpleNamespace):
 class StackedState:
     """States of several clients, or of one client in several runs, as one.
 
-    An attribute is an array, one row a state; a number that is written is that of all. The arrays
-    stay between calls. Each state holds views of its rows, so that plain steps see what stacked
-    steps have written. A plain step drops the arrays and keeps the views.
+    An attribute is an array with one row per state; a number that is written holds for all states.
+    The arrays stay between calls. Each state holds views of its rows, so that plain steps see what
+    stacked steps have written. A plain step drops the arrays and keeps the views.
 
     Attributes
     ----------
     kept : SimpleNamespace or None
-        What is kept with the data of all clients, or with those of the one; None if these are not
-        all clients.
+        What is kept with the data of all clients, or of the only one; None if these are not all
+        clients.
     slots : list of int or None
-        Of the runs, see `fedcore.federation.lockstep`; None for clients.
+        Slots of the runs, see `fedcore.federation.lockstep`; None for clients.
     """
 
     kept: SimpleNamespace | None

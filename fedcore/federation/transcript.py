@@ -37,8 +37,8 @@ class Transcript:
 
     Notes
     -----
-    A transcript changes neither results nor ledger, and takes the memory of the copies. Of several
-    messages to a client before its reply, only the last is kept.
+    A transcript changes neither results nor ledger, and takes the memory of the copies. If a client
+    gets several messages before its reply, only the last is kept.
 
     Examples
     --------
@@ -68,5 +68,5 @@ class Transcript:
             self.exchanges.append(Exchange(number, client, *kept))
 
     def exchanges_of(self, client: int | None) -> list[Exchange]:
-        """Return the exchanges of one client, or with None those of the sums."""
+        """Return the exchanges of one client; with None, the exchanges of sums."""
         return [exchange for exchange in self.exchanges if exchange.client == client]

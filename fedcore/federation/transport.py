@@ -52,7 +52,7 @@ class Do(NamedTuple):
     narrow : bool
         Whether the reply crosses in single precision.
     message : tuple
-        ``(message,)`` in the place of the one that the client holds; empty for that one.
+        ``(message,)`` to replace the message that the client holds; empty to keep it.
     """
 
     step: Step
@@ -91,9 +91,9 @@ class Transport(Protocol):
     Attributes
     ----------
     clients : Clients
-        With their current samples, for evaluation outside the protocol.
+        Clients with their current samples, for evaluation outside the protocol.
     root : numpy.random.SeedSequence
-        Of the run's public random streams.
+        Root of the run's public random streams.
     """
 
     clients: Clients
@@ -148,7 +148,7 @@ class Setup:
     ----------
     clients : Clients
     root : numpy.random.SeedSequence
-        Of the clients' public random streams.
+        Root of the clients' public random streams.
     ids : sequence of int
         Select the clients' streams.
     labelled : bool

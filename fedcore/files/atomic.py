@@ -35,7 +35,7 @@ def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success flush it to disk and rename it to `path`.
+    """Yield a temporary path in the same folder; on success flush the file and rename it to `path`.
 
     The temporary file is removed when the block raises. Its random name keeps writers of one output
     apart, also on other hosts and in containers, where process ids repeat.
@@ -45,7 +45,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     path : path-like
         Final name. Its folder is made when it does not exist.
     summed : bool
-        Write the file's checksum beside it, see `fedcore.files.checksums`.
+        Whether to write the file's checksum into the same folder, see `fedcore.files.checksums`.
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def write(path: str | os.PathLike[str], value: str) -> None:
-    """Write the checksum of a file beside it."""
+    """Write the checksum of a file into the file's folder."""
     place(path).write_text(f"{value}  {Path(path).name}\n", encoding="utf-8")
 
 

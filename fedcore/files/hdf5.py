@@ -281,7 +281,7 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Whether a sealed file has what those of a kind in `MARKS` have."""
+    """Whether a sealed file has the marks of a kind in `MARKS`."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 

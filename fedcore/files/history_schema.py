@@ -104,7 +104,8 @@ def describe(
 ) -> Described:
     """Return what a data set is, with a name for each of its dimensions.
 
-    `columns` has the unit and the long name of every column, and of what else a method returns.
+    `columns` has the unit and the long name of every column, and of everything else that a method
+    returns.
     """
     known = {"final": FINAL, "reference": REFERENCE}.get(group, ITERATES)
     if group in ("history", "twin", "clients") or name not in known:
@@ -132,7 +133,7 @@ def fill_value(group: str, array: np.ndarray) -> np.generic | None:
 def storage(group: str, array: np.ndarray) -> dict[str, object]:
     """Return how HDF5 is to store an array: small ones whole, iterates in chunks, columns packed.
 
-    So are the dimensions 0, 1, 2, … of the root, of which a network has a million. Counts take a
+    The dimensions 0, 1, 2, … of the root are packed, too: a network has a million. Counts take a
     tenth of their size when they are compressed; iterates take nine tenths and twenty times as long
     (``benchmarks/bench_history.py``).
     """

@@ -66,7 +66,7 @@ def generate(
     kind : str
         Distribution of the coordinates before they are scaled.
     exact : bool
-        Whether the spectrum is that of the rows, not of their distribution.
+        Whether the rows have exactly this spectrum, and not only their distribution.
     moments : bool
         Whether the second moments replace the rows; only with `exact`.
     canary, removed : bool

@@ -35,15 +35,15 @@ class Metric:
     Attributes
     ----------
     name, units, description : str
-        As written into a history.
+        Words that are written into a history.
     function : callable
         ``(iterate, problem) -> float``.
     finite : bool, default=True
         Whether a value that is not finite marks the run as diverged. False for a metric that may be
         infinite, or NaN where it is undefined.
     each : callable, optional
-        ``(iterate, problem) -> ndarray of shape (n_clients,)``, the values of the single clients of
-        which `function` gives the mean. A history keeps them beside it.
+        ``(iterate, problem) -> ndarray of shape (n_clients,)``, one value per client; `function`
+        gives their mean. A history keeps these values, too.
     """
 
     name: str
@@ -135,6 +135,11 @@ def intermediate(
     ----------
     function : callable
         ``(iterate, problem) -> value``
+
+    Returns
+    -------
+    callable
+        The function that keeps its value.
     """
 
     @wraps(function)

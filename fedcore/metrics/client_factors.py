@@ -25,7 +25,7 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "rank of U, the stacked U_i", finite=False)
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the rank of the stacked U, by its Gram matrix, the sum of those of the Uᵢ.
+    """Return the rank of the stacked U, by its Gram matrix, the sum of the Gram matrices of the Uᵢ.
 
     Singular values count down to the root of the rounding, in double precision 1e−7 of the largest.
     """

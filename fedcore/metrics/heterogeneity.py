@@ -15,7 +15,7 @@ def dissimilarity(iterate: Iterate, problem: Problem) -> float:
     """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂`` with ``Aᵢ = m SᵢᵀSᵢ`` and A their mean.
 
     Guo et al. (FedPower), Definition 4, extended to clients of any size. For clients of equal size
-    Aᵢ is that of the paper up to a common factor, which cancels.
+    Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.
     """
     m, right = len(problem.clients), problem.right_vectors
     mean = (right * problem.singular_values**2) @ right.T

@@ -23,8 +23,8 @@ ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v ex
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
     """Return how much more often a message rules out others' samples than the client's own.
 
-    Shares, in the mean over the clients: 0 for a message that tells nothing of who has a sample, 1
-    for one that tells all. A message of a private method with (ε, 0) tells ``tanh(ε/2)`` at most.
+    Mean share over the clients: 0 if messages tell nothing about who has a sample, 1 if they tell
+    all. A message of a private method with (ε, 0) tells ``tanh(ε/2)`` at most.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]

@@ -90,8 +90,8 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 def new_client_error(samples: int) -> Metric:
     """Return the metric of new clients that fit a head to their first `samples` samples.
 
-    The metric is the expected test error, averaged over the new clients. A method without a
-    representation gives by ``features`` the matrix on which new clients fit instead of B.
+    The metric is the expected test error, averaged over the new clients. If a method has no
+    representation, its ``features`` are the matrix on which new clients fit, in place of B.
     """
 
     def measure(iterate: Iterate, problem: Problem) -> float:

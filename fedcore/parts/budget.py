@@ -102,6 +102,10 @@ def gaussian_start(
     params : Budgeted
     rng : numpy.random.Generator
         The server's.
+
+    Returns
+    -------
+    ndarray of shape (n_features, k)
     """
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)

@@ -144,9 +144,9 @@ class ConvergenceTest:
         Returns
         -------
         dict
-            Empty when ``tol`` is 0. Else ``converged``; ``angle_estimate``, that of the sine of the
-            largest angle before the last step (infinite when unknown); ``ritz_edge``, the p-th Ritz
-            value and the next one (NaN when unknown), in data units squared.
+            Empty when ``tol`` is 0. Else ``converged``; ``angle_estimate``, an estimate of the sine
+            of the largest angle before the last step (infinite when unknown); ``ritz_edge``, the
+            p-th Ritz value and the next one (NaN when unknown), in data units squared.
         """
         if not self._tol:
             return {}
@@ -162,9 +162,9 @@ def estimate_untested(
 ) -> float:
     """Estimate the sine of the largest angle after a run without a test.
 
-    λ_{p+1} is taken to be the mean of the eigenvalues outside range(Z). It is hardly below, so that
-    the estimate is large where the subspace is far off, and too small where range(Z) has missed a
-    direction.
+    λ_{p+1} is taken to be the mean of the eigenvalues outside range(Z). The true value is hardly
+    smaller. So the estimate is large where the subspace is far off, and too small where range(Z)
+    has missed a direction.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def estimate_untested(
     outside : float
         Sum of the squares of the samples outside range(Z).
     dimension : int
-        Of the space that the samples can span.
+        Dimension of the space that the samples can span.
     dtype : numpy.dtype
         Precision of the products.
     """
@@ -189,7 +189,7 @@ def estimate_untested(
 
 
 def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Turn the columns of Z to its Ritz vectors, the largest value first; and of U = G Z as much.
+    """Rotate the columns of Z to its Ritz vectors, largest value first; rotate U = G Z likewise.
 
     `others` have the columns of Z, and are turned with them.
     """

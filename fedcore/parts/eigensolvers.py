@@ -34,7 +34,7 @@ def transposed(stack: np.ndarray) -> np.ndarray:
 
 
 def outside(X: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Return ``M − (M Xᵀ) X``, the part of M's rows outside of those of X, X orthonormal."""
+    """Return ``M − (M Xᵀ) X``, the part of M's rows outside the span of X's orthonormal rows."""
     return M - (M @ transposed(X)) @ X
 
 

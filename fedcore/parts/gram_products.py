@@ -71,6 +71,10 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     state : object
         The client's memory, which keeps its Gram matrix.
     Z : ndarray of shape (d, r)
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     return _columns(partial(_by_data, data), _slots(state), Z)
 
@@ -87,6 +91,10 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
     ----------
     data, state, Z
         See `gram_product`.
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     multiply = local_multiplication(data, state, Z.dtype, Z.shape[-1])
     return multiply(Z.swapaxes(-1, -2)).swapaxes(-1, -2)
@@ -99,12 +107,12 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     ----------
     data : ndarray or SparseRows of shape (n_i, d), or ndarray of shape (clients, n_i, d)
     state : object
-        Of the client, of all stacked clients, or of the client in several runs.
+        State of the client, of all stacked clients, or of the client in several runs.
     dtype : numpy.dtype
         Precision of the blocks.
     columns : int
         Vectors that a run may multiply in this round, equally many in all runs. They count as
-        multiplied where the cost of a Gram matrix is compared with that of products.
+        multiplied where the cost of a Gram matrix is compared with the cost of products.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]
@@ -183,6 +191,10 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
     ----------
     data, state, Z
         See `gram_product`.
+
+    Returns
+    -------
+    ndarray of shape (d, r)
     """
     if data.dtype == np.float64:
         return local_gram_product(data, state, Z)

@@ -19,7 +19,7 @@ class Checked:
     """Base of all hyper-parameters; checks every field against what its type declares.
 
     See `fedcore.validation.check_annotated`. A relation between two fields is checked in the
-    ``__post_init__`` of the subclass, which calls that of this class first.
+    ``__post_init__`` of the subclass, which first calls this class's ``__post_init__``.
 
     Raises
     ------
@@ -63,9 +63,9 @@ class Description(NamedTuple):
     ----------
     name : str
     sentence : str
-        Its sentence in the docstring; empty when it has none.
+        The parameter's sentence in the docstring; empty when it has none.
     kind : str
-        Its allowed values: the words of its rule, or its type as written.
+        The allowed values: the words of the parameter's rule, or its type as written.
     required : bool
         Whether it has no default.
     default : object

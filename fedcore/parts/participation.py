@@ -12,7 +12,7 @@ Participation = Annotated[float, real(above=0, most=1)]
 
 
 class Participating:
-    """Who takes part in a round, of hyper-parameters with a field ``participation``."""
+    """Hyper-parameters with a field ``participation``, which says who takes part in a round."""
 
     participation: Participation
 

@@ -46,7 +46,7 @@ def epsilon(events: Mapping[Event, int], delta: float) -> float:
     Parameters
     ----------
     events : mapping of Event to int
-        How often each was applied to the same record.
+        How often each mechanism was applied to the same record.
     delta : float
         In (0, 1).
 
@@ -161,7 +161,7 @@ def _loss(key: Key, delta: float) -> Loss:
 
 
 class Losses(NamedTuple):
-    """Losses and their probabilities; `lost` is the probability of those that were cut."""
+    """Losses and their probabilities; `lost` is the probability of losses that were cut off."""
 
     values: np.ndarray
     weights: np.ndarray

@@ -58,7 +58,7 @@ class Bounded:
     ----------
     epsilon, delta : float
     mechanism : str
-        Its name, for the record.
+        Name of the mechanism, for the record.
     """
 
     epsilon: float

@@ -40,6 +40,11 @@ def post_processing(step: AnyStep) -> AnyStep:
     Parameters
     ----------
     step : callable
+
+    Returns
+    -------
+    callable
+        The step itself.
     """
     step.post_processing = True  # type: ignore[attr-defined]
     return step
@@ -126,8 +131,8 @@ class Privacy:
         Parameters
         ----------
         delta : float, optional
-            δ at which ε is stated; the ledger's own by default. A sum of runs whose methods spend
-            their δ as a whole has a finite ε at the sum of their δ only.
+            δ at which ε is stated; the ledger's own by default. If methods spend their δ as a
+            whole, the sum of their runs has a finite ε only at the sum of these δ.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)

@@ -35,7 +35,7 @@ class Weakened(NamedTuple):
     """Source of noise for the weakened twin of an audit; the ledger charges the full noise.
 
     Such a run breaks its own claim on purpose, to show that the audit would notice. `fedcore.run`
-    cannot make one, and the history of one says so.
+    cannot make such a run, and the history of such a run says so.
 
     Attributes
     ----------
@@ -63,19 +63,19 @@ class WeakenedGenerator(np.random.Generator):
         self._factor = factor
 
     def standard_normal(self, *args: Any, **options: Any) -> Any:
-        """`factor` times that of numpy."""
+        """Draw from numpy and multiply by `factor`."""
         return self._factor * super().standard_normal(*args, **options)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().normal(0.0, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().laplace(0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """With `factor` times the scale."""
+        """Draw from numpy with `factor` times the scale."""
         return loc + self._factor * super().gumbel(0.0, scale, size)
 
 

@@ -18,15 +18,21 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and their labels, of one client or, with a leading axis, of several of equal size."""
+    """Samples and their labels, of one client or, with a leading axis, of several of equal size.
 
-    X: np.ndarray  # (m, d), or (clients, m, d)
-    y: np.ndarray  # (m,), or (clients, m)
+    Parameters
+    ----------
+    X : ndarray of shape (m, d) or (clients, m, d)
+    y : ndarray of shape (m,) or (clients, m)
+    """
+
+    X: np.ndarray
+    y: np.ndarray
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about rows Sᵢ of which only a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` is kept.
+    """Facts about rows Sᵢ that were replaced by a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ``.
 
     Results that depend on the Gram matrices alone agree for Rᵢ and Sᵢ, up to rounding.
 
@@ -68,8 +74,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results that steps derive from all data, and from those of each client, for later runs.
-        They must depend on the data alone.
+        Results that steps derive from all data, and from each client's data, for later runs. They
+        must depend on the data alone.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -112,7 +118,7 @@ class Clients(Sequence[Any]):
         return self._matrices[i]
 
     def hold(self) -> None:
-        """Keep all matrices in memory, where each would be made when it is read."""
+        """Keep all matrices in memory, in place of making each one when it is read."""
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:

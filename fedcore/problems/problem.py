@@ -117,7 +117,7 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Arrays for the history: singular values of S or, with a `truth`, of the true heads.
 
-        With held-out samples, their number at every client, and the number of the others.
+        If there are held-out samples: how many each client has, and how many other samples.
         """
         if self.held_out is not None:
             return {

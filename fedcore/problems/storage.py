@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; errors as of `load`, and of a file with another `recipe`."""
+    """Read all draws of a problem; raise the errors of `load`, and one if `recipe` differs."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:

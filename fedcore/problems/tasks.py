@@ -26,7 +26,7 @@ class Task(ABC):
     fields : tuple of str
         Fields that ``Params`` must have.
     packages : tuple of str
-        Packages beside fedcore's own whose versions a history keeps.
+        Packages whose versions a history keeps, in addition to fedcore's own.
     labelled : bool
         Whether every method of the task learns from labels.
     centred : bool
@@ -118,7 +118,7 @@ class Classification(Task):
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Accept all data: whether they fit the network, the network says."""
+        """Accept all data: the network itself checks whether they fit."""
 
     def check_samples(self, clients: Clients) -> None:
         """Accept all samples."""

@@ -34,7 +34,7 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 def axes(histories: Mapping[str, History]) -> list[str]:
     """Return the columns of the ledger in which the histories have more than one value.
 
-    Without one these are iterations, or rounds if there is but one iteration as well.
+    Without a choice these are iterations, or rounds if there is only one iteration.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -56,12 +56,12 @@ def figure(
     Parameters
     ----------
     histories : mapping of str to History
-        By their names in the legend.
+        Histories by their names in the legend.
     against : sequence of str, optional
         ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``; by default rounds, or
         iterations where there is but one round.
     metrics : sequence of str, optional
-        By default all that every history has.
+        Metrics to draw; by default all that every history has.
     path : path-like, optional
         Where to save it, see `plotting.save`.
     force : bool

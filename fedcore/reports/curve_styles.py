@@ -49,7 +49,7 @@ DASHES: dict[str, Any] = {
 def look(algorithm: str) -> dict[str, Any]:
     """Return ``color`` and ``linestyle`` of an algorithm, the same in every figure.
 
-    One that says no look, or that is not here, gets a look from its name.
+    An algorithm without a look of its own, or one that is not installed, gets a look from its name.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the looks, as of `distinct_looks`, of a plan's methods: what the tag ``method`` names.
+    """Return the looks of a plan's methods, which the tag ``method`` names; see `distinct_looks`.
 
     They are the same in all experiments, on the pages of a run and in its notebook.
     """
@@ -116,7 +116,7 @@ def words(names: Iterable[str]) -> list[str]:
 def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return ``color`` and ``linestyle`` of the names in a figure.
 
-    Unlike those of `look`, they are not of the algorithms: names of one algorithm differ.
+    Unlike `look`, two names of one algorithm get different looks.
     """
     count = len(CYCLE)
     return {

@@ -48,9 +48,10 @@ def describe(history: History) -> dict[str, Any]:
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger`` (medians over the repeats),
         ``seconds`` of CPU, ``privacy``, ``tuning`` and ``components``. How many repeats have
         ``converged``, ``diverged``, or are ``undetermined``: they met the tolerance with a subspace
-        that rounding may turn. A metric has ``units``, the ``median``, ``min`` and ``max`` of the
-        last values, the same three of what it would be ``at best`` and ``all zero`` where they are
-        known, and ``released`` in a private run. What is not known is left out.
+        that rounding may turn. A metric has ``units`` and the ``median``, ``min`` and ``max`` of
+        its last values. If known, ``at best`` and ``all zero`` have the same three statistics of
+        its best value and of its value for a zero model. In a private run it has ``released``. What
+        is not known is left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]

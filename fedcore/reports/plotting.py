@@ -103,8 +103,8 @@ def save(
     path : path-like
         Without a suffix.
     shown : iterable of Run or History, optional
-        What the figure shows; its PNG file names their experiments. If there is none in it, the
-        figure becomes a line that says so: a configuration may leave out what it needs.
+        What the figure shows; its PNG file names their experiments. If the list is empty, the
+        figure becomes a line that says so: a configuration may leave out what the figure needs.
     title, line, corner : str
         Above the figure, beneath the title, and at the lower right.
 
@@ -238,7 +238,7 @@ def panels(
     Parameters
     ----------
     path : path-like or None
-        As in `save`; None writes no file, and only shows the figure in a notebook.
+        File as in `save`; None writes no file, and only shows the figure in a notebook.
     items : iterable
         One item per panel; None leaves a place empty. Without any, the figure says that nothing of
         it was run: a configuration may leave problems out.
@@ -250,7 +250,7 @@ def panels(
     log : str, default="y"
         Axes that are logarithmic: "", "x", "y" or "xy".
     keys : {"each", "first", "last", "outside", "none"}, default="first"
-        Panels that get a legend; "outside" puts one for all panels beside the last.
+        Panels that get a legend; "outside" puts one legend for all panels next to the last.
     **share
         ``sharex`` and ``sharey`` of matplotlib.
 
@@ -320,8 +320,8 @@ def curve(
     """Draw the median over repeats and a band around it, or their mean and its confidence interval.
 
     A repeat that ended early (NaN) counts only where it has a value. On a logarithmic axis (call
-    `log10_axis` before), or with `floor`, values below the floor are drawn on a line at the floor,
-    which says so.
+    `log10_axis` before), or with `floor`, values below the floor are drawn at the floor, on a line
+    with a label.
 
     Parameters
     ----------
@@ -332,9 +332,10 @@ def curve(
     label : str
         Entry in the legend.
     band : {True, "range", "95%", "50%", "mean", False}, default=True
-        From the smallest to the largest repeat (True, "range"), or the middle part of them. On a
-        logarithmic axis a repeat far away leaves the panel: the axis is that of the lines. With
-        "mean", the line is the mean, and the band its 95 % confidence interval by Student's t.
+        The band reaches from the smallest to the largest repeat (True, "range"), or holds the
+        middle part of the repeats. On a logarithmic axis the lines set the limits, so that a repeat
+        far away leaves the panel. With "mean", the line is the mean, and the band its 95 %
+        confidence interval by Student's t.
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
         and only values that are not positive are moved.
@@ -374,10 +375,10 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
-    ``[data of unknown origin]`` for a history without a known status. If a history is that of a
-    private run, `panels` adds "(not released)" to the labels of the y-axis and of those that share
-    it: the values there are exact, and the run did not release them. The PNG file of the figure
-    names the experiments of all histories.
+    ``[data of unknown origin]`` for a history without a known status. If a history comes from a
+    private run, `panels` adds "(not released)" to the labels of the y-axis and of the axes that
+    share it: the values there are exact, and the run did not release them. The PNG file of the
+    figure names the experiments of all histories.
     """
     histories = [getattr(one, "history", one) for one in shown]
     note(ax.figure, histories)
@@ -483,9 +484,9 @@ def from_zero(ax: Axes, first: float) -> None:
 
 
 def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
-    """Add a legend beside the axes or inside, with curves ordered by their last values.
+    """Add a legend next to the axes or inside, with curves ordered by their last values.
 
-    It also names curves of `others`. Of those with one label it names the first.
+    It also names curves of `others`. If several curves have one label, it names the first.
     """
 
     def end(handle: Any) -> float:
@@ -501,7 +502,7 @@ def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
 
 
 def finish(ax: Axes) -> None:
-    """Leave no tick between whole numbers where all x are whole, and no panel without a word."""
+    """Keep ticks at whole numbers if all x are whole, and put a sentence into every empty panel."""
     held = [np.ravel(line.get_xdata(orig=False)) for line in ax.lines if _in_data(ax, line)]
     held += [
         np.ma.getdata(drawn.get_offsets())[:, 0]

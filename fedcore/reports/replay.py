@@ -36,7 +36,7 @@ class Replay(NamedTuple):
     recorded : ndarray
         The measure, from the columns of the history; NaN where it was not computed.
     measure : str
-        Its name; `subspace_distance` when no angle was recorded.
+        Name of the measure; `subspace_distance` when no angle was recorded.
     """
 
     iteration: np.ndarray

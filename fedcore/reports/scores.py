@@ -25,7 +25,7 @@ def draw(
     path : str
         Without the ending.
     scores : mapping of str to ndarray of shape (n_i, 2 or more)
-        By the names of the clients.
+        Scores by the names of the clients.
     ratios : ndarray of shape (2 or more,)
         Shares of the variance.
     note : str

@@ -39,7 +39,7 @@ def write(
     shown: Sequence[Mapping[str, Any]] | None = None,
     below: Sequence[str] = (),
 ) -> None:
-    """Write a table as TSV, and beside it as Markdown and LaTeX.
+    """Write a table as TSV, Markdown and LaTeX, in the same folder.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def one_run(found: Description) -> str:
 def side_by_side(histories: Mapping[str, Description]) -> str:
     """Return a line for each history: where it ended, and what it cost; then the best values.
 
-    Of several repeats these are medians.
+    If there are several repeats, these are medians.
     """
     every = list(histories.values())
     metrics = sorted({name for found in every for name in found["metrics"]})
@@ -158,7 +158,7 @@ def weights(
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
     about : str
-        What the variance is about.
+        Centre of the variance: the mean or zero.
     """
     r, d = weights.shape
     names = features or [f"feature {i}" for i in range(d)]

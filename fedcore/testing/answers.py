@@ -89,7 +89,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
 
 @check
 def does_what_its_plain_form_does(subject: Subject) -> None:
-    """The iterates are those of the plain form on the stacked matrix."""
+    """The iterates equal the iterates of the plain form on the stacked matrix."""
     only_subspace(subject)
     if subject.case.oracle is None:
         raise Unsaid("its case has no 'oracle', the method in its plainest form")

@@ -96,7 +96,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 
 def captured_numbers(step: Any, params: Any = None) -> dict[str, str]:
-    """Return the numbers that `step` holds beside `params`, as text, by their places."""
+    """Return the numbers that `step` holds in addition to `params`, as text, by their places."""
     return {
         place: repr(value)
         for place, value in _reachable(step, params)

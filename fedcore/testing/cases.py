@@ -77,10 +77,10 @@ class Case:
     sequential : bool
         Whether clients pass the iterate from one to the next, so that their order matters.
     amplifies_rounding : bool
-        Whether the method amplifies rounding by an unknown factor. Its oracle takes ``qr=``; runs
+        Whether the method amplifies rounding by an unknown factor. The oracle takes ``qr=``; runs
         with products perturbed by one rounding measure the factor.
     refused : tuple of (str, value)
-        Parameters and values that must be refused, beside those that the declared type refuses.
+        Parameters and values that must be refused although the declared type allows them.
     """
 
     oracle: Oracle | None = None

@@ -132,7 +132,7 @@ def is_evaluated_for_free(subject: Subject) -> None:
 
 @check
 def shares_no_message(subject: Subject) -> None:
-    """Copies of all messages and replies give the same values: nothing passes beside them."""
+    """Copies of all messages and replies give the same values: nothing else is exchanged."""
 
     def apart(step: Any) -> Any:
         @functools.wraps(step)

@@ -101,7 +101,7 @@ def examine(
 ) -> Report:
     """Run checks on a subject, every one whatever the others find.
 
-    `file` is that of the code under check: an error says at which of its lines it came up.
+    `file` holds the code under check: an error says at which of its lines it was raised.
     """
     found = []
     for check in checks.values():

@@ -36,7 +36,7 @@ def uneven_clients() -> list[np.ndarray]:
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield the same rows at clients of which one, or each of equally many, has fewer than RANK."""
+    """Yield the same rows dealt twice: one client has fewer than RANK, then every client has."""
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 

@@ -18,7 +18,7 @@ SHOWN = 8  # columns of a kind that a sentence names
 
 
 class Unfit(NamedTuple):
-    """Why a column is no feature: cells that are none, or a file has no such column.
+    """Why a column is no feature: some cells are no numbers, or a file lacks the column.
 
     Attributes
     ----------
@@ -29,7 +29,7 @@ class Unfit(NamedTuple):
     cells : int
         How many cells.
     row : int
-        The first of them, from 0.
+        The first such row, from 0.
     marks : collection of str
         All texts in these cells, if these are so few that they may stand for missing values.
     meant : object

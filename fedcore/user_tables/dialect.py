@@ -95,7 +95,7 @@ class Text:
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
     """Return how many rows have as many cells as most have, and how many cells these are.
 
-    None fit if these are one, or two that may be one number.
+    No sign fits if a line has one cell, or two that may be one number.
     """
     width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     wide = [row for row in rows if len(row) == width]

@@ -60,12 +60,13 @@ def require_same(frames: Mapping[str, Any]) -> None:
     Parameters
     ----------
     frames : mapping
-        By what messages call the clients. Where one has no names of columns, nothing is required.
+        Data frames, by the names that messages give the clients. If one of them has no column
+        names, nothing is required.
 
     Raises
     ------
     TableError
-        It names all columns that only some have.
+        It names all columns that only some frames have.
     """
     for who, frame in frames.items():
         require_distinct(frame, who)
@@ -84,7 +85,7 @@ def require_names(frame: Any, who: str, names: Sequence[Any], whose: str) -> Non
     Raises
     ------
     TableError
-        It names all columns that are too many or not there.
+        It names all extra and all missing columns.
     """
     _tell_names(frame, who)
     if unfit := absent({who: column_names(frame) or (), whose: names}):
@@ -107,7 +108,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
     Parameters
     ----------
     names : sequence
-        Of the columns of data frames.
+        Names of the columns of data frames.
     matrices : sequence of ndarray
         The numbers of all clients.
     """

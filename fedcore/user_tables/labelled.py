@@ -56,7 +56,7 @@ def row_labels(matrix: Any) -> list[Any] | None:
 
 
 def as_they_look(labels: Iterable[Any]) -> list[Any]:
-    """Return labels with those that are texts as `clean` has them, so that those alike are one."""
+    """Return labels with texts cleaned by `clean`, so that texts that look alike are equal."""
     return [clean(label) if isinstance(label, str) else label for label in labels]
 
 
@@ -111,7 +111,7 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
         What messages call it.
     features : Features
     axis : int
-        That of the features in an array without labels.
+        Axis of the features in an array without labels.
 
     Returns
     -------
@@ -122,7 +122,8 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     Raises
     ------
     InputError
-        For labels that are not those of the features, a missing value, and what holds no numbers.
+        For labels that differ from the features' names, a missing value, and an object without
+        numbers.
     """
     values, rows, columns = _opened(given, who)
     wanted = list(range(features.width)) if features.names is None else features.names
@@ -164,13 +165,13 @@ def per_client(
     Parameters
     ----------
     given : mapping, or iterable
-        By the names of the clients, or in their order.
+        Values by the names of the clients, or in their order.
     who : str
         What messages call it.
     noun : str
         What it is for one client.
     names : sequence of str or None
-        Those of the clients, if they have any.
+        Names of the clients, if they have any.
     count : int
         How many clients there are.
 
@@ -247,8 +248,8 @@ def per_row(
     Raises
     ------
     InputError
-        For labels that are not those of the rows, a missing value, another number of values, and
-        what is no vector.
+        For labels that differ from the rows' names, a missing value, another number of values, and
+        an object that is no vector.
     """
     values, own, columns = _opened(given, who)
     if columns is not None or values.shape != (count,):

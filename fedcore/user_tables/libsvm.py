@@ -14,12 +14,12 @@ from fedcore.user_tables.claimed_sizes import WIDEST
 def parse_sparse(
     path: Path, *, zero_based: bool = False
 ) -> tuple[scipy.sparse.csr_array, dict[str, np.ndarray], int]:
-    """Return the sparse matrix of a LIBSVM file, and the vectors beside it.
+    """Return the sparse matrix of a LIBSVM file, and its labels and queries.
 
     Returns
     -------
     x : scipy.sparse.csr_array of shape (n_samples, n_features), float64
-        As wide as the largest index in the file.
+        Matrix as wide as the largest index in the file.
     vectors : dict of str to ndarray of shape (n_samples,)
         ``label``, int64 if all are whole numbers, and ``qid``, text, if there are queries.
     left_out : int

@@ -39,7 +39,7 @@ def check_clients(
         Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
         any format.
     names : sequence, optional
-        Names of the columns in their order, if not those of the first client.
+        Names of the columns in their order; by default the first client's.
 
     Returns
     -------

@@ -50,9 +50,9 @@ def alike(name: Any, known: Iterable[Any]) -> list[Any]:
 
 
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
-    """Return for the names of each table those of earlier ones that they are, where these differ.
+    """Return, for each table, the earlier tables' spelling of its names, where the two differ.
 
-    Names that look the same are one, and so are those that differ by case and blanks alone.
+    Names that look the same count as one, and so do names that differ only by case and blanks.
     """
     known: dict[str, str] = {}
     found = []
@@ -66,7 +66,7 @@ def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
-    """Return the columns that only some have, where `lists` has those of each file or client."""
+    """Return the columns that only some files or clients have; `lists` has the names of each."""
     every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
     common = set(every).intersection(*lists.values())
     for who, names in lists.items():
@@ -83,8 +83,8 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
     """Whether a column is its writer's account of the rows, and no measurement.
 
-    So is one without a name that holds no number, or whole ones where `first`, the place of an
-    index.
+    A column without a name counts, too, if it holds no number, or whole numbers in the place of an
+    index (`first`).
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)
@@ -99,8 +99,8 @@ def counts_rows(name: Any, column: Any, first: bool) -> bool:
 def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
     """Return which row has the columns' names; None if the first one may have numbers.
 
-    Names stand above the first row of numbers. Of several rows of texts there, they are the one
-    with most different texts, and those above it are no part of the table.
+    Names stand above the first row of numbers. If several rows hold texts, the one with most
+    different texts has the names, and rows above it are no part of the table.
 
     Parameters
     ----------

@@ -53,16 +53,17 @@ class Cells:
     columns : sequence of ChunkedArray of text
         They are looked at as one, one after the other.
     asked : str or None
-        The decimal point that a user has named. It counts unless the file shows another alone.
+        The decimal point that a user has named. It is used unless the file shows only the other
+        one.
     na : sequence of str
-        What is missing, beside `EMPTY`.
+        Texts that stand for a missing value, in addition to `EMPTY`.
 
     Attributes
     ----------
     point : str
         The decimal point of most cells that show one; a dot, if none does.
     shown : dict of str to bool
-        By decimal point: whether there are numbers with no other.
+        For each decimal point, whether some numbers can only be read with it.
     doubts : ndarray of bool
         Cells that are decimals or thousands, while nothing tells which.
     """

@@ -31,7 +31,7 @@ __all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
-    """Whether the ending of a path is that of a table."""
+    """Whether the ending of a path is a table's."""
     return Path(path).suffix.lower() in READERS
 
 
@@ -45,7 +45,12 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
         Parquet file, an NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, or
         a LIBSVM file (its labels are the column ``label``, its queries ``qid``, its columns have
         their numbers as names).
-    how : parameters of `Reading`
+    **how : object
+        Parameters of `Reading`.
+
+    Returns
+    -------
+    Table
 
     Raises
     ------
@@ -60,14 +65,24 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
 
 
 def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Table]:
-    """Read tables with their columns in the order of the first; parameters and errors of `read`.
+    """Read tables with their columns in the order of the first.
+
+    Parameters
+    ----------
+    paths : sequence of path-like
+    **options : object
+        Parameters of `Reading`.
+
+    Returns
+    -------
+    list of Table
 
     Raises
     ------
     TableError
-        Also when only some files have a column.
+        As in `read`, and when only some files have a column.
     InputError
-        Also when a file comes twice, whose rows would count twice.
+        As in `read`, and when a file comes twice, because its rows would count twice.
     """
     how = Reading(**options)
     for path, times in Counter(map(os.path.realpath, paths)).items():

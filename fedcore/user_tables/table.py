@@ -26,28 +26,29 @@ class Reading:
     Attributes
     ----------
     apart : collection of str
-        Columns to keep apart from the matrix. In an NPZ file these are vectors beside the matrix.
+        Columns to keep apart from the matrix. In an NPZ file these are the vectors that are stored
+        with the matrix.
     columns : collection of str
-        Features to take; all without it.
+        Features to take; by default all.
     without : collection of str
         Columns to leave out of all files that have them.
     missing : {'refuse', 'drop'}, optional
-        Whether a row with a missing value is refused, or left out; refused without it.
+        Whether a row with a missing value is refused or left out; by default refused.
     header : bool, optional
-        Whether the first line of a CSV file has the names, guessed without it; whether those that
-        an NPZ file has are taken.
+        Whether the first line of a CSV file has the names, by default guessed; in an NPZ file,
+        whether its names are used.
     skip_lines : int
         How many lines of CSV files stand above the names, or above the numbers.
     encoding : str, optional
-        How the text of CSV files is written; UTF-8 or UTF-16 without it.
+        How the text of CSV files is written; by default UTF-8 or UTF-16.
     delimiter : str, optional
-        What separates the columns of all CSV files; found in each without it.
+        What separates the columns of all CSV files; by default it is found in each file.
     decimal : {'.', ','}, optional
-        The decimal point of CSV files, where the other sign separates thousands; found in each
-        without it, and in one that has no other.
+        The decimal point of CSV files; the other sign then separates thousands. By default it is
+        found in each file.
     na : collection of str
-        Texts that stand for a missing value in a CSV file, beside those of `numbers.EMPTY`, and
-        numbers that do in any table.
+        Texts that stand for a missing value in a CSV file, in addition to `numbers.EMPTY`, and
+        numbers that do so in any table.
     matrix : str, optional
         The array of NPZ files that is the matrix, where they have several.
     zero_based : bool
@@ -105,8 +106,8 @@ class Table:
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
         A list of columns, until they are known to be numbers.
     apart : dict of str to ndarray of shape (rows,)
-        The columns that were asked for apart; of a CSV file as text. At first vectors beside the
-        matrix, None for one that nobody has asked for.
+        The columns that were asked for apart; of a CSV file as text. At first the vectors of an NPZ
+        or LIBSVM file; None for a vector that nobody has asked for.
     guesses : list of Advice
         What was taken for granted, and the option that says otherwise.
     index : collection of str
@@ -151,7 +152,7 @@ class Table:
         return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
-        """Return the labels of those names that are columns."""
+        """Return the labels of the names that are columns."""
         if self.bare:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
@@ -166,7 +167,7 @@ class Table:
         return self.x[:, [at[label] for label in labels]]
 
     def column(self, name: str) -> np.ndarray:
-        """Return one of the columns, or a vector beside them."""
+        """Return one of the columns, or a vector that is stored with them."""
         cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
         return as_values(cells[0] if isinstance(cells, list) else cells)
 

@@ -14,7 +14,6 @@ from fedcore.problems.problem import Problem
 from fedcore.recorder import Recorder
 from fedcore.testing.samples import images
 
-ALL = {"participation": 1, "rounds": 4}
 ONE = {"problem": Problem("one", images((11,))), "measure": [], "participation": 1}
 
 

@@ -213,14 +213,6 @@ def test_run_and_show_say_that_a_run_has_diverged(tmp_path):
     assert "DIVERGED" not in call(*RUN).stdout
 
 
-def test_run_says_when_it_ends_worse_than_nothing_and_when_rounds_ran_out():
-    worse = call(*RUN, "--set", "power=1").stdout
-    assert "objective is above that of a model that is zero everywhere" in worse
-    short = call("run", "ssi", "w8a", "--surrogate", "-r", "3", "--set", "tol=1e-8", "--set",
-                 "rounds=2").stdout  # fmt: skip
-    assert "NOT converged: allow more rounds (0 of 1 within the tolerance)" in short
-
-
 def test_partition_and_metric_and_reference(tmp_path):
     path = tmp_path / "h.h5"
     result = call(

@@ -80,10 +80,6 @@ def networks(iterate: Any) -> list[np.ndarray]:
     return [np.concatenate(pair) for pair in zip(*each, strict=True)]
 
 
-def bytes_of(vectors: list[np.ndarray]) -> list[bytes]:
-    return [w.tobytes() for w in vectors]
-
-
 def test_every_algorithm_has_a_contract():
     subspace = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
     assert sorted(subspace + NAMES) == algorithms.names()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from pathlib import Path
 
 import hypothesis.strategies as st
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import given, settings
 from fedcore import ConvergenceWarning, FederatedPCA
 
 pytest.importorskip("mpmath")
-PAGE = Path(__file__).parents[2] / "docs" / "error_estimate.md"
 
 
 @pytest.fixture(scope="module")

@@ -18,13 +18,10 @@ SHARE = 1 / 20  # of fits that may be further off than they say
 pytestmark = pytest.mark.filterwarnings("ignore::fedcore.ConvergenceWarning")
 
 
-def samples(rng, n, d, kind):
-    """Rows within [-1, 1]: three factors, a slow decay, or no direction before another."""
-    x = rng.standard_normal((n, d))
-    if kind == "factors":
-        x = rng.standard_normal((n, 3)) * [1.5, 1.0, 0.6] @ rng.standard_normal((3, d)) + 0.5 * x
-    elif kind == "decay":
-        x = x / np.arange(1, d + 1)
+def samples(rng, n, d):
+    """Rows within [-1, 1], of three factors and noise."""
+    noise = rng.standard_normal((n, d))
+    x = rng.standard_normal((n, 3)) * [1.5, 1.0, 0.6] @ rng.standard_normal((3, d)) + 0.5 * noise
     return np.clip(x / x.std(axis=0).max() / 4, -1, 1)
 
 
@@ -38,26 +35,6 @@ def sine(model, x):
     rows = (x - (x.mean(axis=0) if model.center else 0.0)) / model.scale_
     right_t = np.linalg.svd(rows, full_matrices=False)[2][: model.n_components_]
     return np.linalg.norm(model.components_ - model.components_ @ right_t.T @ right_t, 2)
-
-
-@pytest.mark.parametrize("algorithm", ["analyze_gauss", "noisy_power"])
-@pytest.mark.parametrize("kind", ["factors", "decay", "flat"])
-def test_at_most_the_stated_share_of_fits_is_further_off_than_estimated(algorithm, kind):
-    rng = np.random.default_rng(11)
-    found = []
-    for n, d, epsilon in itertools.product((100, 1000, 10_000, 50_000), (2, 4, 12), (0.3, 1, 10)):
-        x = samples(rng, n, d, kind)
-        for seed in range(4):
-            model = private(
-                np.array_split(x, rng.integers(1, 5)), int(rng.integers(1, min(d, 4))), epsilon,
-                algorithm=algorithm, random_state=seed, scale=seed == 2, center=seed != 3,
-            )  # fmt: skip
-            found.append((sine(model, x), model.error_estimate_))
-    true, estimate = np.array(found).T
-    spoke = estimate < 1
-    assert (estimate <= 1).all() and (true > estimate)[spoke].sum() <= SHARE * spoke.sum()
-    if kind == "factors":  # and it is no mere 1: half of the fits that are right say so
-        assert (estimate[true < 0.1] < 0.5).mean() > 0.5
 
 
 @pytest.mark.parametrize("n", [5, 50, 500])
@@ -92,7 +69,7 @@ def test_a_gap_that_noise_has_made_says_nothing(tool, d):
 
 def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
     rng = np.random.default_rng(3)
-    few = samples(rng, 491, 8, "factors")
+    few = samples(rng, 491, 8)
     axes = np.linalg.qr(rng.standard_normal((6, 6)))[0]
     many = np.clip(rng.standard_normal((8000, 6)) * [0.6, 0.5, 0.15, 0.15, 0.15, 0.1] @ axes, -1, 1)
     for x, says in ((few, True), (many, False)):
@@ -107,7 +84,7 @@ def test_a_table_of_a_ward_is_noise_and_one_of_a_region_is_not():
 
 
 def test_components_of_all_features_span_them_and_are_told_of_if_they_are_noise():
-    x = samples(np.random.default_rng(3), 300, 4, "factors")
+    x = samples(np.random.default_rng(3), 300, 4)
     with pytest.warns(fedcore.ConvergenceWarning):
         model = private([x], 4, 1.0)
     assert model.error_estimate_ == 0 and sine(model, x) < 1e-12
@@ -156,7 +133,7 @@ def test_of_a_thousand_fits_at_most_the_stated_share_is_further_off_and_with_les
 
 def test_units_of_the_features_do_not_matter_to_a_scaled_fit():
     """Each feature's mean has noise in proportion to its own bounds."""
-    x = samples(np.random.default_rng(5), 20_000, 4, "factors")
+    x = samples(np.random.default_rng(5), 20_000, 4)
     units = np.array([1e-3, 1.0, 1e3, 1e6])
     bounds = {name: (-u, u) for name, u in zip("abcd", units, strict=True)}
     pandas = pytest.importorskip("pandas")

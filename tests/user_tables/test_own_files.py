@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-import io
 import itertools
 import re
 import shlex
 import subprocess
 import sys
-import zipfile
 from decimal import Decimal
 
 import numpy as np
@@ -86,10 +84,6 @@ def infinite(parts):
 
 def wider(parts):
     return [p.assign(ward=np.sqrt(np.arange(len(p)))) if i else p for i, p in enumerate(parts)]
-
-
-def other_case(parts):
-    return [p.rename(columns={"iron": "Iron"}) if i == 1 else p for i, p in enumerate(parts)]
 
 
 def messy(parts):
@@ -774,14 +768,6 @@ def test_libsvm_costs_its_numbers_and_not_its_largest_index(tmp_path):
 # Tables that lie about their size.
 
 
-def lying_npy(shape):
-    made = io.BytesIO()
-    np.lib.format.write_array_header_2_0(
-        made, {"descr": "<f8", "fortran_order": False, "shape": shape}
-    )
-    return made.getvalue() + bytes(64)
-
-
 def lying_sparse(path, kind, shape):
     parts = {"format": np.array(kind.encode()), "shape": np.array(shape), "data": np.ones((1, 1))}
     if kind == "dia":
@@ -793,15 +779,6 @@ def lying_sparse(path, kind, shape):
     np.savez(path, **parts)
 
 
-def bomb(path):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("x.npy", "w", force_zip64=True) as file:
-            head = {"descr": "<f8", "fortran_order": False, "shape": (17 * 2**20, 10)}
-            np.lib.format.write_array_header_2_0(file, head)
-            for _ in range(170):
-                file.write(bytes(2**23))
-
-
 def long_parquet(path):
     table = pyarrow.table({"a": pyarrow.array(np.zeros(10**6))})
     with pyarrow.parquet.ParquetWriter(path, table.schema, compression="zstd") as writer:
@@ -811,8 +788,6 @@ def long_parquet(path):
 
 SHAPES = [(10**6, 2**40), (2**31, 2**31), (2**40, 3), (2**62, 2**62), (-1, 3)]
 LIARS = {
-    "a.npy": lambda p: p.write_bytes(lying_npy((10**6, 10**6))),
-    "bomb.npz": bomb,
     "long.parquet": long_parquet,
     "index.svm": lambda p: p.write_text("1 1:1 2000000000:1\n"),
     "digits.svm": lambda p: p.write_text(f"1 1:1 {'9' * 500}:1\n"),

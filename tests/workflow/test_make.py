@@ -13,10 +13,8 @@ import pytest
 from workflow.conftest import BREAKS
 
 ENVIRONMENT = Path(sys.prefix)
-PAPER = "papers/tiny/experiments.yaml"
 TINY = "--configfile tiny.yaml"
 DRY = f"{TINY} -n"
-SLURM = "PROFILE=workflow/profiles/slurm"
 MAKE = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 pytestmark = MAKE
 

@@ -40,8 +40,8 @@ def read(
 ) -> Loaded:
     """Read NIST's own images of characters, black on white, resized to 28 x 28.
 
-    Of a character's folder ``by_class/<code>/train_<code>``, named by its ASCII code, the first
-    images by name are read, as in the code of Collins et al. (ICML 2021).
+    A character's folder is ``by_class/<code>/train_<code>``, with its ASCII code. Its first images
+    by name are read, as in the code of Collins et al. (ICML 2021).
 
     Parameters
     ----------

@@ -47,9 +47,9 @@ def read(
         ``archive`` and ``members``: the zip file of tweets and the name of its table; ``vectors``
         and ``words``: the zip file of word vectors and the name of its table.
     n_features : int
-        Words of a tweet times the length of a vector.
+        Length of a row: number of words per tweet times the length of a word's vector.
     users : int
-        Users that are drawn of those with enough tweets.
+        Number of users to draw among the users with enough tweets.
     at_least : int
         Least number of tweets of a user.
     seed : int

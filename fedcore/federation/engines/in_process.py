@@ -50,7 +50,7 @@ class InProcess:
     Attributes
     ----------
     clients : Clients
-        With their current samples.
+        Clients with their current samples.
     states : sequence of State
     sites : list of Site
     root : numpy.random.SeedSequence

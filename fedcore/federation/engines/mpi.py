@@ -55,7 +55,7 @@ class Ended(BaseException):
 
 
 class Told(NamedTuple):
-    """What rank 0 broadcasts.
+    """One broadcast of rank 0.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class Ranks:
         return self._told(Told(what[:SHOWN], self._seen, value)).value
 
     def require_all(self) -> None:
-        """Refuse what needs the others while they wait for rank 0.
+        """Refuse an action that needs the other ranks while they wait for rank 0.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0, and then at the others, which find what it has left."""
+        """Call `job` at rank 0, and then at the other ranks, which see the files it left."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -202,7 +202,7 @@ class Failure(NamedTuple):
     stage : int
         0 of a step, 1 of a reply that cannot be counted, 2 of one that cannot be added.
     place : int
-        Of the client in the order in which they were asked.
+        Place of the client in the order in which clients were asked.
     error : Exception
     """
 
@@ -234,7 +234,7 @@ class Sum:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
-        """Add replies one after the other, after those of all clients before them."""
+        """Add replies one after the other, after the replies of all earlier clients."""
         before = [self.value] if places[0] else []
         try:
             if not self.failures:
@@ -245,7 +245,7 @@ class Sum:
 
 
 class Mpi:
-    """Transport at one rank, whose clients are here.
+    """Transport at one rank, which holds its own clients.
 
     Parameters
     ----------
@@ -255,9 +255,9 @@ class Mpi:
     Attributes
     ----------
     clients : Clients
-        With their current samples, those of others for rank 0's measures.
+        Clients with their current samples; the samples of other ranks serve rank 0's measures.
     root : numpy.random.SeedSequence
-        That of rank 0.
+        Seed of rank 0.
     accounts : list of Account
         Copies, which come with the answers.
     """
@@ -282,7 +282,7 @@ class Mpi:
 
     @property
     def states(self) -> Sequence[Any]:
-        """Refused: only the own clients' are here."""
+        """Refuse: this rank holds only its own clients' states."""
         raise InputError("checkpoints need all clients in one process: run without --engine mpi")
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -438,7 +438,8 @@ class Mpi:
 def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
     """Return where the clients of each rank begin, and where the last one's end.
 
-    They are consecutive, with samples as equal as can be. Some of many ranks have none.
+    Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
+    Some of many ranks have none.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]

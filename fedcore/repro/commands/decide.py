@@ -60,9 +60,9 @@ def decide(
 ) -> None:
     """Give repeats to cells until undecided items are decided, or the time is over.
 
-    The item that costs least to decide comes first, as often as its runs agree now. Numbers of
-    repeats go into config/repeats.yaml, beside config.yaml, before anything runs, and the workflow
-    computes the new repeats alone. After a kill, the same command goes on.
+    The item that costs least to decide comes first, if its runs go on to agree as often as now.
+    Before anything runs, the numbers of repeats go into config/repeats.yaml, next to config.yaml.
+    The workflow then computes only the new repeats. After a kill, the same command goes on.
 
     \b
     Examples:

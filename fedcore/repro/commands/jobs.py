@@ -31,7 +31,7 @@ PATH: Any = click.Path(path_type=Path)
 
 
 class JobError(FedcoreError):
-    """What ends a job and is nobody's mistake, such as a full disk."""
+    """An error that ends a job and is nobody's mistake, such as a full disk."""
 
 
 class Jobs(click.Group):
@@ -236,7 +236,7 @@ def verdicts(planned: Path, claims: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.argument("papers", nargs=-1)
 def summary(output: Path, papers: tuple[str, ...]) -> None:
-    """Combine the verdicts of papers, which lie in a folder beside OUTPUT."""
+    """Combine the verdicts of papers. They lie in a folder next to OUTPUT."""
     from fedcore.repro.verdicts import verdict_pages
 
     verdict_pages.combine(output.with_suffix(""), output, papers)

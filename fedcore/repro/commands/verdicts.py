@@ -52,8 +52,8 @@ def verdicts(
     """Print the answer to each paper's question, from the results in FOLDER.
 
     FOLDER is by default results (from make reproduce), results/quick (from make quickstart), or the
-    tables that a checkout keeps of earlier runs. A quick run has no words: it says what ran, beside
-    the kept answer.
+    tables that a checkout keeps of earlier runs. A quick run has no verdicts: it says what ran,
+    next to the kept answer.
 
     \b
     Examples:

@@ -14,14 +14,14 @@ REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
-    """Return the files that every run reads: those of the working folder, or of the checkout."""
+    """Return the files that every run reads: from the working folder, or else from the checkout."""
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]
 
 
 def read_configuration(changes: Path | None = None, checkout: Path = CHECKOUT) -> dict[str, Any]:
-    """Return what a run with ``--configfile changes`` would read; raises as `read_yaml`."""
+    """Return what ``--configfile changes`` makes a run read; raise the errors of `read_yaml`."""
     found: dict[str, Any] = {}
     for path in files(checkout):
         found = merge(found, read_yaml(path))

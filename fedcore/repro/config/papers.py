@@ -40,7 +40,7 @@ class PaperFiles:
     entry : str
         What the configuration calls the paper: its name, or the path of its folder.
     notebook : path
-        It draws the figures; without it there are none.
+        It draws the figures; a paper without it has no figures.
     """
 
     folder: Path
@@ -64,12 +64,12 @@ class PaperFiles:
 
     @property
     def beside_claims(self) -> list[Path]:
-        """What is read with the claims: points read from panels, and the record of tests."""
+        """Files that are read with the claims: points read from panels, and the record of tests."""
         return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
 
     @property
     def report(self) -> Path:
-        """Module that makes the tables; without it there is the one of `DEFAULT_TABLES`."""
+        """Module that makes the tables; by default `DEFAULT_TABLES`."""
         return self.folder / "tables.py"
 
     @property
@@ -79,7 +79,7 @@ class PaperFiles:
 
     @property
     def beside(self) -> str:
-        """What a command begins with that imports modules of the paper."""
+        """Beginning of a shell command that lets Python import modules of the paper."""
         folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 
@@ -168,7 +168,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return the files of several papers by name; raises as `find`, and if two share a name."""
+    """Return several papers' files by name; raise the errors of `find`, and one for equal names."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)

@@ -17,7 +17,7 @@ class Cost(NamedTuple):
     Attributes
     ----------
     kind : (str, str)
-        Its paper and its algorithm.
+        Paper and algorithm of the cell.
     seconds : float
         CPU seconds of its job.
     problems : mapping of str to float
@@ -60,8 +60,8 @@ def together(pool: Mapping[str, Cost], cells: Collection[str]) -> tuple[float, f
 def draw(pool: Mapping[str, Cost], seconds: float, seed: int) -> list[str]:
     """Return cells of at most so many CPU seconds in all.
 
-    First comes the cheapest of each kind, then others by chance: one that costs half as much comes
-    before with twice the chance. What no longer fits is left out.
+    The cheapest of each kind comes first, then others by chance. A cell that costs half as much is
+    twice as likely to come next. What no longer fits is left out.
     """
     cheapest: dict[tuple[str, str], str] = {}
     for cell in sorted(pool, key=lambda cell: (pool[cell].seconds, cell)):

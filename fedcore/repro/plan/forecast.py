@@ -16,8 +16,8 @@ def expected(
 ) -> dict[str, job_times.Took]:
     """Return what each cell took in the last kept run, or its experiment's cells on average.
 
-    A cell of which nothing is known, and each of a quick run, is left out. CPU seconds of papers
-    with a record are those of its machine, or of that on which `kept_cells.probe` took `probe`.
+    Cells without a record are left out, and all cells of a quick run. For papers with a record, CPU
+    seconds belong to its machine, or to the machine on which `kept_cells.probe` took `probe`.
     """
     if plan.config["quick"]:
         return {}
@@ -47,7 +47,7 @@ def sentence(
     ----------
     plan : Plan
     papers : collection of str
-        Whose cells are to be made.
+        Papers whose cells are to be made.
     cores : int
     probe : float
         CPU seconds of `kept_cells.probe` on this machine.

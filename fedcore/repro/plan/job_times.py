@@ -14,7 +14,7 @@ import numpy as np
 
 
 class Took(NamedTuple):
-    """What a job took. What was not measured, as of a very short job, is 0."""
+    """What a job took. A very short job is not measured; its values are 0."""
 
     cpu: float  # seconds
     wall: float  # seconds

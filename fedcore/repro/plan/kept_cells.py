@@ -33,7 +33,7 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """What the repeats of a column ended with; None for what is not finite."""
+    """Last values of a column over the repeats; None for values that are not finite."""
 
     median: float | None
     low: float | None  # over repeats and their twins
@@ -61,7 +61,7 @@ class Kept:
     cell : str
         Its path.
     sha256, settings, code : str
-        Of its arrays, of the settings that it was made with, and the fingerprint of its code.
+        Checksums of its arrays and of its settings, and the fingerprint of its code.
     cpu, mb : float
         CPU seconds and memory of its job.
     ends : dict of str to Ends
@@ -84,7 +84,7 @@ class KeptRun:
     ----------
     commit, date : str
     machine, versions : dict of str to str
-        As `platform` and `fedcore.experiments.provenance.versions`.
+        Results of `platform` and of `fedcore.experiments.provenance.versions`.
     seed : int
         Master seed.
     probe : float
@@ -117,7 +117,7 @@ def platform() -> dict[str, str]:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Whether kernel, instructions and versions are those of a kept run, so that bytes must be."""
+    """Whether kernel, instructions and versions equal a kept run's, so that bytes must be equal."""
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
@@ -258,7 +258,7 @@ def read(path: Path) -> KeptRun:
 
 
 def read_all(folder: Path, papers: Iterable[str]) -> dict[str, KeptRun]:
-    """Return what is kept of those papers that have a record."""
+    """Return the records of all papers that have one."""
     return {
         paper: read(folder / f"{paper}.jsonl")
         for paper in papers

@@ -109,7 +109,7 @@ class Plan:
         raise ConfigError(f"{path} is not run: {next(filter(None, reasons))}")
 
     def problem(self, name: str) -> str:
-        """Return the name of a problem that can be made; errors as of `cell`."""
+        """Return the name of a problem that can be made; raise the errors of `cell`."""
         if name not in self.problems:
             raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
         if name in self.unavailable:
@@ -176,7 +176,8 @@ class Plan:
     def raw_files(self, problem: str) -> list[str]:
         """Return the files of a problem's data set that are to be there before it is made.
 
-        They are the record of what was fetched; of another package's data set, all its files, too.
+        They are the record of what was fetched; for another package's data set, they include all
+        its files.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -267,7 +268,7 @@ class Plan:
         return read
 
     def all_cells_of(self, paper: str) -> list[Cell]:
-        """Return the cells of one paper, those that cannot run included; made at the first call."""
+        """Return all cells of one paper, also cells that cannot run; the first call makes them."""
         if paper not in self._all_cells:
             made = _cells(self.papers[paper], self.files[paper], self.config)
             self._all_cells[paper] = list(made)
@@ -293,7 +294,7 @@ def load_plan(
         Says whether the server of an address can be reached; see `datasets.missing`.
     check_claims : bool
         Whether to read what the papers print, so that mistakes there are found before anything
-        runs. Jobs other than that of verdicts need not do it again.
+        runs. Only the job of verdicts must do it again.
     """
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")

@@ -13,7 +13,7 @@ from fedcore.history import History
 def changed(cell: Cell, history: History) -> list[str]:
     """Return in words which settings of a cell are others than its history has been made with.
 
-    A history does not say when it was to stop, and which iterates it was to keep.
+    A history does not say when its run should stop, nor which iterates it should keep.
     """
     about = history.about
     before = dict(about["params"])

@@ -49,13 +49,13 @@ class Compared:
     cells : dict of str to str
         One of `WORDS` for each cell that was drawn.
     columns : list of (cell, column, kept, here, word)
-        Those that do not agree to three digits.
+        Values that do not agree to three digits.
     same, other_code : dict of str to bool, list of str
         Papers whose bytes must be the same, and cells that were kept by other code.
     machine, versions : dict of str to str
         Of this machine.
     words : list of (item, kept, here)
-        Words of whole papers; `judged` is their number, and here are those that differ.
+        Verdicts on whole papers: `judged` counts them, and this lists the verdicts that differ.
     inputs : dict of str to str
         SHA-256 of each file that was read.
     """
@@ -108,7 +108,7 @@ def compare(
 def words(
     papers: Collection[str], out: Path, checkout: Path
 ) -> tuple[int, list[tuple[str, str, str]]]:
-    """Return how many words of whole papers were compared, and those that differ."""
+    """Return how many verdicts of whole papers were compared, and the verdicts that differ."""
     number, differing = 0, []
     for paper in papers:
         kept, here = (

@@ -146,10 +146,10 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        False for a study of one's own, of which nothing is printed.
+        False for a study of one's own, which has nothing printed.
     verdicts : list of Verdict
     plan : dict or None
-        None for a paper of which nothing was run.
+        None if nothing of the paper was run.
     plan_file : path
     """
 

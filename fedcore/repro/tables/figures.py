@@ -25,12 +25,12 @@ def save(
     results : Results
     figure : Figure
     name : str
-        Of its files.
+        Path of its files.
     runs : iterable of Run
         What the figure shows.
     title : str
     sentences : mapping of str to str, optional
-        By the id of an item, what it says in a few words; see `Results.outcome`.
+        Short sentences by the id of an item; see `Results.outcome`.
     """
     shown = list(runs)
     plotting.save(

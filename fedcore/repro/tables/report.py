@@ -32,7 +32,8 @@ class Table(NamedTuple):
     rows : callable
         Takes `Results` and returns the rows.
     shown : callable, optional
-        Takes the rows and returns those of the Markdown, such as `summaries.by_group`.
+        Function that takes the rows and returns the rows of the Markdown, such as
+        `summaries.by_group`.
     """
 
     rows: Callable[[Results], Rows]

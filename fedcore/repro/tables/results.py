@@ -54,7 +54,7 @@ class Run:
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """CPU seconds until each record, without those of recording, (repeats, records).
+        """CPU seconds until each record, without the time of recording, (repeats, records).
 
         Raises
         ------
@@ -65,9 +65,9 @@ class Run:
 
     @property
     def on_a_core(self) -> bool:
-        """Whether it computed on a core, so that its CPU seconds are those of all clients.
+        """Whether it computed on a core, so that its CPU seconds cover all clients.
 
-        On an accelerator they are those of the process that waits for it.
+        On an accelerator they cover only the process that waits for it.
         """
         return "device" not in self.history.about
 
@@ -122,7 +122,7 @@ class Run:
         return named | {name: self._value(name, column) for name, column in columns.items()}
 
     def rows(self, **columns: Column) -> Rows:
-        """Return a row per repeat: that of `row`, the number of the repeat, and `columns`.
+        """Return a row per repeat: the entries of `row`, the number of the repeat, and `columns`.
 
         Parameters
         ----------
@@ -165,6 +165,11 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
     ----------
     column : str
         Name of a column of the history.
+
+    Returns
+    -------
+    callable
+        ``run -> ndarray of shape (repeats,)``
     """
     return lambda run: run.last(column)
 
@@ -249,7 +254,7 @@ class Results:
 
     @property
     def private(self) -> bool:
-        """Whether one of the histories read so far is that of a private run."""
+        """Whether one of the histories read so far comes from a private run."""
         return any(history.released is not None for history in self._read.values())
 
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
@@ -322,7 +327,7 @@ class Results:
         return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
 
     def markdown(self, *names: str) -> str:
-        """Return the Markdown of tables of the paper, one below the other; raises as `rows`.
+        """Return the paper's tables as Markdown, one below the other; raise the errors of `rows`.
 
         Parameters
         ----------
@@ -355,7 +360,7 @@ class Results:
         Parameters
         ----------
         sentences : mapping of str to str
-            By the id of an item in the claims of the paper, what it says in a few words.
+            Short sentences by the id of an item in the claims of the paper.
 
         Raises
         ------
@@ -375,7 +380,7 @@ class Results:
         return " ".join(f"{word.capitalize()}: {'; '.join(what)}." for word, what in said.items())
 
     def corner(self, runs: Iterable[Run]) -> str:
-        """Return run, commit, sizes and repeats of what a figure shows, and marks of its data."""
+        """Return a figure's run, commit, sizes and repeats, with marks of its data."""
         shown = list(runs)
         if not shown:
             return ""

@@ -44,8 +44,8 @@ def flags(
     *needed : float, or ndarray of shape (repeats,)
         NaN where it is missing, as for a repeat of another method that failed.
     failed : bool, or ndarray of shape (repeats,)
-        Where the method of which the comparison says something good has failed, so that it is
-        false, whatever is missing.
+        Repeats in which the praised method has failed: the comparison is then false, whatever else
+        is missing.
 
     Returns
     -------

@@ -130,7 +130,7 @@ def _change(value: Any, twin: Any) -> float | None:
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:
-    """Return a statistic of values of which some may be missing (None or NaN).
+    """Return a statistic of values; some may be missing (None or NaN).
 
     Parameters
     ----------

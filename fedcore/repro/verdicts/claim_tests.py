@@ -46,7 +46,7 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        W of test A from which it holds or fails; 100 for a headline.
+        Value of W from which test A holds or fails; 100 for a headline.
     level : float
         Level at which test B fails; 0.002 for a headline.
     searched : int
@@ -77,7 +77,7 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the values stand to what is printed.
+    """How the values compare with what is printed.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Outcome:
     lack : str
         Why the runs cannot tell, and what would; empty otherwise.
     side : int
-        Of a number that fails, whether the print lies above (1) or below (-1) ours.
+        If a number fails, whether the print lies above (1) or below (-1) ours.
     runs : int
         Number of runs that count.
     growth : float
@@ -106,9 +106,9 @@ class Outcome:
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
     """Return how much `k` of `n` runs speak for a share above `q`, and for one below.
 
-    They are the mean likelihood of the shares above, and of those below, over that of `q` itself.
-    Where the share is `q`, each is a martingale of mean 1, so that it ever reaches w with
-    probability 1/w at most, whenever one looks (Ville, 1939).
+    They are the mean likelihoods of the shares above and below, each divided by the likelihood of
+    `q` itself. If the share is `q`, each weight is a martingale of mean 1. So it ever reaches w
+    with probability 1/w at most, however often one looks (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -194,7 +194,7 @@ def judge_number(
         The test ``number`` of ``claims.schema.yaml``.
     demand : Demand
     pooled : (deviation, degrees of freedom), optional
-        Of rows of one kind, for fewer than five runs.
+        Pooled deviation of rows of one kind, used for fewer than five runs.
     """
     look = max((m for m in LOOKS if m <= len(values)), default=len(values))
     seen = values[:look]
@@ -282,7 +282,7 @@ def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> s
 
 
 def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
-    """Test C: true of every value.
+    """Test C: the statement is true for every value.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
     agree : list
         Whether each is as printed; 1 or 0, or None for one that says nothing.
     limits : sequence of float or None
-        Limits of values that must not be larger, of which the slack is told.
+        Limits that values must not exceed; the slack is printed.
     """
     n, silent = len(agree), agree.count(None)
     measured = f"{agree.count(1.0)} of {n}" if values == agree else _told(values)
@@ -309,7 +309,7 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
     """Return whether each value is as printed: 1 or 0, and None for one that says nothing.
 
-    `limits` are those of ``at_most`` or ``at_least``, one per value; other tests take none.
+    `limits` come from ``at_most`` or ``at_least``, one per value; other tests take none.
     """
     bounded = "at_most" in given or "at_least" in given
     return [

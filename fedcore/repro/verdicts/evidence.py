@@ -69,7 +69,7 @@ class Evidence:
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return how many times as many runs would decide an item as printed, and of which cells.
+        """Return how many times the runs would decide an item as printed, and in which cells.
 
         The factor is 0 if no number of runs would, as where rounding decides.
         """

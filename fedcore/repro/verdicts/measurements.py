@@ -31,7 +31,7 @@ NAMED = 4  # most points that are named where equally many of their runs agree
 
 @dataclass(frozen=True)
 class Measurement:
-    """What came out of one reading: of all its cells, and of each by its name."""
+    """Outcome of one reading: of all its cells together, and of each by its name."""
 
     outcome: Outcome = NOTHING
     obstacle: str = ""  # why nothing was measured; a sentence

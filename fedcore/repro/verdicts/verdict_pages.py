@@ -35,7 +35,7 @@ WIDTH = 96
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
-    """Write verdicts as a TSV of all fields, and beside it as Markdown for reading."""
+    """Write verdicts as a TSV of all fields, and in the same folder as Markdown for reading."""
     head = opening(question, verdicts) if question else ""
     tables.write(rows(verdicts), path, page=head + page(verdicts))
 
@@ -80,7 +80,7 @@ def files_in(folder: Path) -> list[Path]:
 
 
 def kept_tables(folder: Path) -> list[Path]:
-    """Return the tables that a checkout keeps, one beside the claims of each paper."""
+    """Return the verdict tables that a checkout keeps, one in the folder of each paper."""
     claims = sorted(folder.glob("*/claims.yaml"))
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
 
@@ -91,7 +91,7 @@ def read_kept(folder: Path) -> list[Verdict]:
 
 
 def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
-    """Return the verdicts of those `papers` that have some, ``<folder>/<paper>.tsv``."""
+    """Return the verdicts of the `papers` that have some, ``<folder>/<paper>.tsv``."""
     return [
         verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
     ]
@@ -110,7 +110,7 @@ def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the checks of this software, which say nothing of what is printed."""
+    """Return the checks of this software, which do not judge the papers."""
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
@@ -132,8 +132,8 @@ def combine(
     path : path-like
         File of the merged table; ends in ``.tsv``.
     papers : iterable of str, optional
-        By default all that have verdicts in `folder`. Verdicts of other papers are left out, such
-        as those of a paper that is no longer run.
+        Papers whose verdicts are merged; by default all that have verdicts in `folder`. Verdicts of
+        other papers are left out, such as papers that are no longer run.
     """
     out, wanted = Path(path).resolve(), None if papers is None else set(papers)
     files = [
@@ -350,7 +350,7 @@ def ran(printed: Sequence[Verdict]) -> str:
 
 
 def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
-    """Return for a terminal what a quick run ran of each paper, beside the kept answer."""
+    """Return terminal text: what a quick run ran of each paper, and the kept answer."""
     lines = ["Quick run: toy size, stand-in data. It says nothing about a paper.", ""]
     lines.append(f"{'paper':<16}{'this run':<24}kept answer")
     known = by_paper(printed_items(kept))
@@ -362,7 +362,7 @@ def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
 
 
 def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
-    """Return for a terminal what a paper's page begins with."""
+    """Return terminal text: the beginning of a paper's page."""
     printed = printed_items(verdicts)
     parts = [f"{question}\n{_wrapped(answers.answer(printed))}".strip()]
     lines = []

@@ -42,11 +42,11 @@ class Change:
     what : str
         A clause that ends "It holds if …".
     ground : str
-        One of those of ``claims.schema.yaml``.
+        One of the grounds in ``claims.schema.yaml``.
     tried : int
-        Of a search, how many readings were tried.
+        If the change was found by a search, how many readings were tried.
     part : str
-        How much of the item was in the search; empty if it was not.
+        How much of the item the search covered; empty without a search.
     """
 
     name: str
@@ -282,7 +282,7 @@ def _bracket(ran: Sequence[Reading]) -> bool:
 
 
 def otherwise(readings: Sequence[Reading]) -> Reading | None:
-    """Return the reading of the second line: of those that replace something, and were run.
+    """Return the reading of the second line: it replaces something, and it was run.
 
     It is the one with the fewest replacements among those that hold, or else the first.
     """

@@ -120,26 +120,8 @@ def test_causes_and_reasons_are_counted_in_items():
     assert answers.not_judged(gone) == [("No data.", 2), ("Hours.", 1)]
 
 
-def test_a_page_and_a_terminal_begin_with_the_question_and_its_answer():
-    found = [*headlines("hfu", "", HOLDS), made(word=NOT_RUN, why="No data."), CHECK]
-    for text in (
-        verdict_pages.opening("Is it so?", found),
-        verdict_pages.paper_text("Is it so?", found),
-    ):
-        assert text.startswith("Is it so?") and "Partly: claim 0 holds; claim 1 fails" in text
-        assert text.index("No data. (1 item)") > text.index("found by search among 20")
-    table = verdict_pages.overview(found, {"mf": "Is it so?"})
-    assert "Is it so?" in table and max(map(len, table.splitlines())) <= 100
-    words = [verdict_pages.summary([made()] * 2 + [made(word=FAILS)]), verdict_pages.summary([])]
-    assert words == ["mf: 3 items as printed: 2 hold, 1 fails.", "no printed items"]
-
-
-def test_every_word_has_a_meaning_and_a_rank():
+def test_every_word_has_a_rank():
     assert sorted(verdict_pages.RANK) == sorted(verdicts.WORDS)
-    found = [made(word=v, name=f"n{i}") for i, v in enumerate(verdicts.WORDS)]
-    page = verdict_pages.page(found)
-    for name, meaning in verdicts.WORDS.items():
-        assert f"- **{name}**: {meaning}\n" in page
 
 
 def test_what_became_worse_or_is_gone():
