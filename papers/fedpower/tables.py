@@ -183,7 +183,8 @@ def decay_claims(results: Results) -> Rows:
     """Return the claims of Section 3.3 about constant and decaying p.
 
     Communications are counted until the distance is twice the highest level at which a constant p
-    ends; `rounds` over `p` of them are expected.
+    ends; `rounds` over `p` of them are expected. Their ratio is infinite, and the claim false, if a
+    run never arrives.
     """
     rows = []
     for experiment, problem in ((e, p) for e in DECAYS for p in results.problems(e)):
@@ -212,8 +213,10 @@ def decay_claims(results: Results) -> Rows:
             rows += _claims(cells[0], claim, ratio, holds)
         for run, count in zip(constant[1:], needed[1:], strict=True):
             p = run.params.local_steps
+            never = np.isnan(count) | np.isnan(needed[0])
+            ratio = np.where(never, math.inf, count * p / needed[0])
             near = np.abs(count - needed[0] / p) <= 1.0
-            rows += _claims(run, f"communications-p{p}", count * p / needed[0], near)
+            rows += _claims(run, f"communications-p{p}", ratio, near)
     return rows
 
 

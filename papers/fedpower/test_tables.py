@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import numpy as np
@@ -340,6 +341,8 @@ def test_a_level_that_is_never_reached_is_a_missing_value(folder):
     results = decay_results(folder, **{"constant-1": np.full(31, 0.9)})
     ratio, holds = claim(results, "p1-slowest", "decay")
     assert ratio[1] is holds[1] is None
+    ratio, holds = claim(results, "communications-p4", "decay")
+    assert math.isinf(ratio[1]) and holds[1] is False
 
 
 def ends(folder, experiment, problem, variant, values, column="projection_distance", **about):

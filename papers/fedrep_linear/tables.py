@@ -138,6 +138,7 @@ def functions(results: Results) -> Rows:
         rows += runs["fedrep"].rows(
             **size(runs["fedrep"]), ratio_10=ratio, distance_ratio_10=distances,
             similar=distances**2 / ratio,
+            fedrep_lost=np.isnan(trajectory(runs["fedrep"], DISTANCE)[:, TEN]),
         )  # fmt: skip
     return rows
 
@@ -145,14 +146,15 @@ def functions(results: Results) -> Rows:
 def improvement(results: Results) -> Rows:
     """Whether the ratio of `functions` grows with every n, a row per trial of a reading and m.
 
-    ``grows`` is None where a single n was run.
+    ``grows`` is None where a single n was run, or GD-GD was lost, and false where FedRep was.
     """
     rows = []
     for named, mine in groups(functions(results), "reading", "m", "status", "repeat"):
         mine = sorted(mine, key=lambda row: int(row["n"]))
         values = [row["ratio_10"] for row in mine]
         text = ", ".join(f"{value:.3g}" for value in values)
-        grows = flags(rising(values), *values) if len(values) > 1 else None
+        lost = any(row["fedrep_lost"] for row in mine)
+        grows = flags(rising(values), *values, failed=lost) if len(values) > 1 else None
         rows.append(named | {"ratios": text, "grows": grows})
     return rows
 

@@ -449,6 +449,19 @@ def test_the_improvement_of_figure_7_grows_or_not(folder, grows):
     assert [row["grows"] for row in report.improvement(results)] == [grows] * 3
 
 
+@pytest.mark.parametrize(("method", "grows"), [("fedrep", False), ("gd", None)])
+def test_an_improvement_of_a_lost_fedrep_does_not_grow(folder, method, grows):
+    for n, gd in ((10, 0.9), (100, 0.95)):
+        for name, factor in (("fedrep", 0.8), ("gd", gd)):
+            curve = decay(factor, rounds=300)
+            if name == method:
+                curve[0, 5:] = np.nan
+            folder.made("fig7", f"text_{n}_m20", name, n=n, population_error=curve,
+                        representation_distance=curve)  # fmt: skip
+    found = report.improvement(folder.results())
+    assert [row["grows"] for row in found] == [grows, True, True]
+
+
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory):
     """All experiments, with two draws and few rounds."""
