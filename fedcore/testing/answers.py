@@ -23,7 +23,7 @@ from fedcore.testing.asserting import (
     settings_and_starts,
     with_start,
 )
-from fedcore.testing.cases import Case, Draws, rounded_data, rounded_once_more
+from fedcore.testing.cases import Draws, rounded_data
 from fedcore.testing.report import Skipped, Unsaid
 from fedcore.testing.samples import RANK, cut, sparse_clients, starting_basis
 from fedcore.testing.subject import FinishedRun, Subject
@@ -96,44 +96,30 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
     uneven = list(subject.clients[:])
     for setting, start in settings_and_starts(subject):
         for matrices in ([np.vstack(uneven)], uneven):
+            options = {**setting, **with_start(start)}
             with noted(setting, clients=len(matrices)):
                 try:
-                    found = subject.run(matrices, **setting, **with_start(start))
+                    found = subject.run(matrices, **options)
                 except InputError as error:
                     if len(matrices) > 1 or "clients" not in str(error):
                         raise
                     continue  # it says that it needs more clients than one
-                compare_with_oracle(subject.case, matrices, found)
+                compare_with_oracle(subject, matrices, found, **options)
 
 
-def compare_with_oracle(case: Case, matrices: list[np.ndarray], found: FinishedRun) -> None:
-    """Compare what a run with seed 5 returned with the plain form."""
-    assert case.oracle is not None
-    V, U = case.oracle(matrices, Draws(5, len(matrices)), found.settings)
+def compare_with_oracle(
+    subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
+) -> None:
+    """Compare what a run with seed 5 and these options returned with the plain form."""
+    assert subject.case.oracle is not None
+    V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))
-    tolerance = rounding_of(case, matrices, found.settings, V)
+    tolerance = rounding_of_data(subject, matrices, found, **options)
     require_close(projection(found.shared), projection(V), tolerance, "V Vᵀ")
     if U is not None:
         require(held is not None, "the plain form has U, and run returns none")
         assert held is not None
         require_close(np.vstack(held) @ found.shared.T, U @ V.T, tolerance, "U Vᵀ")
-
-
-def rounding_of(case: Case, clients: list[np.ndarray], params: Any, V: np.ndarray) -> float:
-    """Tolerance for the projection on V: `ROUNDING`, or a measured effect on the oracle.
-
-    Algorithm and oracle each round about ten times per product, in different orders. The oracle
-    runs again with one more rounding per product; ten times the largest change is the tolerance.
-    """
-    if not case.amplifies_rounding:
-        return ROUNDING
-    assert case.oracle is not None
-    plain, moved = projection(V), []
-    for seed in range(8):
-        qr = rounded_once_more(seed)
-        W, _ = case.oracle(clients, Draws(5, len(clients)), params, qr=qr)
-        moved.append(np.abs(projection(W) - plain).max())
-    return 10 * max(moved) / np.abs(plain).max()
 
 
 def rounding_of_data(
@@ -169,17 +155,14 @@ def takes_sparse_clients(subject: Subject) -> None:
         ways: list[dict[str, Any]] = [{}]
         settings = subject.settings(subject.clients_of(dense), setting)
         clipped = getattr(settings, "clip", False)  # centred rows that are sparse are not clipped
-        if not (case.amplifies_rounding or clipped or subject.algorithm.private(settings)):
+        none = getattr(settings, "rounds", 1) == 0
+        if not (clipped or none or subject.algorithm.private(settings)):
             ways += [{"center": True}]
         for way in ways:
             with noted(setting, **way):
                 found = subject.run(check_clients(matrices), **setting, **way)
                 plain = subject.run(dense, **setting, **way)
-                tolerance = (
-                    rounding_of(case, dense, settings, plain.shared)
-                    if case.amplifies_rounding
-                    else rounding_of_data(subject, dense, plain, **setting, **way)
-                )
+                tolerance = rounding_of_data(subject, dense, plain, **setting, **way)
                 what = "V Vᵀ on sparse clients, and on the same dense ones"
                 require_close(projection(found.shared), projection(plain.shared), tolerance, what)
                 same = found.ledger.snapshot() == plain.ledger.snapshot()

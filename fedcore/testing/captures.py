@@ -51,18 +51,17 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Watch the steps in this block: where they hold arrays, their number, the numbers they hold.
+    """Watch the steps in this block: where they hold arrays, and the numbers that each holds.
 
     A step that leaves its data for the server holds them only once it has run. Clients know the
     parameters of the run; for these the caller sets the entry ``params``.
     """
-    found: dict[str, Any] = {"places": set(), "steps": 0, "numbers": [], "params": None}
+    found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 
     def look(step: Any) -> None:
         found["places"] |= set(captured_arrays(step, found["params"]))
 
     def note(step: Any) -> Any:
-        found["steps"] += 1
         look(step)
         found["numbers"].append((name_of(step), captured_numbers(step, found["params"])))
         return step

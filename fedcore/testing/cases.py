@@ -43,10 +43,6 @@ class Draws:
             for kind in (1, 2)
         )
 
-    def gaussian(self, clients: list[np.ndarray], r: int) -> list[np.ndarray]:
-        """Return a Gaussian matrix of each client, one row per sample and r columns."""
-        return [g.standard_normal((len(s), r)) for g, s in zip(self.clients, clients, strict=True)]
-
 
 @dataclass(frozen=True)
 class Case:
@@ -56,7 +52,7 @@ class Case:
     ----------
     oracle : callable, optional
         ``(clients, draws, params) -> (V, U)``, the method in its plainest form, on the stacked
-        matrix with NumPy alone; U is None for a method without it. See also `amplifies_rounding`.
+        matrix with NumPy alone; U is None for a method without it.
     floor : callable, optional
         ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
     needs : callable
@@ -76,9 +72,6 @@ class Case:
         number.
     sequential : bool
         Whether clients pass the iterate from one to the next, so that their order matters.
-    amplifies_rounding : bool
-        Whether the method amplifies rounding by an unknown factor. The oracle takes ``qr=``; runs
-        with products perturbed by one rounding measure the factor.
     refused : tuple of (str, value)
         Parameters and values that must be refused although the declared type allows them.
     """
@@ -93,7 +86,6 @@ class Case:
     needs_equal_clients: bool = False
     asymptotic: bool = False
     sequential: bool = False
-    amplifies_rounding: bool = False
     refused: tuple[tuple[str, Any], ...] = ()
 
 
@@ -119,23 +111,6 @@ def case_of(algorithm: Algorithm) -> Case:
     few = {name: value for name, value in USUAL.items() if subspace and algorithm.takes(name)}
     unknown: dict[str, Any] = {"random": None, "depends_on_split": None}
     return Case(**{**unknown, "needs": lambda S, r: few, **told})
-
-
-def positive_qr(matrix: np.ndarray) -> np.ndarray:
-    """Q of the QR factorisation with a positive diagonal in R."""
-    q, r = np.linalg.qr(matrix)
-    return q * np.sign(np.diag(r))
-
-
-def rounded_once_more(seed: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Return `positive_qr` of products perturbed by one rounding of their norm."""
-    rng = np.random.default_rng(seed)
-
-    def factor(matrix: np.ndarray) -> np.ndarray:
-        rounding = np.finfo(float).eps * np.linalg.norm(matrix, 2)
-        return positive_qr(matrix + rounding * rng.uniform(-1, 1, matrix.shape))
-
-    return factor
 
 
 def rounded_data(clients: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:

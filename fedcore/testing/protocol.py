@@ -157,35 +157,24 @@ def shares_no_message(subject: Subject) -> None:
 
 @check
 def reads_messages_only(subject: Subject) -> None:
-    """No client step holds an array that was not sent to it."""
-    for setting, start in settings_and_starts(subject):
-        with noted(setting), watched() as seen:
-            found = _with_params(subject, seen).run(measure=[], **setting, **with_start(start))
-        assert seen["params"] is not None and (seen["steps"] or not found.ledger.rounds)
-        places = ", ".join(sorted(seen["places"]))
-        with noted(setting):
-            require(
-                not places,
-                f"a client step reads {places}, which was never sent: broadcast it, and read the "
-                "message",
-            )
-
-
-@check
-def reads_no_number_of_the_data(subject: Subject) -> None:
-    """No client step holds a number that was found in the clients' data and not sent to it."""
+    """No client step holds an array, or a number of the clients' data, that was not sent to it."""
     given = subject.clients
     needs = subject.case.needs(np.vstack(given[:]), RANK) if subject.subspace else {}
     shorter = [c * np.linspace(0.5, 1.0, len(c), dtype=c.dtype)[:, None] for c in given]
     other = Clients(shorter, labels=given.labels)
     for setting, start in settings_and_starts(subject):
         options = {**needs, **setting, **with_start(start)}
-        first, second = (_numbers_of(subject, clients, options) for clients in (given, other))
-        for (step, one), (same, two) in zip(first, second, strict=False):
-            if step != same:  # the runs part, as after an early end
-                break
-            places = ", ".join(place for place in one if one[place] != two.get(place))
-            with noted(setting):
+        with noted(setting):
+            first, second = (_watched_run(subject, own, options) for own in (given, other))
+            require(
+                not first["places"],
+                f"a client step reads {', '.join(sorted(first['places']))}, which was never sent: "
+                "broadcast it, and read the message",
+            )
+            for (step, one), (same, two) in zip(first["numbers"], second["numbers"], strict=False):
+                if step != same:  # the runs part, as after an early end
+                    break
+                places = ", ".join(place for place in one if one[place] != two.get(place))
                 require(
                     not places,
                     f"the client step {step} reads {places}, which depends on the clients' data "
@@ -193,20 +182,17 @@ def reads_no_number_of_the_data(subject: Subject) -> None:
                 )
 
 
-def _numbers_of(subject: Subject, clients: Clients, options: dict[str, Any]) -> list[Any]:
-    """Return names of steps and numbers that they hold, in the order of a run's exchanges."""
-    with watched() as seen:
-        _with_params(subject, seen).run(clients, measure=[], **options)
-    return seen["numbers"]
-
-
-def _with_params(subject: Subject, seen: dict[str, Any]) -> Subject:
-    """Return the subject, whose run tells the watcher its parameters, which clients know."""
+def _watched_run(subject: Subject, clients: Clients, options: dict[str, Any]) -> dict[str, Any]:
+    """Return what the steps of a run hold, see `watched`; clients know its parameters."""
     algorithm = subject.algorithm
+    with watched() as seen:
 
-    @functools.wraps(algorithm.run)
-    def run(federation: Any, params: Any, rng: Any, record: Any) -> Any:
-        seen["params"] = params
-        return algorithm.run(federation, params, rng, record)
+        @functools.wraps(algorithm.run)
+        def run(federation: Any, params: Any, rng: Any, record: Any) -> Any:
+            seen["params"] = params
+            return algorithm.run(federation, params, rng, record)
 
-    return dataclasses.replace(subject, algorithm=dataclasses.replace(algorithm, run=run))
+        own = dataclasses.replace(subject, algorithm=dataclasses.replace(algorithm, run=run))
+        found = own.run(clients, measure=[], **options)
+    assert seen["params"] is not None and (seen["numbers"] or not found.ledger.rounds)
+    return seen

@@ -21,9 +21,14 @@ from fedcore.algorithms import (
     private_oja,
 )
 from fedcore.algorithms.dp_pca import private_mean
-from fedcore.testing.cases import positive_qr as same_sign
 
 Solution = tuple[np.ndarray, None]
+
+
+def same_sign(matrix: np.ndarray) -> np.ndarray:
+    """Q of the QR factorisation with a positive diagonal in R."""
+    q, r = np.linalg.qr(matrix)
+    return q * np.sign(np.diag(r))
 
 
 def clipped(clients: list[np.ndarray], params: Any) -> list[np.ndarray]:

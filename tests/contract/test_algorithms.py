@@ -51,8 +51,9 @@ def test_every_algorithm_keeps_the_contract(check, name, case):
 @pytest.mark.parametrize("wrong", ["penalty", "rounds"])
 def test_a_wrong_step_is_not_taken_for_rounding(wrong, setting, clients):
     """The oracle has a penalty with an error of 1e-4, or one round too few."""
-    case, start = case_of("faps"), starting_basis()
-    found = run("faps", clients, start=start, **setting)
+    subject = Subject(algorithms.get("faps"), case_of("faps"))
+    options = {**setting, "start": starting_basis()}
+    found = subject.run(clients, **options)
     right = found.settings
     other = dataclasses.replace(
         right,
@@ -60,7 +61,8 @@ def test_a_wrong_step_is_not_taken_for_rounding(wrong, setting, clients):
         rounds=right.rounds - (wrong == "rounds"),
     )
     with pytest.raises(AssertionError):
-        compare_with_oracle(case, clients, dataclasses.replace(found, settings=other))
+        changed = dataclasses.replace(found, settings=other)
+        compare_with_oracle(subject, clients, changed, **options)
 
 
 @pytest.mark.parametrize(
