@@ -30,7 +30,7 @@ import scipy.sparse.linalg
 
 import fedcore
 from fedcore.datasets import surrogates
-from fedcore.user_tables import libsvm
+from fedcore.files import libsvm
 
 FAR = 1e-6  # sine of the largest angle between two answers
 PER_ROW = 75  # entries of a row of RCV1 on average
@@ -44,7 +44,7 @@ def matrix_of(problem: str) -> scipy.sparse.csr_array:
         return words(*size)
     path = Path(os.environ.get("FEDCORE_MIRROR", ""), "w8a", "w8a")
     if path.is_file():
-        return libsvm.parse_sparse(path)[0]
+        return libsvm.table(path, 300)[2]
     return scipy.sparse.csr_array(surrogates.sparse_binary("train", 2, samples=49_749).x)
 
 

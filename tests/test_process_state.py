@@ -23,8 +23,8 @@ import fedcore
 from contract.networks import PARAMS
 from fedcore import algorithms, datasets
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, unwanted, warn
+from fedcore.files import libsvm
 from fedcore.testing.samples import images
-from fedcore.user_tables import libsvm
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 pandas = pytest.importorskip("pandas")
@@ -43,7 +43,7 @@ FITS = {
     "data frames": lambda: fedcore.FederatedPCA(2).fit(FRAMES).transform(FRAMES[0]),
     "a warning": lambda: fedcore.FederatedPCA(3, params={"rounds": 1}).fit(CLIENTS),
     "private": lambda: fedcore.FederatedPCA(2, scale=True, **PRIVATE).fit(CLIENTS),
-    "no table": lambda: libsvm.parse_sparse(Path(__file__)),
+    "no table": lambda: libsvm.table(Path(__file__), 9),
     "an unknown server": lambda: datasets.answers("http://127.0.0.1:1/"),
 }  # fmt: skip
 

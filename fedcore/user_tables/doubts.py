@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from fedcore.user_tables.columns import as_values
+from fedcore.user_tables.columns import as_values, listed
+from fedcore.user_tables.names import UNNAMED, counts_rows
 
 SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from measurements
 SPREAD = 5  # values that show how far a column goes
@@ -34,6 +35,54 @@ SUMMARIES = re.compile(
     r"\s*(\(.*\))?\W*",
     re.I,
 )
+
+
+class Doubt(NamedTuple):
+    """What may be no measurement, or no sample, in tables with the same columns.
+
+    Attributes
+    ----------
+    what : str
+        The sentence, without an end.
+    tables : sequence of int
+        Numbers of the tables that have it.
+    columns : list
+        Columns of row numbers, ids, codes or dates, or with `values`.
+    values : list of str
+        Those that may stand for missing ones.
+    """
+
+    what: str
+    tables: Sequence[int]
+    columns: Sequence[Any] = ()
+    values: Sequence[str] = ()
+
+
+def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt]:
+    """Yield the doubts about matrices of numbers, whose columns have these names."""
+    for i, x in enumerate(matrices):
+        for what in summaries(x):
+            yield Doubt(f"{what}, and counts as a sample", [i])
+    each = [(name, [x[:, i] for x in matrices]) for i, name in enumerate(names)]
+    coded = [
+        name for i, (name, parts) in enumerate(each)
+        if UNNAMED.fullmatch(str(name).strip())
+        or any(counts_rows(name, part, i == 0) for part in parts)
+        or all(identifies(name, part) for part in parts)
+    ]  # fmt: skip
+    if coded:
+        says = f"{listed(coded)} may be row numbers, ids, codes or dates, and counts as measured"
+        yield Doubt(says, [0], coded)
+    far = {name: far_codes(np.concatenate(parts)) for name, parts in each}
+    values = dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)
+    if values:
+        having = [
+            i for i, x in enumerate(matrices)
+            if any(np.isin(x[:, k], codes).any() for k, codes in enumerate(far.values()))
+        ]  # fmt: skip
+        columns = [name for name, codes in far.items() if codes]
+        says = f"{', '.join(values)} in {listed(columns)} may stand for a missing value"
+        yield Doubt(f"{says}, and counts as measured", having, columns, [*values])
 
 
 def identifies(name: Any, values: np.ndarray) -> bool:

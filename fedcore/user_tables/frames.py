@@ -10,10 +10,10 @@ import numpy as np
 
 from fedcore.arrays import is_missing
 from fedcore.errors import Advice, ColumnWarning, warn
-from fedcore.user_tables.columns import Unfit, examined, listed, refusal
-from fedcore.user_tables.doubts import far_codes, identifies, summaries
-from fedcore.user_tables.labelled import column_names, names_as_given, require_distinct
-from fedcore.user_tables.names import COUNTING, UNNAMED, absent, counts_rows
+from fedcore.user_tables.columns import Unfit, examined, refusal
+from fedcore.user_tables.doubts import find
+from fedcore.user_tables.labelled import column_names, names_as_given
+from fedcore.user_tables.names import COUNTING, absent, counts_rows
 from fedcore.words import row
 
 
@@ -69,7 +69,6 @@ def require_same(frames: Mapping[str, Any]) -> None:
         It names all columns that only some frames have.
     """
     for who, frame in frames.items():
-        require_distinct(frame, who)
         _tell_names(frame, who)
     lists = {who: column_names(frame) for who, frame in frames.items()}
     known = {who: names for who, names in lists.items() if names is not None}
@@ -112,22 +111,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
     matrices : sequence of ndarray
         The numbers of all clients.
     """
-    each = [(name, [x[:, i] for x in matrices]) for i, name in enumerate(names)]
-    counted = [
-        name for i, (name, parts) in enumerate(each)
-        if UNNAMED.fullmatch(str(name).strip())
-        or any(counts_rows(name, part, i == 0) for part in parts)
-        or all(identifies(name, part) for part in parts)
-    ]  # fmt: skip
-    if counted:
-        says = f"{listed(counted)} may be row numbers, ids, codes or dates, and count as measured"
-        warn(ColumnWarning(f"{says}: leave them out if they are", counted))
-    far = {name: codes for name, parts in each if (codes := far_codes(np.concatenate(parts)))}
-    if far:
-        values = dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)
-        says = f"{', '.join(values)} in {listed([*far])} may stand for a missing value, and counts"
-        warn(ColumnWarning(f"{says} as measured: put nan for it, and leave such rows out", [*far]))
-    for i, x in enumerate(matrices):
-        for what in summaries(x):
-            says = f"client {i}: {what}, and counts as a sample: leave it out if it is none"
-            warn(ColumnWarning(says, []))
+    for doubt in find(names, matrices):
+        who = f"client {doubt.tables[0]}: " * (not doubt.columns)
+        way = "put nan for it, and leave such rows out" if doubt.values else "leave it out if so"
+        warn(ColumnWarning(f"{who}{doubt.what}: {way}", doubt.columns))

@@ -60,22 +60,6 @@ def as_they_look(labels: Iterable[Any]) -> list[Any]:
     return [clean(label) if isinstance(label, str) else label for label in labels]
 
 
-def require_distinct(matrix: Any, who: str) -> None:
-    """Require that no two columns of a data frame have one name; other matrices have no names.
-
-    Raises
-    ------
-    InputError
-        With the name of the first such column.
-    """
-    columns = column_names(matrix) or []
-    for name, times in Counter(columns).items():
-        if times > 1:
-            at = ", ".join(str(i) for i, known in enumerate(columns) if known == name)
-            says = f"{who} has {times} columns named {name!r}, at positions {at}"
-            raise InputError(f"{says}: rename all but one", client=who, column=name)
-
-
 def column_order(
     own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
 ) -> list[int] | None:
@@ -126,7 +110,7 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
         numbers.
     """
     values, rows, columns = _opened(given, who)
-    wanted = list(range(features.width)) if features.names is None else features.names
+    wanted = range(features.width) if features.names is None else features.names
     if columns is not None:
         labels = (rows, columns)
         fits = [own is not None and Counter(own) == Counter(wanted) for own in labels]
@@ -142,11 +126,6 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     if axis < values.ndim:
         values = np.moveaxis(values, axis, 0)
     if _say(rows, given, wanted):
-        if features.names is None and any(isinstance(label, str) for label in rows):
-            raise InputError(
-                f"{who} has the labels {_listed(rows)}, and the clients' features have no names: "
-                "give the clients as data frames, or an array in the order of the features"
-            )
         if (at := _order(rows, wanted, who, "the clients' features have", "label")) is not None:
             values = values[at]
     found = numbers(values, who)
@@ -191,12 +170,8 @@ def per_client(
     else:
         values = list(one_per_client(given, who, noun))
     own = labels if labels is None or names is None else [str(label) for label in labels]
-    wanted = list(range(count)) if names is None else as_they_look(names)
+    wanted = range(count) if names is None else as_they_look(names)
     if _say(own, given, wanted):
-        if names is None and set(own) != set(wanted):
-            raise InputError(
-                f"{who} has the names {_listed(own)}, and the clients have none: give both by names"
-            )
         if (at := _order(own, wanted, who, "the clients have", "name")) is not None:
             values = [values[i] for i in at]
     if len(values) != count:
@@ -257,27 +232,18 @@ def per_row(
             f"{who} {has} shape {values.shape}, and the matrix has {counted(count, 'row')}: give "
             "one value per row"
         )
-    if _say(own, given, range(count) if rows is None else rows):
-        if (at := _row_order(own, rows, who, has)) is not None:
-            values = values[at]
+    wanted = range(count) if rows is None else rows
+    if _say(own, given, wanted):
+        rest = rows is None and all(isinstance(label, int) for label in own)
+        if not (rest and {*own} != {*wanted}):
+            if (at := _order(own, wanted, who, "the rows have", "label")) is not None:
+                values = values[at]
     if (lacking := missing(values)).any():
         first = int(lacking.argmax())
         raise InputError(
             f"{who} {has} {values[first]} at row {first}, a missing value: every row needs one"
         )
     return values
-
-
-def _row_order(own: list[Any], rows: Sequence[Any] | None, who: str, has: str) -> list[int] | None:
-    numbers = range(len(own))
-    if rows is None and set(own) != set(numbers):
-        if all(isinstance(label, int) for label in own):
-            return None
-        raise InputError(
-            f"{who} {has} the index {_listed(own)}, and the rows of the matrix have none: give a "
-            "data frame with this index, or .to_numpy() if both are in one order"
-        )
-    return _order(own, numbers if rows is None else rows, who, "the rows have", "label")
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
@@ -293,6 +259,8 @@ def _order(
 ) -> list[int] | None:
     """Return where `own` has the labels `wanted`; None if they are in this order.
 
+    Wanted is a range of numbers where there are no labels.
+
     Raises
     ------
     InputError
@@ -300,14 +268,22 @@ def _order(
     """
     if any(map(is_missing, own)):
         raise InputError(f"{who} has a {noun} that is missing: name it")
-    if list(own) == list(wanted):
-        return None
     for name, times in Counter(own).items():
         if times > 1:
-            raise InputError(f"{who} has {times} {noun}s {name!r}: leave one")
-    at, known = {name: i for i, name in enumerate(own)}, set(wanted)
+            at = ", ".join(str(i) for i, label in enumerate(own) if label == name)
+            says = f"{who} has {times} {noun}s named {name!r}, at positions {at}"
+            raise InputError(f"{says}: rename all but one", client=who, column=name)
+    if list(own) == list(wanted):
+        return None
+    if isinstance(wanted, range) and {*own} != {*wanted}:
+        raise InputError(
+            f"{who} has the {noun}s {_listed(own)}, and {whose} none: give both with {noun}s, or "
+            f"both in one order without {noun}s",
+            client=who,
+        )
+    places, known = {name: i for i, name in enumerate(own)}, set(wanted)
     for name in wanted:
-        if name not in at:
+        if name not in places:
             others = {str(label).lower(): label for label in own if label not in known}
             close = difflib.get_close_matches(str(name).lower(), others, n=1)
             hint = "".join(f"; is it {others[label]!r}?" for label in close)
@@ -318,7 +294,7 @@ def _order(
         if name not in known:
             says = f"{who} has a {noun} {name!r}, which {whose} not: leave it out"
             raise InputError(says, column=name, client=who)
-    return [at[name] for name in wanted]
+    return [places[name] for name in wanted]
 
 
 def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[Any] | None]:

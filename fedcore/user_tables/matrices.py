@@ -23,7 +23,6 @@ from fedcore.user_tables.labelled import (
     one_per_client,
     per_client,
     per_row,
-    require_distinct,
     row_labels,
 )
 
@@ -65,9 +64,6 @@ def check_clients(
         if first:
             frames.require_same(called)
             names = column_names(clients[0])
-        else:
-            for who, client in called.items():
-                require_distinct(client, who)
         orders = [
             column_order(column_names(client), names, who, words.client(0))
             for who, client in called.items()
@@ -88,18 +84,12 @@ def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -
 
     Without `names`, the names can only be the numbers of the columns.
     """
-    require_distinct(matrix, who)
     own = column_names(matrix)
     order = None
     if own is not None:
-        wanted = range(len(own)) if names is None else names
-        if names is None and {*own} != {*wanted}:
-            raise InputError(
-                f"{who} has column names and {whose} has none, so that nothing matches them: give "
-                "an array with the columns in the order of the fit, or fit data frames"
-            )
-        frames.require_names(matrix, who, wanted, whose)
-        order = column_order(own, wanted, who, whose)
+        if names is not None:
+            frames.require_names(matrix, who, names, whose)
+        order = column_order(own, range(len(own)) if names is None else names, who, whose)
     return check_matrix(matrix, who, order)
 
 

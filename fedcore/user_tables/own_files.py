@@ -151,9 +151,8 @@ def _widen(tables: Sequence[Table]) -> None:
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
     """Require that every file has the columns to take, and some file those to leave out."""
-    asked = [*how.apart, *(how.columns or ()), *how.without]
-    have = [{*map(str, table.known(asked)), *table.apart} for table in tables]
-    for name in asked:
+    have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
+    for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
         if len(lack) > (len(tables) - 1) * (name in how.without):
             known = [*map(str, lack[0].labels[: names.MANY]), *lack[0].apart]
@@ -274,23 +273,12 @@ def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
         tables[0].tell("it and the others have no names: columns are matched by position")
     if any(issparse(table.x) for table in tables):
         return
-    for table in tables:
-        for what in doubts.summaries(table.x):
-            table.tell(f"{what}, and is taken as a sample")
-    each = {name: [table.x[:, i] for table in tables] for i, name in enumerate(tables[0].names)}
-    coded = [name for name, parts in each.items()
-             if all(doubts.identifies(name, part) for part in parts)]  # fmt: skip
-    if coded and how.columns is None:
-        what = f"{listed(coded)} may be ids, codes or dates, and is taken as measured"
-        tables[0].tell(what, without=[*how.without, *coded])
-    ends = {name: doubts.far_codes(np.concatenate(parts)) for name, parts in each.items()}
-    if far := {name: codes for name, codes in ends.items() if codes}:
-        values = [*dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)]
-        what = f"{', '.join(values)} in {listed([*far])} may stand for a missing value"
-        files = [
-            table.path for i, table in enumerate(tables)
-            if any(np.isin(codes, each[name][i]).any() for name, codes in far.items())
-        ]  # fmt: skip
-        options = {"na": [*how.na, *values], "missing": "drop"}
-        says = f"{', '.join(files)}: {what}, and is taken as measured, unless told otherwise"
-        tables[0].guesses.append(Advice(says, options))
+    for doubt in doubts.find(tables[0].names, [table.x for table in tables]):
+        first, *others = (tables[i] for i in doubt.tables)
+        option: dict[str, Any] = {}
+        if doubt.values:
+            option = {"na": [*how.na, *doubt.values], "missing": "drop"}
+        elif doubt.columns:
+            option = {"without": [*how.without, *doubt.columns]}
+        if doubt.values or not doubt.columns or how.columns is None:
+            first.tell(doubt.what, *(table.path for table in others), **option)

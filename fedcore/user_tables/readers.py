@@ -13,7 +13,8 @@ import scipy.sparse
 
 from fedcore import sparse
 from fedcore.errors import Advice, InputError
-from fedcore.user_tables import claimed_sizes, libsvm, names
+from fedcore.files import libsvm
+from fedcore.user_tables import claimed_sizes, names
 from fedcore.user_tables.columns import SHOWN
 from fedcore.user_tables.dialect import Lines, Text, find_separator
 from fedcore.user_tables.numbers import OTHER, Cells, number
@@ -131,7 +132,9 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
 def _of_texts(table: Table, how: Reading) -> Table:
     """Return a table of texts with numbers, by the decimal point that it shows."""
     labels, texts = table.names, table.x
-    at = [i for i, name in enumerate(labels) if how.keeps(name) or name in how.apart]
+    _, other = names.match([how.asked, labels])  # which another file may spell in its own way
+    called = [other.get(name, name) for name in labels]
+    at = [i for i, name in enumerate(called) if how.keeps(name) or name in how.apart]
     cells = Cells([texts[i] for i in at], how.decimal, how.na)
     own = [labels[i] for i in at]
     if cells.doubts.any():
@@ -145,7 +148,7 @@ def _of_texts(table: Table, how: Reading) -> Table:
         says = f"{where}: '{text}' is {' or '.join(reads.values())}"
         raise fault(table.path, says, *ways, row=row, column=own[column])
     for i, numbers in enumerate(cells.numbers()[: len(at)]):
-        texts[at[i]] = cells.texts(i) if own[i] in how.apart else numbers
+        texts[at[i]] = cells.texts(i) if called[at[i]] in how.apart else numbers
     for what in cells.told(own):
         table.tell(what)
     return table
@@ -200,11 +203,12 @@ def _npz(path: str, how: Reading) -> Table:
 
 
 def _libsvm(path: str, how: Reading) -> Table:
-    x, beside, comments = libsvm.parse_sparse(Path(path), zero_based=how.zero_based)
-    labels = range(not how.zero_based, x.shape[1] + (not how.zero_based))
-    table = Table(path, labels, x, beside, open_ended=True)
-    if comments:
-        table.tell(f"{counted(comments, 'line')} without a sample left out")
+    first = int(not how.zero_based)
+    labels, queries, x, left_out = libsvm.table(Path(path), claimed_sizes.WIDEST, first)
+    beside = {"label": labels, **({"qid": queries} if (queries != "").any() else {})}
+    table = Table(path, range(first, x.shape[1] + first), x, beside, open_ended=True)
+    if left_out:
+        table.tell(f"{counted(left_out, 'line')} without a sample left out")
     return table
 
 

@@ -88,6 +88,11 @@ class Reading:
             says = f"{self.encoding!r} is no encoding of texts that Python knows"
             raise InputError(f"{says}: take one such as utf-8, latin1 or cp1252") from error
 
+    @property
+    def asked(self) -> list[str]:
+        """The columns that options name."""
+        return [*self.apart, *(self.columns or ()), *self.without]
+
     def keeps(self, name: str) -> bool:
         """Whether a column is wanted as a feature."""
         wanted = self.columns is None or name in self.columns
@@ -136,10 +141,10 @@ class Table:
                 self.tell(f"takes {', '.join(other)}, which look the same")
             self.labels = seen
 
-    def tell(self, what: str, **option: Any) -> None:
-        """Note what was taken for granted, and the option that says otherwise."""
+    def tell(self, what: str, *others: str, **option: Any) -> None:
+        """Note what was taken for granted, here and in others, and the option against it."""
         more = ", unless told otherwise" * bool(option)
-        self.guesses.append(Advice(f"{self.path}: {what}{more}", option))
+        self.guesses.append(Advice(f"{', '.join([self.path, *others])}: {what}{more}", option))
 
     @property
     def names(self) -> list[str]:

@@ -292,6 +292,19 @@ def test_names_that_differ_by_case_or_blanks_are_one(tmp_path, spell, kind, at):
     assert len(told) == (first.names[0] != (spell(names[0]) if at else names[0])
                          and (kind != "csv" or spell(names[0]).strip() != names[0]))  # fmt: skip
     assert own_files.together(paths, without=[first.names[0]])[1].names == names[1:]
+    for table, part in zip(own_files.together(paths, columns=first.names), x, strict=True):
+        np.testing.assert_array_equal(table.x, part)
+
+
+@pytest.mark.parametrize("option", ["columns", "apart"])
+@pytest.mark.parametrize("names", [["a", "A"], ["A", "a"], ["my a", "My  A"]])
+def test_a_column_that_is_asked_for_is_read_however_a_file_spells_it(tmp_path, option, names):
+    x, paths = [values(0), values(1)], []
+    for i, (part, name) in enumerate(zip(x, names, strict=True)):
+        paths.append(export(tmp_path / f"{i}.csv", part, ";", ",", names=[name, "b", "c"]))
+    for table, part in zip(own_files.together(paths, **{option: [names[0]]}), x, strict=True):
+        found = table.x[:, 0] if option == "columns" else table.apart[names[0]].astype(float)
+        np.testing.assert_array_equal(found, part[:, 0])
 
 
 def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
