@@ -11,7 +11,13 @@ import numpy as np
 from fedcore import words
 from fedcore.errors import InputError
 from fedcore.user_tables.labelled import Features, column_names, per_row, row_labels
-from fedcore.user_tables.matrices import check_clients, check_like, client_list, client_names
+from fedcore.user_tables.matrices import (
+    check_clients,
+    check_like,
+    client_list,
+    client_names,
+    is_matrix,
+)
 from fedcore.words import counted
 
 
@@ -56,20 +62,18 @@ def given(clients: Any, groups: Any = None) -> Given:
     """
     if groups is not None:
         return _grouped(clients, groups)
-    if _by_name(clients):
-        return Given(client_list(clients), client_names(clients))
     if hasattr(clients, "__array__") and not hasattr(clients, "shape"):
         clients = np.asarray(clients)
-    if _is_matrix(clients) or hasattr(clients, "toarray"):
+    if is_matrix(clients):
         return Given([clients])
-    return Given(client_list(clients))
+    return Given(client_list(clients), client_names(clients))
 
 
 def _grouped(matrix: Any, groups: Any) -> Given:
     if isinstance(matrix, list | tuple):
         ragged = len({np.shape(row) for row in matrix}) != 1
         matrix = np.asarray(matrix, dtype=object if ragged else None)
-    if not _is_matrix(matrix):
+    if not is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
     if isinstance(groups, str):
         raise InputError(
@@ -94,16 +98,6 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
         return matrix.take(rows)
     return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
-
-
-def _by_name(value: Any) -> bool:
-    """Whether a value maps names to clients; a sparse matrix may map places to entries."""
-    return isinstance(value, Mapping) and not hasattr(value, "toarray")
-
-
-def _is_matrix(value: Any) -> bool:
-    """Whether it has rows and columns; data frames of polars have no ``ndim``."""
-    return len(getattr(value, "shape", ())) == 2
 
 
 def checked(given: Given) -> tuple[list[Any], Features]:
@@ -155,9 +149,10 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 def several(x: Any) -> bool:
     """Whether `x` holds matrices of several clients, and is not one matrix."""
-    depth = len(getattr(x, "shape", "x"))
-    if depth != 1 or _by_name(x):
-        return depth == 3 or _by_name(x)
+    if is_matrix(x):
+        return False
+    if isinstance(x, Mapping) or len(getattr(x, "shape", ())) == 3:
+        return True
     parts = x.tolist() if hasattr(x, "tolist") else x
     return isinstance(parts, list | tuple) and any(map(_holds_rows, parts))
 
@@ -165,4 +160,4 @@ def several(x: Any) -> bool:
 def _holds_rows(value: Any) -> bool:
     """Whether a value is a matrix, or a list of rows."""
     rows = isinstance(value, list | tuple) and value and hasattr(value[0], "__len__")
-    return bool(rows and not isinstance(value[0], str)) or _is_matrix(value)
+    return bool(rows and not isinstance(value[0], str)) or is_matrix(value)

@@ -26,9 +26,8 @@ from fedcore.testing.asserting import (
     check,
     noted,
     only_subspace,
+    options_of,
     require,
-    settings_and_starts,
-    with_start,
 )
 from fedcore.testing.cases import Case, case_of
 from fedcore.testing.report import Report, Skipped, examine
@@ -121,14 +120,13 @@ def learns_by_replies_only(subject: Subject) -> None:
     """What is read of the clients outside the protocol does not change what the server learns."""
     only_subspace(subject)
     sends = False
-    for setting, start in settings_and_starts(subject):
-        options = {"measure": [], **setting, **with_start(start)}
-        plain = subject.run(**options)
+    for options in options_of(subject):
+        plain = subject.run(measure=[], **options)
         silent = not plain.ledger.rounds  # then the result may be made of what clients keep
         sends = sends or not silent
         looks = LOOKS[:1] if silent else LOOKS
-        with noted(setting), _looks_astray(looks) as readers:
-            found = subject.run(**options)
+        with noted(options), _looks_astray(looks) as readers:
+            found = subject.run(measure=[], **options)
             require(
                 not readers,
                 f"{', '.join(sorted(readers))} reads federation.clients, which no server has: let "

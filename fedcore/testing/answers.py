@@ -17,11 +17,10 @@ from fedcore.testing.asserting import (
     check,
     noted,
     only_subspace,
+    options_of,
     projection,
     require,
     require_close,
-    settings_and_starts,
-    with_start,
 )
 from fedcore.testing.cases import Draws, rounded_data
 from fedcore.testing.report import Skipped, Unsaid
@@ -94,10 +93,9 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
     if subject.case.oracle is None:
         raise Unsaid("its case has no 'oracle', the method in its plainest form")
     uneven = list(subject.clients[:])
-    for setting, start in settings_and_starts(subject):
+    for options in options_of(subject):
         for matrices in ([np.vstack(uneven)], uneven):
-            options = {**setting, **with_start(start)}
-            with noted(setting, clients=len(matrices)):
+            with noted(options, clients=len(matrices)):
                 try:
                     found = subject.run(matrices, **options)
                 except InputError as error:

@@ -51,33 +51,24 @@ def projection(basis: np.ndarray) -> np.ndarray:
     return basis @ basis.T
 
 
-def takes_a_start(setting: Mapping[str, Any]) -> bool:
-    """Return whether the setting allows a start; several samples do not."""
-    return setting.get("samples", 1) == 1
-
-
 @contextmanager
 def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
     """Add the parameters to an error."""
     try:
         yield
     except Exception as error:
-        words = ", ".join(f"{k} = {v}" for k, v in {**setting, **more}.items())
+        told = {**setting, **({"start": "given"} if "start" in setting else {}), **more}
+        words = ", ".join(f"{k} = {v}" for k, v in told.items())
         error.add_note(f"with {words or 'default parameters'}")
         raise
 
 
-def settings_and_starts(subject: Subject) -> Iterator[tuple[dict[str, Any], np.ndarray | None]]:
-    """Yield the settings of the case, each without a start and, where it has one, with it."""
+def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
+    """Yield the settings of the case, each without a start and, where it can have one, with it."""
     for setting in subject.case.settings:
-        yield dict(setting), None
-        if subject.subspace and takes_a_start(setting):
-            yield dict(setting), starting_basis()
-
-
-def with_start(start: np.ndarray | None) -> dict[str, Any]:
-    """Return ``start`` as an option, if there is one."""
-    return {} if start is None else {"start": start}
+        yield dict(setting)
+        if subject.subspace and setting.get("samples", 1) == 1:  # several samples have no start
+            yield {**setting, "start": starting_basis()}
 
 
 def only_subspace(subject: Subject) -> None:

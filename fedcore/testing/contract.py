@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcore.errors import InputError
 from fedcore.parts.params import describe
-from fedcore.testing.asserting import UNLESS_MEANT, check, only_subspace, require, with_start
+from fedcore.testing.asserting import UNLESS_MEANT, check, only_subspace, require
 from fedcore.testing.report import Unsaid
 from fedcore.testing.samples import RANK, starting_basis
 from fedcore.testing.subject import Subject
@@ -98,7 +98,8 @@ def leaves_its_input(subject: Subject) -> None:
     """Data and start are as they were after a run."""
     clients, start = subject.clients, starting_basis()
     before = [c.tobytes() for c in clients], start.tobytes()
-    subject.run(clients, **(with_start(start) if subject.subspace else {}))
+    asked: dict[str, Any] = {"start": start} if subject.subspace else {}
+    subject.run(clients, **asked)
     require([c.tobytes() for c in clients] == before[0], "the run wrote into the clients' data")
     require(start.tobytes() == before[1], "the run wrote into the start")
 

@@ -21,10 +21,9 @@ from fedcore.testing.asserting import (
     check,
     noted,
     only_subspace,
+    options_of,
     require,
     require_close,
-    settings_and_starts,
-    with_start,
 )
 from fedcore.testing.captures import steps_seen, watched
 from fedcore.testing.samples import RANK, short_clients
@@ -73,9 +72,9 @@ def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: i
 def charges_what_it_says(subject: Subject) -> None:
     """The ledger says what `communication` says, and counts eight bytes a number or four."""
     clients = subject.clients
-    for setting, start in settings_and_starts(subject):
-        with noted(setting, start="given" if start is not None else "drawn"):
-            found = subject.run(clients, measure=[], **setting, **with_start(start))
+    for options in options_of(subject):
+        with noted(options):
+            found = subject.run(clients, measure=[], **options)
             cost = _require_cost(subject, found, clients)
             require(
                 (found.ledger.privacy is not None) == subject.algorithm.private(found.settings),
@@ -85,7 +84,7 @@ def charges_what_it_says(subject: Subject) -> None:
                 continue
             _require_width(found.ledger, 8)
             halves = [c.astype(np.float32) for c in clients]
-            single = subject.run(halves, measure=[], **setting, **with_start(start))
+            single = subject.run(halves, measure=[], **options)
             require(single.ledger.cost() == cost, "single precision changes what is sent")
             _require_width(single.ledger, 4)
 
@@ -94,11 +93,11 @@ def charges_what_it_says(subject: Subject) -> None:
 def charges_short_clients(subject: Subject) -> None:
     """Clients with fewer rows than components send what `communication` says, or are refused."""
     only_subspace(subject)
-    for rows, (setting, start) in itertools.product(short_clients(), settings_and_starts(subject)):
-        with noted(setting, clients=len(rows)):
+    for rows, options in itertools.product(short_clients(), options_of(subject)):
+        with noted(options, clients=len(rows)):
             clients = subject.clients_of(rows)
             try:
-                found = subject.run(clients, measure=[], **setting, **with_start(start))
+                found = subject.run(clients, measure=[], **options)
             except ReplyError:
                 raise
             except InputError:
@@ -162,10 +161,11 @@ def reads_messages_only(subject: Subject) -> None:
     needs = subject.case.needs(np.vstack(given[:]), RANK) if subject.subspace else {}
     shorter = [c * np.linspace(0.5, 1.0, len(c), dtype=c.dtype)[:, None] for c in given]
     other = Clients(shorter, labels=given.labels)
-    for setting, start in settings_and_starts(subject):
-        options = {**needs, **setting, **with_start(start)}
-        with noted(setting):
-            first, second = (_watched_run(subject, own, options) for own in (given, other))
+    for options in options_of(subject):
+        with noted(options):
+            first, second = (
+                _watched_run(subject, own, {**needs, **options}) for own in (given, other)
+            )
             require(
                 not first["places"],
                 f"a client step reads {', '.join(sorted(first['places']))}, which was never sent: "

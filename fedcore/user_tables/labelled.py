@@ -159,17 +159,10 @@ def per_client(
     InputError
         When it is not one for each client, by their names or in their order.
     """
-    labels = as_they_look(given) if isinstance(given, Mapping) else row_labels(given)
-    if column_names(given) is not None or isinstance(given, str | bytes | Set):
-        raise InputError(
-            f"{who} must be a list with one {noun} per client, or a mapping from the clients' "
-            f"names, got {kind_of(given)}"
-        )
-    if isinstance(given, Mapping):
-        values = list(given.values())
-    else:
-        values = list(one_per_client(given, who, noun))
-    own = labels if labels is None or names is None else [str(label) for label in labels]
+    values = list(one_per_client(given, who, noun))
+    own = as_they_look(given) if isinstance(given, Mapping) else row_labels(given)
+    if own is not None and names is not None:
+        own = [str(label) for label in own]
     wanted = range(count) if names is None else as_they_look(names)
     if _say(own, given, wanted):
         if (at := _order(own, wanted, who, "the clients have", "name")) is not None:
@@ -187,14 +180,17 @@ def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
     Raises
     ------
     InputError
-        For a string, a set, or an object that is not iterable.
+        For a string, a set, one matrix, or an object that is not iterable.
     """
     values = values.item() if getattr(values, "ndim", None) == 0 else values
     if isinstance(values, Mapping):
         return list(values.values())
-    unfit = isinstance(values, str | bytes | Set) or hasattr(values, "toarray")
-    if unfit or not isinstance(values, Iterable):
-        raise InputError(f"{who} must be a list with one {noun} per client, got {kind_of(values)}")
+    single = hasattr(values, "toarray") or column_names(values) is not None
+    if single or isinstance(values, str | bytes | Set) or not isinstance(values, Iterable):
+        raise InputError(
+            f"{who} must be a list with one {noun} per client, or a mapping from the clients' "
+            f"names, got {kind_of(values)}"
+        )
     return values if isinstance(values, Sequence) else list(values)
 
 

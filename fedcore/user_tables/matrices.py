@@ -101,14 +101,17 @@ def client_list(clients: Any) -> Sequence[Any]:
     InputError
         For a single matrix, a string, a set, or an object that is not iterable.
     """
-    # `toarray` identifies sparse matrices without an import of scipy.sparse.
     require_no_path(clients, "clients")
-    if hasattr(clients, "toarray"):
-        raise InputError("clients is one sparse matrix: pass a list, [matrix]")
-    shape = getattr(clients, "shape", ())  # polars has no ``ndim``
-    if getattr(clients, "ndim", None) == 2 or len(shape) == 2:
+    if is_matrix(clients):
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
     return one_per_client(clients, "clients", "matrix")
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether a value is one matrix, dense or sparse, or one data frame."""
+    # `toarray` identifies sparse matrices without an import of scipy.sparse, and polars has no
+    # ``ndim``.
+    return hasattr(value, "toarray") or len(getattr(value, "shape", ())) == 2
 
 
 def client_names(clients: Any) -> list[str] | None:
