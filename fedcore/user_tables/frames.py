@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from fedcore.arrays import is_missing
-from fedcore.errors import Advice, ColumnWarning, warn
+from fedcore.errors import Advice, ColumnWarning, InputError, warn
 from fedcore.user_tables.columns import Unfit, examined, refusal
 from fedcore.user_tables.doubts import find
-from fedcore.user_tables.labelled import column_names, names_as_given
+from fedcore.user_tables.labelled import column_names, names_as_given, order_of
 from fedcore.user_tables.names import COUNTING, absent, counts_rows
 from fedcore.words import row
 
@@ -54,47 +54,56 @@ def _columns(frame: Any) -> list[Any]:
     return [*frame.columns] if hasattr(frame, "column_names") else [*np.asarray(frame).T]
 
 
-def require_same(frames: Mapping[str, Any]) -> None:
-    """Require that all frames have the same columns, in any order.
+def column_orders(
+    clients: Mapping[str, Any], names: Sequence[Any] | None, whose: str
+) -> list[list[int] | None]:
+    """Return where each client has the columns that another has, in the other's order.
 
     Parameters
     ----------
-    frames : mapping
-        Data frames, by the names that messages give the clients. If one of them has no column
-        names, nothing is required.
+    clients : mapping
+        By the names that messages give them.
+    names : sequence or None
+        Names of the other's columns; a range if it has none and takes numbers for names.
+    whose : str
+        What messages call the other.
+
+    Returns
+    -------
+    list
+        None for a client that has them in this order already, or if nobody has names.
 
     Raises
     ------
     TableError
         It names all columns that only some frames have.
+    InputError
+        If one has names where the other has none, or two columns of one name.
     """
-    for who, frame in frames.items():
-        _tell_names(frame, who)
-    lists = {who: column_names(frame) for who, frame in frames.items()}
-    known = {who: names for who, names in lists.items() if names is not None}
-    if len(known) == len(lists) and not any(map(is_missing, itertools.chain(*known.values()))):
-        if unfit := absent(known):
+    named = dict[str, list[Any]]()
+    for who, client in clients.items():
+        own = column_names(client)
+        if (own is None) != (names is None):
+            without, having = (who, whose) if own is None else (whose, who)
+            says = f"{without} has no column names and {having} has"
+            raise InputError(f"{says}: give data frames to all or to none", client=without)
+        if own is not None:
+            _tell_names(names_as_given(client), own, who)
+            named[who] = own
+    if names is None:
+        return [None] * len(clients)
+    every = {**named, whose: names}
+    if not isinstance(names, range) and not any(map(is_missing, itertools.chain(*every.values()))):
+        if unfit := absent(every):
+            lacks = next((one.file for one in unfit if one.file in named), next(iter(named)))
             what = "give each the same columns, or those alone that all have"
-            raise refusal(unfit, client=unfit[0].file, advice=[Advice(what)])
+            raise refusal(unfit, f"{lacks}: ", client=lacks, advice=[Advice(what)])
+    return [order_of(own, names, who, f"{whose} has", "column") for who, own in named.items()]
 
 
-def require_names(frame: Any, who: str, names: Sequence[Any], whose: str) -> None:
-    """Require that a frame has columns of these names, in any order.
-
-    Raises
-    ------
-    TableError
-        It names all extra and all missing columns.
-    """
-    _tell_names(frame, who)
-    if unfit := absent({who: column_names(frame) or (), whose: names}):
-        raise refusal(unfit, f"{who}: ", client=who, advice=[Advice("give the columns of the fit")])
-
-
-def _tell_names(frame: Any, who: str) -> None:
+def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
     """Warn of names that are matched with others because they look the same."""
-    seen = column_names(frame) or []
-    pairs = zip(names_as_given(frame), seen, strict=True) if seen else ()
+    pairs = zip(given, seen, strict=True)
     other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
     if other:
         takes = ", ".join(f"{old!a} as {new!a}" for old, new in other.items())

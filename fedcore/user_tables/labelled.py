@@ -60,30 +60,6 @@ def as_they_look(labels: Iterable[Any]) -> list[Any]:
     return [clean(label) if isinstance(label, str) else label for label in labels]
 
 
-def column_order(
-    own: Sequence[Any] | None, wanted: Sequence[Any] | None, who: str, whose: str
-) -> list[int] | None:
-    """Return where a matrix has the columns that another has, in their order.
-
-    Returns
-    -------
-    list of int or None
-        None if they are in this order already, or neither has names.
-
-    Raises
-    ------
-    InputError
-        When one has a column that the other has not, or names where the other has none.
-    """
-    if own is None and wanted is None:
-        return None
-    if own is None or wanted is None:
-        without, having = (who, whose) if own is None else (whose, who)
-        says = f"{without} has no column names and {having} has: give data frames to all or to none"
-        raise InputError(says, client=without)
-    return _order(own, wanted, who, f"{whose} has", "column")
-
-
 def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> np.ndarray:
     """Return numbers per feature, in the order of the features.
 
@@ -126,7 +102,7 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     if axis < values.ndim:
         values = np.moveaxis(values, axis, 0)
     if _say(rows, given, wanted):
-        if (at := _order(rows, wanted, who, "the clients' features have", "label")) is not None:
+        if (at := order_of(rows, wanted, who, "the clients' features have", "label")) is not None:
             values = values[at]
     found = numbers(values, who)
     if np.isnan(found).any():
@@ -165,7 +141,7 @@ def per_client(
         own = [str(label) for label in own]
     wanted = range(count) if names is None else as_they_look(names)
     if _say(own, given, wanted):
-        if (at := _order(own, wanted, who, "the clients have", "name")) is not None:
+        if (at := order_of(own, wanted, who, "the clients have", "name")) is not None:
             values = [values[i] for i in at]
     if len(values) != count:
         raise InputError(
@@ -232,7 +208,7 @@ def per_row(
     if _say(own, given, wanted):
         rest = rows is None and all(isinstance(label, int) for label in own)
         if not (rest and {*own} != {*wanted}):
-            if (at := _order(own, wanted, who, "the rows have", "label")) is not None:
+            if (at := order_of(own, wanted, who, "the rows have", "label")) is not None:
                 values = values[at]
     if (lacking := missing(values)).any():
         first = int(lacking.argmax())
@@ -250,7 +226,7 @@ def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[
     return isinstance(given, Mapping) or not counts or Counter(own) == Counter(wanted)
 
 
-def _order(
+def order_of(
     own: Sequence[Any], wanted: Sequence[Any], who: str, whose: str, noun: str
 ) -> list[int] | None:
     """Return where `own` has the labels `wanted`; None if they are in this order.

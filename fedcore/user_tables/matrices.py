@@ -19,7 +19,6 @@ from fedcore.errors import InputError
 from fedcore.user_tables import frames
 from fedcore.user_tables.labelled import (
     column_names,
-    column_order,
     one_per_client,
     per_client,
     per_row,
@@ -60,14 +59,9 @@ def check_clients(
     first = names is None  # else others have been told of these columns
     orders: Sequence[list[int] | None] = [None] * len(clients)
     if not first or any(column_names(client) is not None for client in clients):
+        names = column_names(clients[0]) if first else names
         called: dict[str, Any] = {words.client(i): one for i, one in enumerate(clients)}
-        if first:
-            frames.require_same(called)
-            names = column_names(clients[0])
-        orders = [
-            column_order(column_names(client), names, who, words.client(0))
-            for who, client in called.items()
-        ]
+        orders = frames.column_orders(called, names, words.client(0))
     with np.errstate(over="ignore", invalid="ignore"):
         done = [is_checked(client) for client in clients]
     checked: list[Any] = []
@@ -84,12 +78,10 @@ def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -
 
     Without `names`, the names can only be the numbers of the columns.
     """
-    own = column_names(matrix)
-    order = None
+    own, order = column_names(matrix), None
     if own is not None:
-        if names is not None:
-            frames.require_names(matrix, who, names, whose)
-        order = column_order(own, range(len(own)) if names is None else names, who, whose)
+        known = range(len(own)) if names is None else names
+        (order,) = frames.column_orders({who: matrix}, known, whose)
     return check_matrix(matrix, who, order)
 
 
