@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from fedcore.errors import ConfigError, InputError, nearest
+from fedcore.files import HDF5_ENDINGS
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -106,12 +107,26 @@ def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str 
     return str(Path(path).with_suffix("")) if path and ending in (".png", ".pdf") else path
 
 
-def require_figure(path: str | None, inputs: Sequence[str], force: bool) -> None:
-    """Refuse to draw PATH.png and PATH.pdf over other files; None is no path."""
+def require_output(
+    option: str, path: str | None, kind: str, inputs: Sequence[str] = (), force: bool = False
+) -> None:
+    """Refuse a path where an output cannot go, before anything is computed; None is no path.
+
+    Its kind is a "history", a "folder" of histories, or a "figure", PATH.png and PATH.pdf. It
+    replaces no input, and nothing that fedcore has not written; see `outputs.require`.
+    """
     from fedcore.files import outputs
 
-    for ending in () if path is None else (".png", ".pdf"):
-        outputs.require(f"{path}{ending}", "figure", inputs=inputs, force=force)
+    if path is None:
+        return
+    of_history = Path(path).suffix in HDF5_ENDINGS
+    if kind == "history" and not of_history:
+        raise InputError(f"{option} {path}: a history is an HDF5 file: let its name end in .h5")
+    if kind == "folder" and of_history:
+        raise InputError(f"{option} {path}: a history for each algorithm needs a folder: name one")
+    require_folder(option, path)
+    for ending in {"history": [""], "folder": [], "figure": [".png", ".pdf"]}[kind]:
+        outputs.require(f"{path}{ending}", kind, inputs=inputs, force=force)
 
 
 def require_raw(folder: str) -> None:

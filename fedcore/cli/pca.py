@@ -142,8 +142,8 @@ def _require(
         )
     if figure is not None and components == 1:
         raise InputError("--plot draws two components: give --components 2")
-    options.require_folder("--plot", figure)
-    options.require_figure(figure, [*files, *([bounds] if bounds else [])], force)
+    read = [*files, *([bounds] if bounds else [])]
+    options.require_output("--plot", figure, "figure", read, force)
 
 
 def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,6 @@ from fedcore.cli.output import as_json, emit, say
 from fedcore.cli.run_options import RunOptions, shared
 from fedcore.errors import Advice, InputError, nearest
 from fedcore.federation.engines.mpi_link import started_as
-from fedcore.files import HDF5_ENDINGS
 
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
@@ -86,8 +85,7 @@ def run(
     blas.limit_threads(blas_threads)
 
     def body(ranks: Ranks | None) -> None:
-        _require_history_name(out)
-        _require_outputs(force, [*data, asked["raw"]], histories=[out] if out else [])
+        options.require_output("--out", out, "history", [*data, asked["raw"]], force)
         from fedcore import algorithms
         from fedcore.reports import description
         from fedcore.reports.terminal import one_run
@@ -136,17 +134,18 @@ def compare(
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
     blas.limit_threads(blas_threads)
-    _require_folder_name(out)
-    options.require_folder("--out", out)
-    options.require_folder("--plot", plot)
+    options.require_output("--out", out, "folder")
     from fedcore import algorithms
+    from fedcore.files import outputs
     from fedcore.reports import comparison, plotting
     from fedcore.reports.description import describe
     from fedcore.reports.terminal import side_by_side
 
     names, data = _names_and_data(words)
-    kept = {name: Path(out) / f"{name}.h5" for name in names} if out else {}
-    _require_outputs(force, [*data, asked["raw"]], histories=kept.values(), figure=plot)
+    kept = {name: str(Path(out) / f"{name}.h5") for name in names} if out else {}
+    for path in kept.values():
+        outputs.require(path, "history", inputs=[*data, asked["raw"]], force=force)
+    options.require_output("--plot", plot, "figure", [*data, asked["raw"]], force)
     chosen, wanted = [algorithms.get(name) for name in names], RunOptions(**asked)
     if len({algorithm.task for algorithm in chosen}) > 1:
         raise InputError("networks and subspaces have no measure in common: compare them apart")
@@ -213,38 +212,6 @@ def _params_of_each(
         )
         for algorithm in chosen
     }
-
-
-def _require_outputs(
-    force: bool,
-    inputs: Sequence[str],
-    *,
-    histories: Iterable[str | Path],
-    figure: str | None = None,
-) -> None:
-    """Refuse to replace an input, or what fedcore has not written; see `outputs.require`."""
-    from fedcore.files import outputs
-
-    for path in histories:
-        outputs.require(path, "history", inputs=inputs, force=force)
-    options.require_figure(figure, inputs, force)
-
-
-def _require_folder_name(out: str | None) -> None:
-    """Refuse the name of a history for the folder of several."""
-    if out is not None and Path(out).suffix in HDF5_ENDINGS:
-        raise InputError(
-            f"--out {out}: compare keeps a history for each algorithm in a folder: name a folder"
-        )
-
-
-def _require_history_name(out: str | None) -> None:
-    """Refuse a name that says that the file is something else than HDF5, or a missing folder."""
-    if out is None:
-        return
-    if Path(out).suffix not in HDF5_ENDINGS:
-        raise InputError(f"--out {out}: a history is an HDF5 file: let its name end in .h5")
-    options.require_folder("--out", out)
 
 
 def mute_other_ranks() -> None:

@@ -67,13 +67,12 @@ def plot(
       fedcore plot results/run.h5
       fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
     """
-    options.require_folder("--out", out)
-    target = out or str(Path(files[0]).with_suffix(""))
-    options.require_figure(target, files, force)
     from fedcore.history import History
     from fedcore.reports import comparison, plotting
 
     histories = {file: History.load(file) for file in dict.fromkeys(files)}
+    target = out or str(Path(files[0]).with_suffix(""))
+    options.require_output("--out", target, "figure", files, force)
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
     if len(set(names.values())) < len(names):
         names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}

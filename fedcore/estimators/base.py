@@ -231,10 +231,6 @@ class Transformer(ABC):
             return values
         return _FRAMES[wanted](_library(wanted), values, self.get_feature_names_out(), given)
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.components_)
-
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of `transform`: the class's name and a number.
 
@@ -260,7 +256,7 @@ class Transformer(ABC):
             if as_they_look(input_features) != self._names_in:
                 raise InputError("input_features is not equal to feature_names_in_")
         prefix = type(self).__name__.lower()
-        return np.array([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)
+        return np.array([f"{prefix}{i}" for i in range(len(self.components_))], dtype=object)
 
 
 def _pandas(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> Any:

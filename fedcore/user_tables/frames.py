@@ -29,7 +29,7 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     # NumPy would have pandas change the process's warnings.
     columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
     if columns.dtype.kind not in "biuf":
-        columns = _columns(frame)
+        columns = [frame[name] for name in names_as_given(frame)]
     each = [*zip(names, columns if isinstance(columns, list) else columns.T, strict=True)]
     unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in enumerate(each)
              if str(name).casefold() not in COUNTING
@@ -43,15 +43,6 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
         )
         raise refusal(unfit, f"{who}: ", client=who, advice=ways)
     return matrix
-
-
-def _columns(frame: Any) -> list[Any]:
-    """Return the columns of a frame of any library."""
-    if hasattr(frame, "iloc"):
-        return [column for _, column in frame.items()]
-    if hasattr(frame, "get_columns"):
-        return [*frame.get_columns()]
-    return [*frame.columns] if hasattr(frame, "column_names") else [*np.asarray(frame).T]
 
 
 def column_orders(

@@ -7,7 +7,6 @@ labels is taken by position, and what misses a value, or is no container of valu
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any, NamedTuple, TypeGuard
@@ -16,7 +15,8 @@ import numpy as np
 
 from fedcore.arrays import as_array, is_missing, kind_of, missing, numbers
 from fedcore.errors import InputError
-from fedcore.user_tables.names import clean
+from fedcore.user_tables.columns import listed
+from fedcore.user_tables.names import alike, clean
 from fedcore.words import counted
 
 
@@ -92,8 +92,8 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
         fits = [own is not None and Counter(own) == Counter(wanted) for own in labels]
         if not any(fits):
             raise InputError(
-                f"{who} is a table with the columns {_listed(columns)}, and the features are "
-                f"{_listed(wanted)}: name its columns as the features, or give an array"
+                f"{who} is a table with the columns {listed(columns)}, and the features are "
+                f"{listed(wanted)}: name its columns as the features, or give an array"
             )
         axis = axis if fits[axis] else 1 - axis
         rows = labels[axis]
@@ -249,16 +249,15 @@ def order_of(
         return None
     if isinstance(wanted, range) and {*own} != {*wanted}:
         raise InputError(
-            f"{who} has the {noun}s {_listed(own)}, and {whose} none: give both with {noun}s, or "
+            f"{who} has the {noun}s {listed(own)}, and {whose} none: give both with {noun}s, or "
             f"both in one order without {noun}s",
             client=who,
         )
     places, known = {name: i for i, name in enumerate(own)}, set(wanted)
     for name in wanted:
         if name not in places:
-            others = {str(label).lower(): label for label in own if label not in known}
-            close = difflib.get_close_matches(str(name).lower(), others, n=1)
-            hint = "".join(f"; is it {others[label]!r}?" for label in close)
+            close = alike(name, (label for label in own if label not in known))
+            hint = "".join(f"; is it {label!r}?" for label in close)
             raise InputError(
                 f"{who} has no {noun} {name!r}, which {whose}{hint}", column=name, client=who
             )
@@ -274,8 +273,3 @@ def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[An
     if isinstance(given, Mapping):
         return as_array(list(given.values()), who), as_they_look(given), None
     return as_array(given, who), row_labels(given), column_names(given)
-
-
-def _listed(names: Iterable[Any], most: int = 3) -> str:
-    shown = [repr(name) for name in names]
-    return ", ".join(shown[:most]) + (", …" if len(shown) > most else "")
