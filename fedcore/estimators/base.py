@@ -108,10 +108,6 @@ class Transformer(ABC):
             message = f"this {type(self).__name__} is not fitted yet: call fit first"
             raise _not_fitted()(message)
 
-    def _matrix(self, x: Any, method: str) -> Any:
-        """Return what `method` is given as a matrix, which must have the features of the fit."""
-        return inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
-
     def _keep_names(self, features: Features) -> None:
         """Keep the clients' column names; as scikit-learn does, show them if all are text."""
         self._names_in = features.names

@@ -64,7 +64,7 @@ def fit(asked: Request, matrices: Any) -> Found:
 
     clients = Clients(matrices)
     # Where components end is nobody's choice, if the user has not chosen.
-    with nullcontext() if _chosen_by_user(asked) else unwanted(ArbitraryWarning):
+    with nullcontext() if asked.counts_components else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
             **{"iterates": "none", **options},
@@ -78,7 +78,7 @@ def fit(asked: Request, matrices: Any) -> Found:
             output["sent"], output["products"], output["outside"],
             min(n_samples - asked.center, n_features), dtype,
         )  # fmt: skip
-        if _chosen_by_user(asked):
+        if asked.counts_components:
             _tell(asked.algorithm.name, estimate)
     if len(axes.squares) < len(output["axes"].squares):
         found = output["axes"].squares
@@ -127,10 +127,6 @@ def _tell(algorithm: str, estimate: float) -> None:
         "right",
         ConvergenceWarning,
     )
-
-
-def _chosen_by_user(asked: Request) -> bool:
-    return asked.n_components is not None and asked.share is None
 
 
 def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, float]:

@@ -364,7 +364,9 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        rows = centred(self._matrix(x, method), self.mean_)
+        """Return samples that `method` is given, which must have the features of the fit."""
+        matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
+        rows = centred(matrix, self.mean_)
         return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:

@@ -74,7 +74,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         For parameters or samples that do not fit, and for sparse samples.
     """
     d = matrices[0].shape[1]
-    if asked.n_components is None or asked.share is not None:
+    if not asked.counts_components:
         raise InputError(
             f"n_components = {asked.n_components} is found from exact variances, which a private "
             "fit does not release",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -91,7 +90,8 @@ class Request:
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
             )
         instead = "" if chosen.private_fit is not None else f" with algorithm='{PRIVATE}'"
-        if not private and options.get("epsilon", _epsilon_of(chosen)) is not None:
+        epsilon = options.get("epsilon", getattr(chosen.parameters, "epsilon", None))
+        if not private and epsilon is not None:
             raise InputError(
                 f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
                 f"its guarantee: give epsilon, delta and bounds to FederatedPCA{instead}, which "
@@ -114,7 +114,7 @@ class Request:
             When `n_components` is neither a whole number, a share nor None, or too large.
         """
         r = self.n_components
-        if r is None or self.share is not None:
+        if not self.counts_components:
             return min(n_samples, n_features)
         if isinstance(r, bool) or not isinstance(r, numbers.Integral) or r < 1:
             raise InputError(
@@ -123,6 +123,11 @@ class Request:
             )
         require_rank(int(r), n_samples, n_features)
         return int(r)
+
+    @property
+    def counts_components(self) -> bool:
+        """Whether `n_components` says how many, and no share of the variance, or nothing."""
+        return self.n_components is not None and self.share is None
 
     @property
     def share(self) -> float | None:
@@ -191,10 +196,3 @@ def _seed_of(random_state: Any) -> np.random.SeedSequence:
             "random_state must be a whole number of at least 0, a SeedSequence, a Generator, a "
             f"RandomState or None, got {random_state!r}"
         ) from error
-
-
-def _epsilon_of(algorithm: Algorithm) -> float | None:
-    """Default of the algorithm's ε; None without such a parameter."""
-    fields = {field.name: field for field in dataclasses.fields(algorithm.parameters)}
-    default: Any = fields["epsilon"].default if "epsilon" in fields else None
-    return default

@@ -36,12 +36,8 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
              and counts_rows(name, column, i == 0)]  # fmt: skip
     matrix, wrong = examined(names, columns, who, lambda i: f"row {row(who, i)}")
     if unfit := unfit + wrong:
-        left = {one.column for one in unfit if one.kind != "missing"}
-        ways = [Advice("leave them out, or give numbers, and nan for missing ones")] * bool(left)
-        ways += [Advice("leave out rows that lack a value")] * any(
-            one.kind == "missing" and one.column not in left for one in unfit
-        )
-        raise refusal(unfit, f"{who}: ", client=who, advice=ways)
+        way = Advice("leave out columns that are no numbers, and then rows that lack a value")
+        raise refusal(unfit, f"{who}: ", client=who, advice=[way])
     return matrix
 
 

@@ -240,11 +240,11 @@ def order_of(
     """
     if any(map(is_missing, own)):
         raise InputError(f"{who} has a {noun} that is missing: name it")
-    for name, times in Counter(own).items():
-        if times > 1:
-            at = ", ".join(str(i) for i, label in enumerate(own) if label == name)
-            says = f"{who} has {times} {noun}s named {name!r}, at positions {at}"
-            raise InputError(f"{says}: rename all but one", client=who, column=name)
+    if len({*own}) < len(own):
+        name, times = Counter(own).most_common(1)[0]
+        at = ", ".join(str(i) for i, label in enumerate(own) if label == name)
+        says = f"{who} has {times} {noun}s named {name!r}, at positions {at}"
+        raise InputError(f"{says}: rename all but one", client=who, column=name)
     if list(own) == list(wanted):
         return None
     if isinstance(wanted, range) and {*own} != {*wanted}:
