@@ -129,6 +129,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
     Z = starting_basis(federation, params, rng)
     record(0, basis=Z, counts={"inner_products": 0, "penalty": 0.0}, clients=held)
+    k = 0
     for k in record.rounds(params.rounds):
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
@@ -138,7 +139,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         }
         record(k, basis=Z, counts=counts, clients=held)
     found: dict[str, Any] = {"basis": Z}
-    if federation.ledger.rounds:
+    if k > 0:  # rounds in which the mean was sent leave no Xᵢ
         federation.local(finish)
         found |= {name: federation.client_state(name) for name in ("X", "W")}
     return found

@@ -153,8 +153,7 @@ def takes_sparse_clients(subject: Subject) -> None:
         ways: list[dict[str, Any]] = [{}]
         settings = subject.settings(subject.clients_of(dense), setting)
         clipped = getattr(settings, "clip", False)  # centred rows that are sparse are not clipped
-        none = getattr(settings, "rounds", 1) == 0
-        if not (clipped or none or subject.algorithm.private(settings)):
+        if not (clipped or subject.algorithm.private(settings)):
             ways += [{"center": True}]
         for way in ways:
             with noted(setting, **way):
