@@ -143,12 +143,8 @@ class _Run:
         """Return the word of each item, by paper and id."""
         from fedcore.repro.verdicts import verdict_pages
 
-        files = {paper: self.results / "verdicts" / f"{paper}.tsv" for paper in papers}
-        return {
-            f"{paper}/{verdict.id}": verdict.word
-            for paper, file in files.items()
-            for verdict in verdict_pages.printed_items(verdict_pages.read(file))
-        }
+        found = verdict_pages.read_papers(self.results / "verdicts", papers)
+        return verdict_pages.words_of(verdict_pages.printed_items(found))
 
     def undecided(self, paper: str, item: str | None) -> list[Open]:
         """Return the undecided items of a paper, each with the repeats that would decide it."""

@@ -239,7 +239,7 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
     """Combine the verdicts of papers. They lie in a folder next to OUTPUT."""
     from fedcore.repro.verdicts import verdict_pages
 
-    verdict_pages.combine(output.with_suffix(""), output, papers)
+    verdict_pages.write(verdict_pages.read_papers(output.with_suffix(""), papers), output)
 
 
 @job.command()
