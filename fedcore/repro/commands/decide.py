@@ -19,6 +19,7 @@ import click
 from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, InputError, require_known
+from fedcore.repro.commands.jobs import CONFIGFILE
 from fedcore.words import counted
 
 if TYPE_CHECKING:
@@ -45,11 +46,7 @@ class Open:
 @click.option("--item", help="Only this item.")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--profile", help="Workflow profile, such as workflow/profiles/slurm.")
-@click.option(
-    "--configfile",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of another run than that of config/config.yaml.",
-)
+@CONFIGFILE
 def decide(
     hours: float,
     paper: str | None,

@@ -28,6 +28,11 @@ from fedcore.errors import DataError, FedcoreError, too_large
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PATH: Any = click.Path(path_type=Path)
+CONFIGFILE = click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
 
 
 class JobError(FedcoreError):
@@ -116,7 +121,7 @@ def papers(names: tuple[str, ...]) -> None:
 @job.command()
 @click.argument("names", metavar="[PAPERS]", nargs=-1)
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
-@click.option("--configfile", type=PATH, help="Of another run than that of config/config.yaml.")
+@CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
     """Say how long the cells of PAPERS take that have no history, and how much memory."""
     from fedcore.repro.config.configuration import read_configuration
