@@ -249,9 +249,7 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 
 @job.command()
 @click.argument("results", type=PATH)
-@click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
-@click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
-def report(results: Path, **how: Any) -> None:
+def report(results: Path) -> None:
     """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
     from fedcore.files import atomic
     from fedcore.repro.site import build
@@ -259,4 +257,4 @@ def report(results: Path, **how: Any) -> None:
     atomic.remove_left_overs(results)
 
     checkout = Path(fedcore.__file__).parents[1]
-    build.write(results, results / "report", root=checkout, **how)
+    build.write(results, results / "report", checkout)
