@@ -103,22 +103,6 @@ def job() -> None:
 
 
 @job.command()
-@click.argument("names", nargs=-1)
-def papers(names: tuple[str, ...]) -> None:
-    """Print what the configuration calls the papers NAMES; refuse a name that none has."""
-    from fedcore.errors import require_known
-    from fedcore.files.strict_yaml import read_yaml
-    from fedcore.repro.config import papers as paper_files
-
-    own = paper_files.list_papers()
-    entries = read_yaml(Path("config/config.yaml")).get("papers", own)
-    known = paper_files.chosen(entries, own)
-    for name in names:
-        require_known(name, known, "PAPERS: unknown paper")
-    say(json.dumps([known[name].entry for name in names]))
-
-
-@job.command()
 @click.argument("names", metavar="[PAPERS]", nargs=-1)
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
@@ -128,8 +112,11 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
     from fedcore.repro.plan import forecast, kept_cells
     from fedcore.repro.plan.plan import load_plan
 
-    plan = load_plan(read_configuration(configfile), check_claims=False)
-    say(forecast.sentence(plan, names or plan.papers, cores, kept_cells.probe()))
+    config = read_configuration(configfile)
+    if names:
+        config["papers"] = [*names]
+    plan = load_plan(config, check_claims=False)
+    say(forecast.sentence(plan, cores, kept_cells.probe()))
 
 
 @job.command()
