@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcore import algorithms, metrics
 from fedcore.datasets import fetching, registry
-from fedcore.errors import ConfigError, nearest, require_known
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import REFERENCES, Cell
 from fedcore.experiments.combinations import combinations
@@ -36,6 +36,10 @@ from fedcore.stop_rules import StopRules, require_released
 from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
+# What a cell takes from its experiment as it is, and from its run, which has precedence.
+OF_EXPERIMENT = {"repeats", "metrics", "stop", "audit", "share_products", "measured"}
+OF_EXPERIMENT |= {"newcomers", "client_iterates"}
+OF_RUN = {"repeats", "stop", "tune", "cut", "mem_mb"}
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
@@ -106,9 +110,8 @@ class Plan:
         raise ConfigError(f"{path} is not run: {reasons[0]}")
 
     def problem(self, name: str) -> str:
-        """Return the name of a problem that can be made; raise the errors of `cell`."""
-        if name not in self.problems:
-            raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
+        """Return the name of a problem that can be made; errors as of `cell`."""
+        require_known(name, self.problems, "there is no problem")
         if name in self.unavailable:
             raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
         return name
@@ -159,10 +162,6 @@ class Plan:
         for name, reason in self.missing_data(answers).items():
             if not _has_results(self.config["paths"], name):
                 self.unavailable.setdefault(name, reason)
-
-    def problem_data(self, problem: str) -> dict[str, Any]:
-        """Return the part of a problem's specification on which its file depends."""
-        return build.data_of(self.problems[problem])
 
     def raw_files(self, problem: str) -> list[str]:
         """Return the files of a problem's data set that are to be there before it is made.
@@ -461,6 +460,8 @@ def _cells_of_run(
 
     What the run says has precedence over what its experiment's `spec` says.
     """
+    shared = {key: spec[key] for key in OF_EXPERIMENT & spec.keys()}
+    shared |= {key: run[key] for key in OF_RUN & run.keys()}
     for problem in run.get("problems", spec.get("problems", [])):
         require_known(problem, problems, f"{where}: unknown problem")
         for variant, changes in run.get("variants", {"default": {}}).items():
@@ -484,19 +485,9 @@ def _cells_of_run(
                 name=f"{problem}-{variant}",
                 problem=problem,
                 params=params,
-                repeats=run.get("repeats", spec["repeats"]),
-                metrics=spec["metrics"],
-                stop=run.get("stop", spec.get("stop", {})),
-                audit=spec.get("audit"),
-                tune=run.get("tune"),
-                share_products=spec["share_products"],
-                cut=run.get("cut"),
                 twin=_twin(run.get("twin", spec["twin"]), problem),
-                measured=spec.get("measured", {}),
                 tags=tags,
-                mem_mb=run.get("mem_mb"),
-                newcomers=spec.get("newcomers"),
-                client_iterates=spec.get("client_iterates", False),
+                **shared,
             )
 
 
