@@ -42,13 +42,13 @@ LOGGER ?= --logger rich
 SNAKEMAKE = $(IN_ENV) snakemake $(LOGGER) $(if $(PROFILE),--workflow-profile $(PROFILE))
 # make reproduce PAPERS="factorization fedpower"
 PAPERS ?=
-ONLY = $(if $(PAPERS),--config papers="$$($(IN_ENV) python -m fedcore job papers $(PAPERS))")
+comma := ,
+ONLY = $(if $(PAPERS),--config papers='[$(subst $() ,$(comma),$(strip $(PAPERS)))]')
 # A folder of workflow/profiles, such as workflow/profiles/slurm.
 PROFILE ?=
-# What Snakemake itself would not say: which papers there are, where profiles lie, and how to get a
-# plugin, whose name it calls an invalid choice.
+# What Snakemake itself would not say: where profiles lie, and how to get a plugin, whose name it
+# calls an invalid choice.
 define CHECKED
-$(if $(PAPERS),@$(IN_ENV) python -m fedcore job papers $(PAPERS) >/dev/null)
 $(if $(PROFILE),@test -f "$(PROFILE)/profile.yaml" || { \
   echo "there is no $(PROFILE)/profile.yaml: name its folder (PROFILE=workflow/profiles/slurm)" >&2; exit 1; }
 @for name in $$(sed -n 's/^executor: *\([a-z-]*\).*/\1/p' "$(PROFILE)/profile.yaml"); do \

@@ -57,6 +57,8 @@ onstart:
 onsuccess:
     if Path(RESULTS, "report", "index.html").is_file():
         print(
-            verdict_pages.summary(verdict_pages.read_papers(f"{RESULTS}/verdicts", PLAN.judged))
+            verdict_pages.overview(
+                verdict_pages.read_papers(f"{RESULTS}/verdicts", PLAN.judged)
+            )
         )
         print(f"To look at: {Path(RESULTS, 'report', 'index.html').absolute()}")

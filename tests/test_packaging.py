@@ -150,7 +150,7 @@ def test_what_is_installed_is_the_wheel_and_works(environment, tmp_path):
     assert "is not installed" not in said and "broken" not in said
 
 
-@pytest.mark.parametrize("words", ["job papers faps", "verdicts"])
+@pytest.mark.parametrize("words", ["job forecast faps", "verdicts"])
 def test_what_needs_a_checkout_says_so(environment, tmp_path, words):
     call = [environment / "fedcore", *words.split()]
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}

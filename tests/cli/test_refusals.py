@@ -35,7 +35,7 @@ REFUSED = [  # a command, and what its line names
     ("algorithms pover_gd", "'power_gd'"),
     ("fetch w8a mnits", "'mnist'"),
     ("verdicts gone", "gone"),
-    ("verdicts . --combine", "verdicts"),
+    ("verdicts .", "verdicts"),
     ("compare ssj w8a -r 1", "'ssj'", "'ssi'"),
     ("compare ssi fapz w8a -r 1", "'fapz'", "'faps'"),
     (f"compare ssi {FILES} --set x=1", "x"),

@@ -21,7 +21,7 @@ def made(paper="faps", word="holds", name="table1", **more):
 
 @pytest.fixture
 def judged(tmp_path):
-    """A folder of results with the verdicts of two papers, not yet merged."""
+    """A folder of results with the verdicts of two papers."""
     folder = tmp_path / "results" / "verdicts"
     longer = made("fedrep", "fails", "fig3", printed="FedRep " * 20)
     verdict_pages.write([made(), made(name="table2", word="undecided")], folder / "faps.tsv")
@@ -37,12 +37,12 @@ def names(*words):
     return [(one["paper"], one["id"]) for one in listed(*words)]
 
 
-def test_verdicts_are_merged_listed_and_chosen(judged):
-    assert str(judged) in refused_command("verdicts", judged)
-    done = call("verdicts", judged, "--combine")
+def test_verdicts_are_listed_and_chosen(judged):
+    assert str(judged.parent) in refused_command("verdicts", judged.parent)
+    done = call("verdicts", judged)
     assert done.exit_code == 0 and "no headline claims" in done.output
     done = call("verdicts", judged, "--all")
-    assert done.exit_code == 0 and "2 items as printed" in done.output
+    assert done.exit_code == 0 and "3 items as printed" in done.output
     assert max(map(len, done.output.splitlines())) <= 120
     assert "1 item fails" in call("verdicts", judged, "--paper", "fedrep").output.lower()
     every = [("faps", "table1"), ("faps", "table2"), ("fedrep", "fig3")]
@@ -57,13 +57,12 @@ def test_verdicts_are_merged_listed_and_chosen(judged):
     assert names(judged / "verdicts", "--show", "fig3") == every[2:]  # as a checkout keeps them
     for words, name in (
         (("--paper", "fap"), "'faps'"), (("--word", "fail"), "'fails'"),
-        (("--show", "tabel1"), "'faps/table1'"), (("--show", "fap/table1"), "'faps/table1'"),
+        (("--show", "tabel1"), "'table1'"), (("--show", "fap/table1"), "'faps/table1'"),
     ):  # fmt: skip
         assert name in refused_command("verdicts", judged, *words)
 
 
 def test_verdicts_that_became_worse_have_status_1(judged, tmp_path, monkeypatch):
-    call("verdicts", judged, "--combine")
     verdict_pages.write([made(name="table2"), made(name="old")], tmp_path / "kept" / "faps.tsv")
     for kept in ("kept", "kept/faps.tsv"):
         found = call("verdicts", judged, "--strict", tmp_path / kept)
@@ -97,7 +96,7 @@ def test_verdicts_finds_the_full_run_before_the_quick_one_before_what_is_kept(
     quick = [made(word="ran", measured=""), made(word="did not run", name="b", measured="")]
     verdict_pages.write(quick, tmp_path / "results" / "quick" / "verdicts.tsv")
     found = call("verdicts").stdout
-    assert "says nothing about a paper" in found and "1 of 2 items ran" in found
+    assert "says nothing about a paper" in found and "1 ran, 1 did not run" in found
     assert "Yes." in found  # the kept answer
     verdict_pages.write([made()], tmp_path / "results" / "verdicts.tsv")
     assert "no headline claims" in call("verdicts").stdout

@@ -127,7 +127,7 @@ def test_killed(first_run, done, point):
 
     resumed = resume(done)
     assert not list(done.root.glob("*/**/.*.tmp.*"))
-    assert "tiny: Yes. 3 items as printed: 1 holds, 2 not run." in resumed.text
+    assert "3 items as printed: 1 holds, 2 not run." in resumed.text
     assert done.payload() == first_run[0].payload()
 
 

@@ -14,7 +14,7 @@ from fedcore.datasets import download, registry
 from fedcore.experiments import build
 from fedcore.errors import FedcoreError
 from fedcore.repro.config import configuration
-from fedcore.repro.plan import forecast, job_times
+from fedcore.repro.plan import forecast
 from fedcore.experiments.cell import modules_of
 from fedcore.experiments.fingerprint import data_files, digests, imported_by
 from fedcore.repro.plan.plan import load_plan
@@ -89,7 +89,6 @@ WITH_NOTEBOOK = [paper for paper in DRAWN if PLAN.files[paper].notebook.is_file(
 QUICK = PLAN.config["quick"]
 TABLE = ("tsv", "md", "tex")  # files of each table
 VECTOR = [] if QUICK else ["pdf"]  # of each figure beside its PNG
-MEASURED = {} if QUICK else job_times.read_kept(CHECKOUT / "kept/run.json")
 # Of the profile or the command line; without a value if neither has one.
 DEFAULT_RUNTIME = Resources.from_mapping(workflow.resource_settings.default_resources or {}).get(
     "runtime"
@@ -115,7 +114,9 @@ def measured_by(wildcards):
 
 
 def made_by(wildcards):
-    return sorted({*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.COMMON_MODULES)})
+    return sorted(
+        {*PLAN.problem_digests(problem_of(wildcards))} - {*digests(*build.COMMON_MODULES)}
+    )
 
 
 def memory_of(wildcards, input, attempt):
@@ -124,11 +125,10 @@ def memory_of(wildcards, input, attempt):
 
 
 def minutes_of(wildcards, attempt, **given):
-    """Four times what its experiment's cells took in full runs; else what the profile gives."""
-    experiment = "{paper}/{experiment}".format(**wildcards)
-    if experiment in MEASURED:
-        seconds, _ = MEASURED[experiment]
-        return attempt * math.ceil(2 + 4 * seconds / 60)
+    """Four times what it took in the last kept run; else what the profile gives."""
+    path = cell_of(wildcards).path
+    if path in EXPECTED:
+        return attempt * math.ceil(2 + 4 * EXPECTED[path].wall / 60)
     return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
 
 

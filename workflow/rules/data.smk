@@ -49,7 +49,7 @@ rule problem:
         mem_mb=lambda wildcards, attempt: attempt * PLAN.problems[problem_of(wildcards)]["mem_mb"],
     params:
         *digests(*build.COMMON_MODULES),
-        settings=lambda wildcards: json.dumps(PLAN.problem_data(problem_of(wildcards))),
+        settings=lambda wildcards: json.dumps(build.data_of(PLAN.problems[problem_of(wildcards)])),
         entry=lambda wildcards: PLAN.problem_entry(problem_of(wildcards)),
         made_by=made_by,
         raw=lambda wildcards, input: Path(input[0]).parents[1] if input else RAW,

@@ -118,10 +118,7 @@ rule report:
     params:
         *digests("fedcore.repro.site.build", *PRINTED),
         results=subpath(output[0], ancestor=2),
-        command="snakemake --cores 1" + (" --configfile config/quick.yaml" if QUICK else ""),
-        surrogates="--surrogates" if PLAN.config["surrogates"] else "",
         looks=[looks_in(paper) for paper in PLAN.papers],
         files=data_files("fedcore.repro.site.build"),
     shell:
-        "python -m fedcore job report {params.results:q} --command {params.command:q}"
-        " {params.surrogates} 2> {log:q}"
+        "python -m fedcore job report {params.results:q} 2> {log:q}"

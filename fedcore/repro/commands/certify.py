@@ -19,6 +19,7 @@ import click
 from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, InputError, require_known
+from fedcore.repro.commands.jobs import CONFIGFILE
 from fedcore.words import counted
 
 if TYPE_CHECKING:
@@ -41,11 +42,7 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED]")
 @click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
-@click.option(
-    "--configfile",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of another run than that of config/config.yaml.",
-)
+@CONFIGFILE
 def certify(
     paper: str | None,
     minutes: float,
@@ -113,18 +110,16 @@ def certify(
     judged = [name for name in runs if name in plan.judged and not plan.config["quick"]]
     whole = [name for name in judged if {cell.path for cell in plan.cells_of(name)} <= {*drawn}]
     _make(out, drawn, whole, cores)
-    found = certificate.compare(plan, runs, pool, drawn, out)
-    found.judged, found.words = certificate.words(whole, out, CHECKOUT)
-    found.inputs = certificate.inputs(plan, drawn, CHECKOUT)
     given = {"seed": seed, "minutes": minutes, "item": item, "configfile": configfile}
     again = [f"--{name}={value}" for name, value in given.items() if value is not None]
-    again = ["fedcore", "certify", *filter(None, [paper]), *again]
-    found.command = shlex.join(again)
+    command = shlex.join(["fedcore", "certify", *filter(None, [paper]), *again])
+    found = certificate.compare(plan, runs, drawn, whole, out, command)
     files = certificate.write(found, out)
-    say(certificate.sentence(found))
+    say(found["summary"])
     say(f"Written: {', '.join(map(str, files))}")
-    if found.disagreeing:
-        raise DataError(f"{certificate.sentence(found)}: {files[0]} names them")
+    wrong = certificate.disagreements(found)
+    if wrong:
+        raise DataError(f"{counted(wrong, 'disagreement')}: {files[0]} names them")
 
 
 def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:

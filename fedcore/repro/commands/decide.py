@@ -19,6 +19,7 @@ import click
 from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, InputError, require_known
+from fedcore.repro.commands.jobs import CONFIGFILE
 from fedcore.words import counted
 
 if TYPE_CHECKING:
@@ -45,11 +46,7 @@ class Open:
 @click.option("--item", help="Only this item.")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--profile", help="Workflow profile, such as workflow/profiles/slurm.")
-@click.option(
-    "--configfile",
-    type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of another run than that of config/config.yaml.",
-)
+@CONFIGFILE
 def decide(
     hours: float,
     paper: str | None,
@@ -143,12 +140,8 @@ class _Run:
         """Return the word of each item, by paper and id."""
         from fedcore.repro.verdicts import verdict_pages
 
-        files = {paper: self.results / "verdicts" / f"{paper}.tsv" for paper in papers}
-        return {
-            f"{paper}/{verdict.id}": verdict.word
-            for paper, file in files.items()
-            for verdict in verdict_pages.printed_items(verdict_pages.read(file))
-        }
+        found = verdict_pages.read_papers(self.results / "verdicts", papers)
+        return verdict_pages.words_of(verdict_pages.printed_items(found))
 
     def undecided(self, paper: str, item: str | None) -> list[Open]:
         """Return the undecided items of a paper, each with the repeats that would decide it."""

@@ -28,6 +28,11 @@ from fedcore.errors import DataError, FedcoreError, too_large
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGXCPU, signal.SIGUSR1, signal.SIGUSR2)
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 PATH: Any = click.Path(path_type=Path)
+CONFIGFILE = click.option(
+    "--configfile",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    help="Of another run than that of config/config.yaml.",
+)
 
 
 class JobError(FedcoreError):
@@ -98,33 +103,20 @@ def job() -> None:
 
 
 @job.command()
-@click.argument("names", nargs=-1)
-def papers(names: tuple[str, ...]) -> None:
-    """Print what the configuration calls the papers NAMES; refuse a name that none has."""
-    from fedcore.errors import require_known
-    from fedcore.files.strict_yaml import read_yaml
-    from fedcore.repro.config import papers as paper_files
-
-    own = paper_files.list_papers()
-    entries = read_yaml(Path("config/config.yaml")).get("papers", own)
-    known = paper_files.chosen(entries, own)
-    for name in names:
-        require_known(name, known, "PAPERS: unknown paper")
-    say(json.dumps([known[name].entry for name in names]))
-
-
-@job.command()
 @click.argument("names", metavar="[PAPERS]", nargs=-1)
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
-@click.option("--configfile", type=PATH, help="Of another run than that of config/config.yaml.")
+@CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
     """Say how long the cells of PAPERS take that have no history, and how much memory."""
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan import forecast, kept_cells
     from fedcore.repro.plan.plan import load_plan
 
-    plan = load_plan(read_configuration(configfile), check_claims=False)
-    say(forecast.sentence(plan, names or plan.papers, cores, kept_cells.probe()))
+    config = read_configuration(configfile)
+    if names:
+        config["papers"] = [*names]
+    plan = load_plan(config, check_claims=False)
+    say(forecast.sentence(plan, cores, kept_cells.probe()))
 
 
 @job.command()
@@ -239,14 +231,12 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
     """Combine the verdicts of papers. They lie in a folder next to OUTPUT."""
     from fedcore.repro.verdicts import verdict_pages
 
-    verdict_pages.combine(output.with_suffix(""), output, papers)
+    verdict_pages.write(verdict_pages.read_papers(output.with_suffix(""), papers), output)
 
 
 @job.command()
 @click.argument("results", type=PATH)
-@click.option("--command", default="snakemake --cores 1", help="What the pages say makes a file.")
-@click.option("--surrogates", is_flag=True, help="The run has used stand-ins for data.")
-def report(results: Path, **how: Any) -> None:
+def report(results: Path) -> None:
     """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
     from fedcore.files import atomic
     from fedcore.repro.site import build
@@ -254,4 +244,4 @@ def report(results: Path, **how: Any) -> None:
     atomic.remove_left_overs(results)
 
     checkout = Path(fedcore.__file__).parents[1]
-    build.write(results, results / "report", root=checkout, **how)
+    build.write(results, results / "report", checkout)

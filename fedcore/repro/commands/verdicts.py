@@ -5,10 +5,10 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -25,7 +25,6 @@ KEPT = "papers"  # of a checkout: each folder has a table
 
 @click.command()
 @click.argument("what", metavar="[FOLDER|PAPER]", required=False)
-@click.option("--combine", is_flag=True, help="First merge FOLDER/verdicts/*.tsv anew.")
 @click.option("--paper", metavar="PAPER", help="Only items of this paper.")
 @click.option("--word", metavar="WORD", help="List the items that have this word as printed.")
 @click.option("--all", "every", is_flag=True, help="List all items.")
@@ -41,7 +40,6 @@ KEPT = "papers"  # of a checkout: each folder has a table
 @as_json
 def verdicts(
     what: str | None,
-    combine: bool,
     paper: str | None,
     word: str | None,
     every: bool,
@@ -65,17 +63,14 @@ def verdicts(
     """
     from fedcore.errors import require_known
     from fedcore.reports.terminal import columns
+    from fedcore.repro.verdicts import answers
     from fedcore.repro.verdicts import verdict_pages as pages
 
     kept = Path(KEPT) if Path(KEPT).is_dir() else papers.CHECKOUT / papers.FOLDER
     if what is not None and not Path(what).exists() and (kept / what).is_dir():
         what, paper = None, what
     folder = Path(what) if what is not None else _results(kept)
-    table = folder / "verdicts.tsv"
-    if combine:
-        found = pages.combine(table.with_suffix(""), table)
-    else:  # a run writes one table, and a checkout keeps one of each paper
-        found = pages.read_all(table if table.is_file() or not folder.is_dir() else folder)
+    found = pages.read_all(folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
         emit(worse, lambda: "\n".join(worse), as_json)
         raise DataError(f"words worse than in {strict}: {len(worse)}")
@@ -84,10 +79,10 @@ def verdicts(
             require_known(name, {getattr(v, kind) for v in found}, f"no such {kind}", InputError)
             found = [v for v in found if getattr(v, kind) == name]
     if shown is not None:
-        names = {f"{v.paper}/{v.id}": v for v in found}
-        fitting = [v for name, v in names.items() if shown in (name, v.id)]
-        if not fitting:
-            raise InputError(_no_item(shown, found))
+        known = {name for v in found for name in (v.id, f"{v.paper}/{v.id}")}
+        listed = "fedcore verdicts PAPER --all lists those of a paper"
+        require_known(shown, known, "there is no item", InputError, listed=listed)
+        fitting = [v for v in found if shown in (v.id, f"{v.paper}/{v.id}")]
         emit(_listed(fitting), lambda: "\n\n".join(map(pages.describe, fitting)), as_json)
         return
 
@@ -95,16 +90,15 @@ def verdicts(
         if every or word is not None:
             heads = ("paper", "item", "printed", "as printed", "otherwise")
             lines = [
-                (v.paper, v.id, _short(v.printed), v.word, v.otherwise.state if v.otherwise else "")
+                (v.paper, v.id, shorten(v.printed, 40, placeholder="…"), v.word, answers.word_of(v))
                 for v in found
             ]
-            return f"{columns([heads, *lines])}\n\n{pages.summary(found)}"
+            return f"{columns([heads, *lines])}\n\n{pages.counted_words(found)}"
         asked, notes = _questions(kept), _notes(kept) if folder == kept else {}
-        if pages.is_quick(found):
-            return pages.beside_kept(found, pages.read_kept(kept))
-        if paper is not None:
+        if paper is not None and not pages.is_quick(found):
             return notes.get(paper, "") + pages.paper_text(asked.get(paper, ""), found)
-        return f"{pages.overview(found, asked)}\n\nMore: fedcore verdicts PAPER, or --all"
+        known = [v for table in pages.kept_tables(kept) for v in pages.read(table)]
+        return f"{pages.overview(found, asked, known)}\n\nMore: fedcore verdicts PAPER, or --all"
 
     emit(_listed(found), text, as_json)
 
@@ -130,19 +124,6 @@ def _notes(kept: Path) -> dict[str, str]:
 
 def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
     return [dataclasses.asdict(verdict) for verdict in found]
-
-
-def _no_item(shown: str, found: Iterable[Verdict]) -> str:
-    """Say that there is no such item, and which is nearest by its id, with its paper or without."""
-    names = {v.id: f"{v.paper}/{v.id}" for v in found}
-    names |= {name: name for name in names.values()}
-    close = [names[name] for name in difflib.get_close_matches(shown, names, n=1)]
-    hint = "".join(f"did you mean '{name}'? " for name in close)
-    return f"there is no item '{shown}': {hint}fedcore verdicts PAPER --all lists those of a paper"
-
-
-def _short(text: str, width: int = 40) -> str:
-    return text if len(text) <= width else f"{text[: width - 1]}…"
 
 
 def _results(kept: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from pathlib import Path
 
 from fedcore.repro.config.papers import CHECKOUT
@@ -38,16 +37,12 @@ def expected(
     return found
 
 
-def sentence(
-    plan: Plan, papers: Collection[str], cores: int, probe: float, checkout: Path = CHECKOUT
-) -> str:
+def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) -> str:
     """Return in a sentence how long the cells take that have no history, and how much memory.
 
     Parameters
     ----------
     plan : Plan
-    papers : collection of str
-        Papers whose cells are to be made.
     cores : int
     probe : float
         CPU seconds of `kept_cells.probe` on this machine.
@@ -55,12 +50,12 @@ def sentence(
         Its folder ``kept`` says what earlier runs took.
     """
     histories = Path(plan.config["paths"]["results"], "histories")
-    todo = [cell for cell in plan.cells.values() if cell.paper in papers]
-    todo = [cell for cell in todo if not (histories / f"{cell.path}.h5").is_file()]
+    todo = [path for path in plan.cells if not (histories / f"{path}.h5").is_file()]
     took = expected(plan, checkout, probe)
-    seconds = [took[c.path].cpu for c in todo if c.path in took]
+    measured = [took[path] for path in todo if path in took]
+    seconds = [one.cpu for one in measured]
     hours = max(sum(seconds) / cores, max(seconds, default=0.0)) / 3600
-    memory = sorted((took[c.path].memory for c in todo if c.path in took), reverse=True)
+    memory = sorted((one.memory for one in measured), reverse=True)
     unknown = len(todo) - len(seconds)
     rest = f"; {counted(unknown, 'cell')} of them never measured" if unknown else ""
     return (

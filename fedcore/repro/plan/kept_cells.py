@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import h5py
 import numpy as np
@@ -195,7 +195,7 @@ def of_history(path: Path, cell: Cell, benchmark: Path) -> Kept:
     )
 
 
-def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[tuple[str, Ends, Ends, str]]]:
+def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
     """Return how a history agrees with what is kept, and the columns that do not to three digits.
 
     Parameters
@@ -208,12 +208,15 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[tuple[str, E
     """
     if arrays_sha256(path) == kept.sha256:
         return SAME, []
-    new = ends_of(History.load(path))
-    old, none = kept.ends, Ends(None, None, None, None)
-    pairs = {name: (old.get(name, none), new.get(name, none)) for name in old | new}
-    found = [(name, was, now, was.agreement(now)) for name, (was, now) in pairs.items()]
-    others = [entry for entry in found if entry[3] != DIGITS]
-    if same or any(word == DIFFERS for *_, word in others):
+    new, none = ends_of(History.load(path)), Ends(None, None, None, None)
+    others = []
+    for name in kept.ends | new:
+        was, now = kept.ends.get(name, none), new.get(name, none)
+        word = was.agreement(now)
+        if word != DIGITS:
+            row = {"cell": kept.cell, "column": name, "kept": was.median, "here": now.median}
+            others.append(row | {"kept smallest": was.low, "kept largest": was.high, "so": word})
+    if same or any(row["so"] == DIFFERS for row in others):
         return DIFFERS, others
     return (RANGE if others else DIGITS), others
 

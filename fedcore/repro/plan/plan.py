@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
@@ -18,7 +18,7 @@ from typing import Any
 
 from fedcore import algorithms, metrics
 from fedcore.datasets import fetching, registry
-from fedcore.errors import ConfigError, nearest, require_known
+from fedcore.errors import ConfigError, require_known
 from fedcore.experiments import build
 from fedcore.experiments.cell import REFERENCES, Cell
 from fedcore.experiments.combinations import combinations
@@ -36,6 +36,10 @@ from fedcore.stop_rules import StopRules, require_released
 from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
+# What a cell takes from its experiment as it is, and from its run, which has precedence.
+OF_EXPERIMENT = {"repeats", "metrics", "stop", "audit", "share_products", "measured"}
+OF_EXPERIMENT |= {"newcomers", "client_iterates"}
+OF_RUN = {"repeats", "stop", "tune", "cut", "mem_mb"}
 # Columns that name the runs in tables; `reports.results.Run.rows` gives them beside the tags.
 NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
@@ -51,8 +55,8 @@ class Plan:
     papers : dict of str to dict
         The checked paper files, after ``overrides``.
     unavailable : dict of str to str
-        Why problems are not run, by ``<paper>/<problem>``: the configuration leaves them out, their
-        data cannot be obtained, or a package of a method on them is not installed.
+        Why problems are not run, by ``<paper>/<problem>``: their data cannot be obtained, or a
+        package of a method on them is not installed.
     files : dict of str to PaperFiles
         Where the files of each paper lie.
     """
@@ -93,7 +97,6 @@ class Plan:
             )
             for path, cell in cells.items()
             if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
-            and not {cell.experiment, cell.short} & {*self.config["leave_out"].get(cell.paper, ())}
         }
 
     def cell(self, path: str) -> Cell:
@@ -101,17 +104,14 @@ class Plan:
         if path in self.cells:
             return self.cells[path]
         cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
-        if path not in cells:
-            raise ConfigError(f"there is no cell '{path}': {nearest(path, self.cells)}")
-        cell, missing = cells[path], self.not_run
-        names = [cell.experiment, cell.short, *cell.problems]
-        reasons = [missing.get(f"{cell.paper}/{name}", "") for name in names]
-        raise ConfigError(f"{path} is not run: {next(filter(None, reasons))}")
+        require_known(path, cells, "there is no cell")
+        missing = self.missing_of(cells[path].paper)
+        reasons = [missing[name] for name in cells[path].problems if name in missing]
+        raise ConfigError(f"{path} is not run: {reasons[0]}")
 
     def problem(self, name: str) -> str:
-        """Return the name of a problem that can be made; raise the errors of `cell`."""
-        if name not in self.problems:
-            raise ConfigError(f"there is no problem '{name}': {nearest(name, self.problems)}")
+        """Return the name of a problem that can be made; errors as of `cell`."""
+        require_known(name, self.problems, "there is no problem")
         if name in self.unavailable:
             raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
         return name
@@ -125,31 +125,25 @@ class Plan:
         """Return the cells of one paper."""
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
-    def left_out_of(self, paper: str) -> dict[str, str]:
-        """Return why what the configuration leaves out is not run: problems, experiments, cells."""
+    def missing_of(self, paper: str) -> dict[str, str]:
+        """Return why experiments and problems of a paper are not run, by their names."""
         made = {cell.experiment for cell in self.all_cells_of(paper)}
-        others = [name for name in self.papers[paper]["experiments"] if name not in made]
-        why = "it is left out by the configuration, under "
-        return dict.fromkeys(others, f"{why}overrides.{paper}.cells.") | dict.fromkeys(
-            self.config["leave_out"].get(paper, []), f"{why}leave_out.{paper}."
-        )
-
-    def unavailable_of(self, paper: str) -> dict[str, str]:
-        """Return the part of `unavailable` that is of one paper, by the names of its problems."""
-        names = self.papers[paper]["problems"]
-        return {
-            n: self.unavailable[f"{paper}/{n}"] for n in names if f"{paper}/{n}" in self.unavailable
+        why = f"it is left out by the configuration, under overrides.{paper}.{CELLS}."
+        experiments, problems = (self.papers[paper][k] for k in ("experiments", "problems"))
+        left_out = {name: why for name in experiments if name not in made}
+        names = {name: f"{paper}/{name}" for name in problems}
+        return left_out | {
+            name: self.unavailable[full] for name, full in names.items() if full in self.unavailable
         }
 
     @property
     def not_run(self) -> dict[str, str]:
-        """Why problems, whole experiments and cells are not run, by ``<paper>/<name>``."""
-        left_out = {
+        """Why problems and whole experiments are not run, by ``<paper>/<name>``."""
+        return {
             f"{paper}/{name}": reason
             for paper in self.papers
-            for name, reason in self.left_out_of(paper).items()
+            for name, reason in self.missing_of(paper).items()
         }
-        return left_out | self.unavailable
 
     def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
         """Return why data of problems cannot be obtained; see `datasets.missing`."""
@@ -168,10 +162,6 @@ class Plan:
         for name, reason in self.missing_data(answers).items():
             if not _has_results(self.config["paths"], name):
                 self.unavailable.setdefault(name, reason)
-
-    def problem_data(self, problem: str) -> dict[str, Any]:
-        """Return the part of a problem's specification on which its file depends."""
-        return build.data_of(self.problems[problem])
 
     def raw_files(self, problem: str) -> list[str]:
         """Return the files of a problem's data set that are to be there before it is made.
@@ -216,7 +206,7 @@ class Plan:
             **self.papers[paper],
             "run": {key: self.config[key] for key in ("quick", "surrogates", "seed", "paths")},
             "cells": {cell.path: asdict(cell) for cell in cells},
-            "missing": self.left_out_of(paper) | self.unavailable_of(paper),
+            "missing": self.missing_of(paper),
         }
 
     def check_files(self) -> None:
@@ -309,7 +299,6 @@ def load_plan(
         _check_patterns(plan, paper)
         if check_claims and plan.papers[paper]["judged"]:
             plan.claims_of(paper)
-    plan.unavailable.update(_left_out(plan, known))
     plan.unavailable.update(_without_package(plan))
     plan.leave_out_missing(answers)
     return plan
@@ -471,6 +460,8 @@ def _cells_of_run(
 
     What the run says has precedence over what its experiment's `spec` says.
     """
+    shared = {key: spec[key] for key in OF_EXPERIMENT & spec.keys()}
+    shared |= {key: run[key] for key in OF_RUN & run.keys()}
     for problem in run.get("problems", spec.get("problems", [])):
         require_known(problem, problems, f"{where}: unknown problem")
         for variant, changes in run.get("variants", {"default": {}}).items():
@@ -494,19 +485,9 @@ def _cells_of_run(
                 name=f"{problem}-{variant}",
                 problem=problem,
                 params=params,
-                repeats=run.get("repeats", spec["repeats"]),
-                metrics=spec["metrics"],
-                stop=run.get("stop", spec.get("stop", {})),
-                audit=spec.get("audit"),
-                tune=run.get("tune"),
-                share_products=spec["share_products"],
-                cut=run.get("cut"),
                 twin=_twin(run.get("twin", spec["twin"]), problem),
-                measured=spec.get("measured", {}),
                 tags=tags,
-                mem_mb=run.get("mem_mb"),
-                newcomers=spec.get("newcomers"),
-                client_iterates=spec.get("client_iterates", False),
+                **shared,
             )
 
 
@@ -551,24 +532,6 @@ def _check_cell(cell: Cell, where: str) -> None:
         StopRules(cell.stop)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
-
-
-def _left_out(plan: Plan, papers: Sequence[str]) -> dict[str, str]:
-    """Return the problems that the configuration leaves out, each with the reason."""
-    left_out = plan.config["leave_out"]
-    found: dict[str, str] = {}
-    _check_names(left_out, papers, "leave_out: unknown paper")
-    for paper in left_out.keys() & plan.papers:
-        problems, experiments = (plan.papers[paper][k] for k in ("problems", "experiments"))
-        known, where = [*problems, *experiments], f"leave_out.{paper}: unknown"
-        names = [name for name in left_out[paper] if "/" not in name]
-        _check_names(names, known, f"{where} problem or experiment")
-        if cells := [name for name in left_out[paper] if "/" in name]:
-            every = [cell.short for cell in plan.all_cells_of(paper)]
-            _check_cells(cells, every, f"{where} cell")
-        reasons = plan.left_out_of(paper)
-        found |= {f"{paper}/{name}": reasons[name] for name in left_out[paper] if name in problems}
-    return found
 
 
 def _check_patterns(plan: Plan, paper: str) -> None:

@@ -15,24 +15,31 @@ def changed(cell: Cell, history: History) -> list[str]:
 
     A history does not say when its run should stop, nor which iterates it should keep.
     """
-    about = history.about
-    before = dict(about["params"])
-    tune, params = cell.tune, cell.params
-    chosen = set((tune or {}).get("over", {}))  # by the run itself
+    about, tune = history.about, cell.tune
+    chosen = (tune or {}).get("over", {})  # by the run itself
+    before = {f"parameter {name}": v for name, v in about["params"].items() if name not in chosen}
+    now = {f"parameter {name}": v for name, v in cell.params.items() if name not in chosen}
+    before |= {
+        "number of repeats": history.repeats,
+        "seed": about["seed"]["master"],
+        "twin": about.get("twin", "none"),
+        "number of newcomers' epochs": (about.get("newcomers") or {}).get("epochs"),
+        "tuning": _tuned(about.get("tuning")),
+    }
+    now |= {
+        "number of repeats": cell.repeats,
+        "seed": cell.seed,
+        "twin": cell.twin,
+        "number of newcomers' epochs": (cell.newcomers or {}).get("epochs"),
+        "tuning": _tuned(tune),
+    }
     found = [
-        _differs(f"parameter {name}", before.get(name), params.get(name))
-        for name in sorted((before.keys() | params.keys()) - chosen)
+        f"{name} was {before.get(name, 'not given')} and is {now.get(name, 'not given')}"
+        for name in sorted(before | now)
+        if before.get(name) != now.get(name)
     ]
-    found.append(_differs("number of repeats", history.repeats, cell.repeats))
-    found.append(_differs("seed", about["seed"]["master"], cell.seed))
-    found.append(_differs("twin", about.get("twin", "none"), cell.twin))
-    epochs = [(of or {}).get("epochs") for of in (about.get("newcomers"), cell.newcomers)]
-    found.append(_differs("number of newcomers' epochs", *epochs))
     new = [name for name in cell.metrics if name not in history.columns]
-    found += [f"the measure {name} is new" for name in new]
-    if _tuned(about.get("tuning")) != _tuned(tune):
-        found.append("the tuning has changed")
-    return [text for text in found if text]
+    return found + [f"the measure {name} is new" for name in new]
 
 
 def outdated(cell: Cell, history: History) -> str:
@@ -54,11 +61,3 @@ def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
         return ()
     settings = combinations(tune["over"]) if "over" in tune else tune["settings"]
     return tune["by"], tune["every"], tune.get("first", 0), settings
-
-
-def _differs(what: str, before: Any, now: Any) -> str:
-    return "" if before == now else f"{what} was {_shown(before)} and is {_shown(now)}"
-
-
-def _shown(value: Any) -> str:
-    return "not given" if value is None else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib import resources
@@ -24,7 +24,7 @@ from fedcore.errors import DataError
 from fedcore.repro.plan.job_times import machine
 from fedcore.repro.site import curves, model
 from fedcore.repro.verdicts import answers, verdict_pages
-from fedcore.repro.verdicts.verdicts import WORDS, Verdict
+from fedcore.repro.verdicts.verdicts import WORDS
 from fedcore.words import counted
 
 ASSETS = Path(__file__).parent / "assets"
@@ -43,7 +43,8 @@ def environment() -> Environment:
     )
     made.filters |= {
         "slug": model.slug, "number": number, "markdown": markdown, "form": answers.form,
-        "items": partial(counted, noun="item"), "tally": tally, "ran": verdict_pages.ran,
+        "items": partial(counted, noun="item"), "tally": verdict_pages.tally,
+        "ran": verdict_pages.ran,
         "answer": answers.answer, "headlines": answers.headlines,
         "first_line": answers.first_line, "second_line": answers.second_line,
         "told_of": verdict_pages.told_of, "sections": verdict_pages.sections,
@@ -53,25 +54,12 @@ def environment() -> Environment:
     return made
 
 
-def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return the words of first lines, or of second ones, with their numbers."""
-    words = [answers.word_of(v) if otherwise else v.word for v in verdicts]
-    return answers.tally(filter(None, words))
-
-
 def number(value: Any) -> str:
     """Return a number with four digits, as the verdicts have them; nothing for None."""
     return "" if value is None else f"{value:.4g}"
 
 
-def write(
-    results: Path,
-    folder: Path,
-    *,
-    root: Path = Path(),
-    command: str,
-    surrogates: bool,
-) -> Path:
+def write(results: Path, folder: Path, root: Path = Path()) -> Path:
     """Write the site of a run; what was there before is replaced when all pages are made.
 
     Parameters
@@ -82,14 +70,14 @@ def write(
         Where the site goes.
     root : path
         The checkout: where the claims files of its papers are.
-    command : str
-        Command of the run, to which the name of a file is added to make that file alone.
-    surrogates : bool
-        Whether the run uses stand-ins for data.
     """
     found = model.papers(results, root)
     if not found:
         raise DataError(f"there are no verdicts and no plans in {results}: run the workflow first")
+    runs = [paper.plan["run"] for paper in found if paper.plan]
+    command = "snakemake --cores 1"  # with the name of a file it makes that file alone
+    if any(run["quick"] for run in runs):
+        command += " --configfile config/quick.yaml"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as name:
         made = Path(name) / "site"
@@ -101,7 +89,7 @@ def write(
             "machine": machine(),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
-            "surrogates": surrogates,
+            "surrogates": any(run["surrogates"] for run in runs),
             "command": command,
             "results": results.as_posix(),
             "meanings": WORDS,
@@ -143,12 +131,10 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
     page("runs.html.j2", "runs")
     told = {verdict.id: verdict for verdict in paper.told}
     for run in paper.verdicts:
-        verdict, item = told.get(run.id, run), paper.items[run.id]
-        judged = paper.our_tables.judging(run, item)
         page(
-            "item.html.j2", run.id, run=run, verdict=verdict, judged=judged,
-            problems=paper.ran_on(judged), changes=paper.changes(item),
-            figure=paper.figure(run), drawn=drawn,
+            "item.html.j2", run.id, run=run, verdict=told.get(run.id, run),
+            judged=paper.judging(run), changes=paper.changes(run), figure=paper.figure(run),
+            drawn=drawn,
         )  # fmt: skip
     if groups:
         (own / "curves.js").write_text(curves.script(groups), encoding="utf-8")

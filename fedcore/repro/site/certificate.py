@@ -1,6 +1,6 @@
 """A certificate: what of a kept run was made again elsewhere, and what agreed.
 
-`write` writes it as a page in Markdown and as ``codecheck.yml`` (https://codecheck.org.uk).
+It is the content of ``codecheck.yml`` (https://codecheck.org.uk); `page` shows it in Markdown.
 """
 
 from __future__ import annotations
@@ -8,24 +8,25 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import yaml
 
 from fedcore.datasets import fetching
 from fedcore.experiments import provenance
 from fedcore.files import checksums
 from fedcore.reports import tables
+from fedcore.repro.config import papers
 from fedcore.repro.plan import kept_cells
-from fedcore.repro.plan.draws import Cost
-from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, SAME, Ends, KeptRun
+from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, SAME, KeptRun
 from fedcore.repro.plan.plan import Plan
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import NOT_RUN
 from fedcore.words import counted
 
 NOT_MADE = "not made"
-WORDS = (SAME, DIGITS, RANGE, DIFFERS, NOT_MADE)
 MEANING = {
     SAME: "every array of the history has the bytes of the kept one.",
     DIGITS: "the medians of all columns agree to one part in a thousand, or to rounding.",
@@ -34,253 +35,173 @@ MEANING = {
     NOT_MADE: "its job failed, or its data could not be had.",
 }
 PERSON = "to be filled in by the person who ran it"
-
-
-@dataclass
-class Compared:
-    """What was made again, and how it compares with what is kept.
-
-    Attributes
-    ----------
-    runs : dict of str to KeptRun
-        By paper.
-    pool : mapping of str to Cost
-        Cells that could have been drawn.
-    cells : dict of str to str
-        One of `WORDS` for each cell that was drawn.
-    columns : list of (cell, column, kept, here, word)
-        Values that do not agree to three digits.
-    same, other_code : dict of str to bool, list of str
-        Papers whose bytes must be the same, and cells that were kept by other code.
-    machine, versions : dict of str to str
-        Of this machine.
-    words : list of (item, kept, here)
-        Verdicts on whole papers: `judged` counts them, and this lists the verdicts that differ.
-    inputs : dict of str to str
-        SHA-256 of each file that was read.
-    """
-
-    runs: dict[str, KeptRun]
-    pool: Mapping[str, Cost]
-    cells: dict[str, str]
-    columns: list[tuple[str, str, Ends, Ends, str]]
-    same: dict[str, bool]
-    other_code: list[str]
-    machine: dict[str, str]
-    versions: dict[str, str]
-    judged: int = 0
-    words: list[tuple[str, str, str]] = field(default_factory=list)
-    inputs: dict[str, str] = field(default_factory=dict)
-    commit: str = ""
-    command: str = ""
-
-    @property
-    def disagreeing(self) -> int:
-        """Number of cells and words that disagree or could not be made."""
-        return sum(word in (DIFFERS, NOT_MADE) for word in self.cells.values()) + len(self.words)
+# Parts of a certificate that are tables, by what the page calls them.
+PARTS = {
+    "disagreeing": "What disagrees",
+    "columns": "Third digits that differ",
+    "words": "Words of whole papers that differ",
+    "platform": "Machine and versions",
+    "inputs": "Inputs",
+}
 
 
 def compare(
     plan: Plan,
-    runs: dict[str, KeptRun],
-    pool: Mapping[str, Cost],
+    runs: Mapping[str, KeptRun],
     drawn: Collection[str],
+    whole: Collection[str],
     out: Path,
-) -> Compared:
-    """Compare the histories of `drawn` cells in the folder `out` with what is kept."""
+    command: str,
+) -> dict[str, Any]:
+    """Return the certificate of the `drawn` cells, which were made in the folder `out`.
+
+    Parameters
+    ----------
+    plan : Plan
+    runs : mapping of str to KeptRun
+        By paper.
+    drawn, whole : collection of str
+        Cells, and papers whose words are compared.
+    out : path
+    command : str
+        It makes the same again.
+    """
     machine, versions = kept_cells.platform(), provenance.versions([])
-    same = {name: kept_cells.same_arithmetic(run, machine, versions) for name, run in runs.items()}
-    other = [c for c in drawn if plan.cells[c].code != runs[plan.cells[c].paper].cells[c].code]
-    found = Compared(runs, pool, {}, [], same, other, machine, versions)
-    found.commit = provenance.own_commit()
+    same = [p for p, run in runs.items() if kept_cells.same_arithmetic(run, machine, versions)]
+    found, other, columns = dict.fromkeys(drawn, NOT_MADE), [], []
     for path in drawn:
         file, paper = out / "results/histories" / f"{path}.h5", plan.cells[path].paper
-        if not file.is_file():
-            found.cells[path] = NOT_MADE
-            continue
-        must = same[paper] and path not in other
-        word, columns = kept_cells.compared(runs[paper].cells[path], file, must)
-        found.cells[path] = word
-        found.columns += [(path, *column) for column in columns]
-    return found
+        kept = runs[paper].cells[path]
+        if kept.code != plan.cells[path].code:
+            other.append(path)
+        if file.is_file():
+            must = paper in same and path not in other
+            found[path], rows = kept_cells.compared(kept, file, must)
+            columns += rows
+    words = _words(whole, out)
+    n = Counter(found.values())
+    told = ", ".join(f"{n[word]} {word}" for word in MEANING if n[word])
+    here = machine | versions
+    kept_on = {paper: run.machine | run.versions for paper, run in runs.items()}
+    names = sorted({*here, *(name for known in kept_on.values() for name in known)})
+    return {
+        "version": "https://codecheck.org.uk/spec/config/1.0/",
+        "paper": {"title": "fedcore", "reference": PERSON},
+        "manifest": [
+            {"file": f"results/histories/{cell}.h5", "comment": word}
+            for cell, word in found.items()
+        ],
+        "codechecker": [{"name": PERSON}],
+        "summary": f"{counted(len(found), 'cell')} made again: {told}",
+        "shares": _shares(runs, found),
+        "disagreeing": [
+            {"cell": cell, "so": word}
+            for cell, word in found.items()
+            if word in (DIFFERS, NOT_MADE)
+        ],
+        "columns": columns,
+        "words compared of": [*whole],
+        "words": words,
+        "bytes must agree": same,
+        "by other code": other,
+        "commit": provenance.own_commit(),
+        "command": command,
+        "platform": [
+            {"": name, "here": here.get(name)} | {p: kept_on[p].get(name) for p in kept_on}
+            for name in names
+        ],
+        "inputs": _inputs(plan, drawn),
+        "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
+        "certificate": PERSON,
+        "report": PERSON,
+    }
 
 
-def words(
-    papers: Collection[str], out: Path, checkout: Path
-) -> tuple[int, list[tuple[str, str, str]]]:
-    """Return how many verdicts of whole papers were compared, and the verdicts that differ."""
-    number, differing = 0, []
-    for paper in papers:
-        kept, here = (
-            checkout / "papers" / paper / "verdicts.tsv",
-            out / f"results/verdicts/{paper}.tsv",
-        )
-        if kept.is_file() and here.is_file():
-            now = {verdict.id: verdict.word for verdict in verdict_pages.read(here)}
-            for verdict in verdict_pages.read(kept):
-                if verdict.word != NOT_RUN:
-                    number += 1
-                    new = now.get(verdict.id, NOT_RUN)
-                    if new != verdict.word:
-                        differing.append((f"{paper}/{verdict.id}", verdict.word, new))
-    return number, differing
+def disagreements(found: Mapping[str, Any]) -> int:
+    """Return how many cells and words disagree or could not be made."""
+    return len(found["disagreeing"]) + len(found["words"])
 
 
-def inputs(plan: Plan, cells: Collection[str], checkout: Path) -> dict[str, str]:
+def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
+    """Return the items of whole papers that were judged otherwise in the kept run."""
+    now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
+    kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
+    before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]
+    return [
+        {"item": item, "kept": word, "here": now.get(item, NOT_RUN)}
+        for item, word in verdict_pages.words_of(before).items()
+        if word not in (NOT_RUN, now.get(item, NOT_RUN))
+    ]
+
+
+def _inputs(plan: Plan, cells: Collection[str]) -> list[tables.Row]:
     """Return the SHA-256 of each file of data and of configuration that cells depend on."""
     found = {}
-    papers = sorted({plan.cells[cell].paper for cell in cells})
-    for paper in papers:
+    for paper in {plan.cells[cell].paper for cell in cells}:
         for file in (plan.files[paper].paper, plan.files[paper].claims):
             if file.is_file():
-                name = f"papers/{paper}/{file.name}"
-                found[name] = checksums.file_sha256(file)
+                found[f"papers/{paper}/{file.name}"] = checksums.file_sha256(file)
     read = {f"{plan.cells[cell].paper}/{p}" for cell in cells for p in plan.cells[cell].problems}
-    for dataset in sorted({plan.problems[name].get("dataset", "") for name in read} - {""}):
+    for dataset in {plan.problems[name].get("dataset", "") for name in read} - {""}:
         record = Path(plan.config["paths"]["raw"], dataset, fetching.RECORD)
         if record.is_file():
             sums = json.loads(record.read_text(encoding="utf-8"))
             found |= {f"{dataset}/{file}": str(value) for file, value in sums.items()}
-    return found
+    return [{"file": file, "sha256": sha} for file, sha in sorted(found.items())]
 
 
-def sentence(found: Compared) -> str:
-    """Return in a sentence how many cells agree."""
-    n = Counter(found.cells.values())
-    told = ", ".join(f"{n[word]} {word}" for word in WORDS if n[word])
-    if found.judged:
-        told = f"{told}; {len(found.words)} of {counted(found.judged, 'word')} differ"
-    return f"{counted(len(found.cells), 'cell')} made again: {told}"
-
-
-def shares(found: Compared) -> list[tables.Row]:
+def _shares(runs: Mapping[str, KeptRun], found: Mapping[str, str]) -> list[tables.Row]:
     """Return for each paper which share of its cells, items and CPU seconds was compared."""
     rows: list[tables.Row] = []
-    for paper, run in found.runs.items():
-        made = [c for c, word in found.cells.items() if c in run.cells and word != NOT_MADE]
-        n = Counter(found.cells[cell] for cell in found.cells if cell in run.cells)
-        seconds = [sum(run.cells[c].cpu for c in cells) for cells in (made, run.cells)]
-        behind = [set(cells) <= set(made) for cells in run.items.values()]
-        rows.append(
-            {
-                "paper": paper,
-                "run of": run.date,
-                "commit": run.commit,
-                "cells": f"{len(made)} of {len(run.cells)}",
-                "items": f"{sum(behind)} of {len(behind)}",
-                "CPU seconds": f"{seconds[0]:.0f} of {seconds[1]:.0f}",
-                **{word: n[word] for word in WORDS},
-            }
-        )
+    for paper, run in runs.items():
+        words = {cell: word for cell, word in found.items() if cell in run.cells}
+        n = Counter(words.values())
+        made = {cell for cell, word in words.items() if word != NOT_MADE}
+        seconds = [sum(run.cells[cell].cpu for cell in cells) for cells in (made, run.cells)]
+        behind = [made.issuperset(cells) for cells in run.items.values()]
+        row = {"paper": paper, "run of": run.date, "commit": run.commit}
+        row["cells"] = f"{len(made)} of {len(run.cells)}"
+        row["items"] = f"{sum(behind)} of {len(behind)}"
+        row["CPU seconds"] = f"{seconds[0]:.0f} of {seconds[1]:.0f}"
+        rows.append(row | {word: n[word] for word in MEANING})
     return rows
 
 
-def page(found: Compared) -> str:
-    """Return the certificate in Markdown."""
-    title = f"{counted(found.disagreeing, 'disagreement')}"
-    now = datetime.now(UTC).date().isoformat()
+def page(found: Mapping[str, Any]) -> str:
+    """Return a certificate in Markdown."""
+    number = counted(disagreements(found), "disagreement")
     parts = [
-        f"# Certificate of a repeated run: {title}\n",
+        f"# Certificate of a repeated run: {number}\n",
         "It says what was made again and what agreed. It does not say whether the papers are right:"
         " that is in the report.\n",
         "## What was made again\n",
-        f"{sentence(found)}. They were drawn from the {counted(len(found.pool), 'cell')} that can "
-        f"be compared, by the seed and for the time that the command below names. "
-        f"Commit {found.commit}, {now}.\n",
-        tables.markdown(shares(found)),
+        f"{found['summary']}. Commit {found['commit']}, {found['check_time']}.\n",
+        tables.markdown(found["shares"]),
         "An item counts if all cells on which it rests were made again.\n",
-        "".join(f"- *{word}*: {MEANING[word]}\n" for word in WORDS),
+        "".join(f"- *{word}*: {meaning}\n" for word, meaning in MEANING.items()),
     ]
-    bytewise = [paper for paper, same in found.same.items() if same]
-    parts.append(
-        f"Kernel and versions agree, and bytes must: {', '.join(bytewise) or 'of no paper'}.\n"
-    )
-    if found.other_code:
-        parts.append(f"By other code than the kept run: {', '.join(found.other_code)}.\n")
-    differing = [cell for cell, word in found.cells.items() if word in (DIFFERS, NOT_MADE)]
-    if differing:
-        parts += ["## What disagrees\n"]
-        parts.append("".join(f"- `{cell}`: {found.cells[cell]}\n" for cell in differing))
-    if found.columns:
-        parts += ["## Third digits that differ\n"]
-        rows: list[tables.Row] = [
-            {
-                "cell": cell,
-                "column": name,
-                "kept": old.median,
-                "here": new.median,
-                "kept range": f"{_told(old.low)} to {_told(old.high)}",
-                "so": word,
-            }
-            for cell, name, old, new, word in found.columns
-        ]
-        parts.append(tables.markdown(rows))
-    if found.judged:
-        parts += ["## Words\n", f"{counted(found.judged, 'word')} of whole papers compared.\n"]
-    if found.words:
-        parts.append(
-            tables.markdown([{"item": i, "kept": a, "here": b} for i, a, b in found.words])
-        )
-    runs = found.runs.items()
-    names = {*found.machine, *(name for _, run in runs for name in run.machine)}
-    versions = {*found.versions, *(name for _, run in runs for name in run.versions)}
-    places: list[tables.Row] = [
-        {"": name, "here": found.machine.get(name), **{p: r.machine.get(name) for p, r in runs}}
-        for name in sorted(names)
-    ]
-    places += [
-        {"": name, "here": found.versions.get(name), **{p: r.versions.get(name) for p, r in runs}}
-        for name in sorted(versions)
-    ]
-    sums: list[tables.Row] = [{"file": f, "sha256": s} for f, s in sorted(found.inputs.items())]
+    bytewise = ", ".join(found["bytes must agree"]) or "of no paper"
+    parts.append(f"Kernel and versions agree, and bytes must: {bytewise}.\n")
+    if found["by other code"]:
+        parts.append(f"By other code than the kept run: {', '.join(found['by other code'])}.\n")
+    if found["words compared of"]:
+        parts.append(f"Words were compared of {', '.join(found['words compared of'])}.\n")
+    for key, title in PARTS.items():
+        if found[key]:
+            parts += [f"## {title}\n", tables.markdown(found[key])]
     parts += [
-        "## Machine and versions\n",
-        tables.markdown(places),
-        "## Inputs\n",
-        tables.markdown(sums),
         "## Check it yourself\n",
-        f"```console\n$ git checkout {found.commit}\n$ make env && . .venv/bin/activate\n"
-        f"$ {found.command}\n```\n",
+        f"```console\n$ git checkout {found['commit']}\n$ make env && . .venv/bin/activate\n"
+        f"$ {found['command']}\n```\n",
         f"Name, place of work, signature, date: {PERSON}.\n",
     ]
     return "\n".join(parts)
 
 
-def _told(number: float | None) -> str:
-    return "none" if number is None else tables.show(number)
-
-
-def codecheck(found: Compared) -> str:
-    """Return the certificate as ``codecheck.yml``; a person adds names, DOI and address."""
-    import yaml
-
-    return yaml.safe_dump(
-        {
-            "version": "https://codecheck.org.uk/spec/config/1.0/",
-            "paper": {"title": "fedcore", "reference": PERSON},
-            "manifest": [
-                {"file": f"results/histories/{cell}.h5", "comment": word}
-                for cell, word in found.cells.items()
-            ],
-            "codechecker": [{"name": PERSON}],
-            "summary": sentence(found),
-            "shares": [{k: v for k, v in row.items() if v} for row in shares(found)],
-            "commit": found.commit,
-            "machine": found.machine,
-            "versions": found.versions,
-            "inputs": found.inputs,
-            "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
-            "certificate": PERSON,
-            "report": PERSON,
-        },
-        sort_keys=False,
-        allow_unicode=True,
-    )
-
-
-def write(found: Compared, out: Path) -> list[Path]:
+def write(found: Mapping[str, Any], out: Path) -> list[Path]:
     """Write the certificate into a folder; return its files, the page first."""
-    texts = {"certificate.md": page(found), "codecheck.yml": codecheck(found)}
+    check = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
+    texts = {"certificate.md": page(found), "codecheck.yml": check}
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
     return [out / name for name in texts]

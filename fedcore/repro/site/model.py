@@ -18,7 +18,6 @@ from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.reports import tables
 from fedcore.reports.tables import Row
-from fedcore.reports.terminal import sizes
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.plan.job_times import Took, measured
@@ -28,7 +27,6 @@ from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
 LONG = 40
-NOTHING: dict[str, Any] = {"question": "", "tables": {}, "items": [], "software": [], "facts": []}
 
 
 @dataclass(frozen=True)
@@ -85,15 +83,14 @@ class Judged:
     """The cells of a table of ours that a verdict rests on.
 
     `rows` are their values as text, without those after the first `LONG` rows; `all_rows` is how
-    many there are; `experiments` and `problems` are those that the rows name.
+    many there are; `experiments` are those that the rows name.
     """
 
     table: str
     columns: list[str]
     rows: list[list[str]]
     all_rows: int
-    experiments: frozenset[str]
-    problems: frozenset[str]
+    experiments: set[str]
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
@@ -103,41 +100,16 @@ def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
     return [name for name in names if len(found[name]) > 1 or (found[name] and len(rows) == 1)]
 
 
-class Tables:
-    """Our tables of one paper, each read once."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._rows: dict[str, list[Row]] = {}
-
-    def judging(self, verdict: Verdict, item: Mapping[str, Any]) -> Judged | None:
-        """Return the rows of the first cell of the first reading that was run; None without any."""
-        pairs = zip(item["readings"], verdict.readings, strict=False)
-        ran = next((given for given, reading in pairs if reading.state), None)
-        if ran is None:
-            return None
-        select = next(iter(ran["cells"].values()))["select"]
-        rows = measurements.matching(self._rows_of(select["table"]), select["where"])
-        if not rows:
-            return None
-        named = [*select["where"], *select["points"], "repeat"]
-        columns = [name for name in dict.fromkeys(named) if name in rows[0]]
-        columns = [name for name in columns if name != select["column"]] + [select["column"]]
-        if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
-            columns[-1:-1] = _numbers(rows, set(columns))
-        shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
-        experiments, problems = (
-            frozenset(str(row[name]) for row in rows if row.get(name))
-            for name in ("experiment", "problem")
-        )
-        return Judged(select["table"], columns, shown, len(rows), experiments, problems)
-
-    def _rows_of(self, table: str) -> list[Row]:
-        """Return the rows of a table; none where it was not made."""
-        if table not in self._rows:
-            file = self._folder / f"{table}.tsv"
-            self._rows[table] = tables.read(file) if file.is_file() else []
-        return self._rows[table]
+def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> Judged:
+    """Return what a page shows of the rows of a table that a cell of a claim selects."""
+    named = [*select["where"], *select["points"], "repeat"]
+    columns = [name for name in dict.fromkeys(named) if name in rows[0]]
+    columns = [name for name in columns if name != select["column"]] + [select["column"]]
+    if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
+        columns[-1:-1] = _numbers(rows, set(columns))
+    shown = [[tables.show(row[name]) for name in columns] for row in rows[:LONG]]
+    experiments = {str(row["experiment"]) for row in rows if row.get("experiment")}
+    return Judged(select["table"], columns, shown, len(rows), experiments)
 
 
 class Paper:
@@ -146,26 +118,38 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        False for a study of one's own, which has nothing printed.
-    verdicts : list of Verdict
-    plan : dict or None
-        None if nothing of the paper was run.
+        False for a study of one's own, of which nothing is printed.
+    verdicts, printed_items, checks : list of Verdict
+        All, those on what is printed, and the checks of this software.
+    plan : dict
+        Empty for a paper of which nothing was run; then its name is its title.
     plan_file : path
+    title, citation : str
+    missing : dict of str to list of str
+        What was not run, by the reason.
+    question : str
+        What the headline claims answer.
     """
 
     def __init__(self, results: Path, name: str, root: Path) -> None:
         self.name, self._results = name, results
         self.plan_file = results / "plans" / f"{name}.json"
         checksums.require(self.plan_file, "plan")
-        there = self.plan_file.is_file()
-        text = self.plan_file.read_text(encoding="utf-8") if there else None
-        self.plan: dict[str, Any] | None = None if text is None else json.loads(text)
+        self.plan: dict[str, Any] = {}
+        if self.plan_file.is_file():
+            self.plan = json.loads(self.plan_file.read_text(encoding="utf-8"))
+        self.title, self.citation = self.plan.get("title", name), self.plan.get("citation", "")
+        self.missing = by_reason(self.plan.get("missing", {}))
+        self._entry = self.plan.get("entry", name)
         judged = results / "verdicts" / f"{name}.tsv"
         self.judged = judged.is_file()
         self.verdicts = verdict_pages.read(judged) if self.judged else []
+        self.printed_items = verdict_pages.printed_items(self.verdicts)
+        self.checks = verdict_pages.checks(self.verdicts)
         self.quick = verdict_pages.is_quick(self.verdicts)
         self.claims_file = paper_files.at(self._entry, root).claims
-        self.claimed = claims_files.read(self.claims_file) if self.judged else NOTHING
+        self.claimed = claims_files.read(self.claims_file)  # of a study without the file, nothing
+        self.question = self.claimed.get("question", "")
         kept = self.claims_file.with_name("verdicts.tsv")
         #: Verdicts with words: of this run, or those that are kept where this run is quick.
         self.told = self.verdicts
@@ -174,42 +158,13 @@ class Paper:
             read = verdict_pages.read(kept) if kept.is_file() else []
             self.told = [verdict for verdict in read if verdict.id in known]
         self._kept_runs = root / "kept" / "run.json"
-
-    @property
-    def title(self) -> str:
-        """Title of the paper; its name where nothing was run."""
-        return self.name if self.plan is None else str(self.plan["title"])
-
-    @property
-    def citation(self) -> str:
-        """Authors, venue and year."""
-        return "" if self.plan is None else str(self.plan["citation"])
+        self._rows: dict[str, list[Row]] = {}
 
     @property
     def command_options(self) -> str:
         """What a command adds to know the paper: nothing for one of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
-
-    @property
-    def _entry(self) -> str:
-        """What the configuration calls the paper: its name, or the path of its folder."""
-        return str((self.plan or {}).get("entry", self.name))
-
-    @property
-    def printed_items(self) -> list[Verdict]:
-        """Verdicts on what is printed."""
-        return verdict_pages.printed_items(self.verdicts)
-
-    @property
-    def checks(self) -> list[Verdict]:
-        """Checks of this software."""
-        return verdict_pages.checks(self.verdicts)
-
-    @property
-    def question(self) -> str:
-        """What the headline claims answer."""
-        return str(self.claimed.get("question", ""))
 
     @cached_property
     def run(self) -> RunNotes:
@@ -281,16 +236,11 @@ class Paper:
         path = self._results / "notebooks" / f"{self.name}.ipynb"
         return path if path.is_file() else None
 
-    @property
-    def missing(self) -> dict[str, list[str]]:
-        """What was not run, by the reason."""
-        return {} if self.plan is None else by_reason(self.plan["missing"])
-
     @cached_property
     def jobs(self) -> list[Job]:
         """Cells that were run."""
         found = []
-        for path, settings in ({} if self.plan is None else self.plan["cells"]).items():
+        for path, settings in self.plan.get("cells", {}).items():
             cell = Cell.read(settings)
             file = self._results / "histories" / f"{path}.h5"
             if not file.is_file():
@@ -298,7 +248,6 @@ class Paper:
             with h5py.File(file) as history:
                 about = json.loads(history.attrs["about"])
             took = measured(self._results / "benchmarks" / f"{path}.tsv")
-            assert self.plan is not None
             label = self.plan["problems"][cell.problem].get("label") or cell.problem
             status, params = about["problem"]["status"], about["params"]
             where = (path, cell.experiment, cell.problem, str(label))
@@ -327,35 +276,32 @@ class Paper:
         items = (*self.claimed["items"], *self.claimed["software"])
         return {item["id"]: item for item in items}
 
-    @cached_property
-    def our_tables(self) -> Tables:
-        """Our tables, as verdicts rest on them."""
-        return Tables(self._results / "tables" / self.name)
+    def judging(self, verdict: Verdict) -> Judged | None:
+        """Return the rows of the first cell of the first reading that was run; None without any."""
+        pairs = zip(self.items[verdict.id]["readings"], verdict.readings, strict=False)
+        ran = next((given for given, reading in pairs if reading.state), None)
+        if ran is None:
+            return None
+        select = next(iter(ran["cells"].values()))["select"]
+        rows = measurements.matching(self._rows_of(select["table"]), select["where"])
+        return judged_by(select, rows) if rows else None
 
-    def ran_on(self, judged: Judged | None) -> list[str]:
-        """Return the problems of the rows that a verdict rests on, with their sizes.
+    def _rows_of(self, table: str) -> list[Row]:
+        """Return the rows of a table, which is read once; none where it was not made."""
+        if table not in self._rows:
+            file = self._results / "tables" / self.name / f"{table}.tsv"
+            self._rows[table] = tables.read(file) if file.is_file() else []
+        return self._rows[table]
 
-        A run at small size judges an item of the paper's n on fewer clients; the item's words name
-        the paper's.
-        """
-        if judged is None or not (judged.experiments or judged.problems):
-            return []
-        found = [
-            f"{job.label}: {_sizes(job.about['problem'])}"
-            for job in self.jobs
-            if (not judged.experiments or job.experiment in judged.experiments)
-            and (not judged.problems or job.problem in judged.problems)
-        ]
-        return list(dict.fromkeys(found))
-
-    def changes(self, item: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
         """Return what all readings of an item fill in or replace, with grounds and passages."""
-        of_readings = [(*one["fills_in"], *one["replaces"]) for one in item["readings"]]
+        readings = self.items[verdict.id]["readings"]
+        of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]
         return [self.claimed["changes"][name] for name in dict.fromkeys(names)]
 
     def _exhibits(self, kind: str, ending: str) -> list[Exhibit]:
-        named = {} if self.plan is None else self.plan[kind]
+        named = self.plan.get(kind, {})
         found = [
             Exhibit(name, caption, self._results / kind / self.name / f"{name}{ending}")
             for name, caption in named.items()
@@ -364,14 +310,6 @@ class Paper:
         for one in there:
             checksums.require(one.file, kind.removesuffix("s"))
         return there
-
-
-def _sizes(problem: Mapping[str, Any]) -> str:
-    """Return the sizes of a history's problem; of draws that differ, the values of what differs."""
-    settings = problem.get("settings") or [{}]  # of draws that are alike, nothing each
-    values = {name: dict.fromkeys(setting[name] for setting in settings) for name in settings[0]}
-    different = [f"{name} {', '.join(map(str, found))}" for name, found in values.items()]
-    return "; ".join(different) or sizes(problem)
 
 
 def slug(text: str) -> str:
@@ -388,4 +326,4 @@ def papers(results: Path, root: Path) -> list[Paper]:
         if paper.verdicts and not paper.claims_file.is_file():
             print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
     found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
-    return [paper for paper in found if paper.judged or not (paper.plan or {}).get("judged", True)]
+    return [paper for paper in found if paper.judged or not paper.plan.get("judged", True)]

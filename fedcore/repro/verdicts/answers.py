@@ -126,20 +126,18 @@ def form(word: str, number: int) -> str:
 
 def causes(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     """Return the causes of failing items, each with the number of items, the most first."""
-    failing = [v for v in verdicts if v.word == FAILS and v.section != SOFTWARE]
-    return Counter(v.cause or "no cause found" for v in failing).most_common()
+    causes = [v.cause or "no cause found" for v in verdicts if v.word == FAILS]
+    return Counter(causes).most_common()
 
 
 def not_judged(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     """Return why items were not run, each reason with the number of items, the most first."""
-    return Counter(
-        v.why for v in verdicts if v.word == NOT_RUN and v.section != SOFTWARE
-    ).most_common()
+    return Counter(v.why for v in verdicts if v.word == NOT_RUN).most_common()
 
 
 def remarks(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
     """Return what is to be said of tests, each with the number of items, the most first."""
-    return Counter(v.remark for v in verdicts if v.remark and v.section != SOFTWARE).most_common()
+    return Counter(v.remark for v in verdicts if v.remark).most_common()
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:

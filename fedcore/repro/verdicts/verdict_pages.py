@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import textwrap
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,6 @@ from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
-MARKS = {"holds": "+", "fails": "x", "undecided": "~", NOT_RUN: "o"}
 CHANCE = "At most one word in twenty is chance."
 WIDTH = 96
 
@@ -85,23 +83,11 @@ def kept_tables(folder: Path) -> list[Path]:
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
 
 
-def read_kept(folder: Path) -> list[Verdict]:
-    """Return the verdicts that a checkout keeps; none where it keeps none."""
-    return [verdict for table in kept_tables(folder) for verdict in read(table)]
-
-
 def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
     """Return the verdicts of the `papers` that have some, ``<folder>/<paper>.tsv``."""
     return [
         verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
     ]
-
-
-def _none_in(folder: str | os.PathLike[str]) -> str:
-    return (
-        f"there are no verdicts in {folder}; run the workflow first, or name a paper of a run by "
-        "--paper"
-    )
 
 
 def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -114,55 +100,9 @@ def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
-def tally(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return the words as printed that occur, in their order, with their numbers."""
-    return answers.tally(v.word for v in verdicts)
-
-
-def combine(
-    folder: str | os.PathLike[str],
-    path: str | os.PathLike[str],
-    papers: Iterable[str] | None = None,
-) -> list[Verdict]:
-    """Merge the verdicts of `papers`, ``<folder>/<paper>.tsv``, into one file, and return them.
-
-    Parameters
-    ----------
-    folder : path-like
-    path : path-like
-        File of the merged table; ends in ``.tsv``.
-    papers : iterable of str, optional
-        Papers whose verdicts are merged; by default all that have verdicts in `folder`. Verdicts of
-        other papers are left out, such as papers that are no longer run.
-    """
-    out, wanted = Path(path).resolve(), None if papers is None else set(papers)
-    files = [
-        file
-        for file in files_in(Path(folder).resolve())
-        if file != out and (wanted is None or file.stem in wanted)
-    ]
-    if not files:
-        raise DataError(_none_in(folder))
-    verdicts = [verdict for file in files for verdict in read(file)]
-    counts = Counter(f"{verdict.paper}/{verdict.id}" for verdict in verdicts)
-    twice = [name for name, n in counts.items() if n > 1]
-    if twice:
-        raise DataError(f"{folder}: two files hold a verdict on {twice[0]}; move one away")
-    write(verdicts, path)
-    return verdicts
-
-
-def summary(verdicts: Iterable[Verdict]) -> str:
-    """Return a line per paper: its answer, and its items as printed; and one for the checks."""
-    everything = list(verdicts)
-    lines = []
-    for paper, printed in by_paper(printed_items(everything)).items():
-        said = f"{answers.answer(printed)} " if answers.headlines(printed) else ""
-        lines.append(f"{paper}: {said}{counted_words(printed)}.")
-    states = answers.count_words(v.word for v in checks(everything))
-    if states:
-        lines.append(f"checks of this software: {states}")
-    return "\n".join(lines) or "no printed items"
+def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
+    """Return the words of first lines, or of second ones, in their order, with their numbers."""
+    return answers.tally(answers.word_of(v) if otherwise else v.word for v in verdicts)
 
 
 def counted_words(verdicts: Sequence[Verdict]) -> str:
@@ -172,25 +112,32 @@ def counted_words(verdicts: Sequence[Verdict]) -> str:
     return f"{counted(len(printed), 'item')} {AS_PRINTED}: {words}"
 
 
+def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
+    """Return the word of each item, by ``<paper>/<id>``."""
+    return {f"{v.paper}/{v.id}": v.word for v in verdicts}
+
+
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
     """Say which kept words have become worse, or are gone, in the papers of `new`."""
-    now = {(v.paper, v.id): v.word for v in new}
-    papers, lines = {paper for paper, _ in now}, []
-    for v in kept:
-        word = now.get((v.paper, v.id))
-        if v.paper in papers and word is None:
-            lines.append(f"{v.paper}/{v.id}: gone, was {v.word}")
-        elif word is not None and RANK.index(word) < RANK.index(v.word):
-            lines.append(f"{v.paper}/{v.id}: {word}, was {v.word}")
+    now, lines = words_of(new), []
+    papers = {name.partition("/")[0] for name in now}
+    for name, before in words_of(kept).items():
+        word = now.get(name)
+        if word is None and name.partition("/")[0] in papers:
+            lines.append(f"{name}: gone, was {before}")
+        elif word is not None and RANK.index(word) < RANK.index(before):
+            lines.append(f"{name}: {word}, was {before}")
     return lines
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read a table of verdicts, all tables of a folder, or those in the folders of papers."""
+    """Read a table of verdicts, or all tables of a folder, of a run or of a checkout's papers."""
     where = Path(path)
-    files = files_in(where) or kept_tables(where) if where.is_dir() else [where]
+    files = [where]
+    if where.is_dir():
+        files = files_in(where / "verdicts") or files_in(where) or kept_tables(where)
     if not any(file.is_file() for file in files):
-        raise DataError(_none_in(path))
+        raise DataError(f"there are no verdicts in {path}: run the workflow first")
     return [verdict for file in files for verdict in read(file)]
 
 
@@ -297,8 +244,8 @@ def told_of(readings: Iterable[Reading]) -> list[str]:
     ]
 
 
-def describe(verdict: Verdict) -> str:
-    """Return everything about one verdict as text for a terminal."""
+def describe(verdict: Verdict, readings: bool = True) -> str:
+    """Return a verdict as text for a terminal, by default with all its readings."""
     v = verdict
     lines = {
         "printed": f"{v.printed} ({v.source})",
@@ -306,37 +253,39 @@ def describe(verdict: Verdict) -> str:
         OTHERWISE: f"{answers.word_of(v)}: {answers.second_line(v)}".strip(": "),
         "cause": v.cause if v.word == "fails" else "",
         "test": "; ".join(filter(None, [v.because, v.remark])),
-        "readings": "; ".join(told_of(v.readings)) if len(v.readings) > 1 else "",
     }
-    body = "\n".join(f"  {name}: {text}" for name, text in lines.items() if text)
-    return f"{v.paper}/{v.id}: {v.title}\n{body}"
+    if readings and len(v.readings) > 1:
+        lines["readings"] = "; ".join(told_of(v.readings))
+    body = [_wrapped(f"{name}: {text}") for name, text in lines.items() if text]
+    return "\n".join([f"{v.paper}/{v.id}: {v.title}", *body])
 
 
-def overview(verdicts: Iterable[Verdict], questions: Mapping[str, str]) -> str:
-    """Return for a terminal: of each paper the counts of its headlines, question and answer."""
+def overview(
+    verdicts: Iterable[Verdict],
+    questions: Mapping[str, str] = {},
+    kept: Iterable[Verdict] = (),
+) -> str:
+    """Return for a terminal: of each paper question, answer and counts; then those of the checks.
+
+    A quick run has no answers; those of the `kept` verdicts take their place.
+    """
+    everything, known = list(verdicts), by_paper(printed_items(kept))
+    quick = is_quick(everything)
     blocks = []
-    for paper, mine in by_paper(printed_items(verdicts)).items():
-        found = answers.headlines(mine)
-        left = _column(AS_PRINTED, [v.word for v in found])
-        middle = _column(OTHERWISE, [answers.word_of(v) for v in found])
-        said = f"{questions.get(paper, '')}\n{answers.answer(mine)}"
-        right = [line for text in said.splitlines() for line in textwrap.wrap(text, WIDTH - 44)]
-        height = max(len(left), len(middle), len(right))
-        columns = [column + [""] * (height - len(column)) for column in (left, middle, right)]
-        names = [paper, *[""] * (height - 1)]
-        blocks.append(
-            "\n".join(
-                f"{name:<16}{a:<14}{b:<14}{text}".rstrip()
-                for name, a, b, text in zip(names, *columns, strict=True)
-            )
-        )
-    marks = "   ".join(f"{mark} {word}" for word, mark in MARKS.items())
-    heads = f"Counts are of headline claims.\n{marks}\n\n{'':<16}{AS_PRINTED:<14}{OTHERWISE}"
-    return "\n\n".join([heads, *blocks]) if blocks else "no printed items"
-
-
-def _column(title: str, words: Iterable[str]) -> list[str]:
-    return [f"{MARKS[word]} {n}" for word, n in answers.tally(words) if word in MARKS]
+    if quick:
+        blocks.append("A quick run: toy size, stand-in data. It says nothing about a paper.")
+    for paper, printed in by_paper(printed_items(everything)).items():
+        lines = [questions.get(paper, "")]
+        if not quick:
+            lines.append(answers.answer(printed))
+        elif paper in known:
+            lines.append(f"Kept answer: {answers.answer(known[paper])}")
+        lines.append(f"{counted_words(printed)}.")
+        blocks.append("\n".join([paper, *map(_wrapped, filter(None, lines))]))
+    states = answers.count_words(v.word for v in checks(everything))
+    if states:
+        blocks.append(f"checks of this software: {states}")
+    return "\n\n".join(blocks) or "no printed items"
 
 
 def is_quick(verdicts: Iterable[Verdict]) -> bool:
@@ -349,46 +298,19 @@ def ran(printed: Sequence[Verdict]) -> str:
     return f"{sum(v.word == RAN for v in printed)} of {counted(len(printed), 'item')} ran"
 
 
-def beside_kept(quick: Iterable[Verdict], kept: Iterable[Verdict]) -> str:
-    """Return terminal text: what a quick run ran of each paper, and the kept answer."""
-    lines = ["Quick run: toy size, stand-in data. It says nothing about a paper.", ""]
-    lines.append(f"{'paper':<16}{'this run':<24}kept answer")
-    known = by_paper(printed_items(kept))
-    for paper, mine in by_paper(printed_items(quick)).items():
-        answer = answers.answer(known[paper]) if paper in known else "nothing is kept"
-        told = textwrap.shorten(answer, WIDTH - 40, placeholder=" …")
-        lines.append(f"{paper:<16}{ran(mine):<24}{told}")
-    return "\n".join(lines)
-
-
 def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
     """Return terminal text: the beginning of a paper's page."""
     printed = printed_items(verdicts)
     parts = [f"{question}\n{_wrapped(answers.answer(printed))}".strip()]
-    lines = []
-    for v in answers.headlines(printed):
-        lines.append(f'  "{v.printed}"  {v.source}')
-        for title, word, said in (
-            (AS_PRINTED, v.word, answers.first_line(v)),
-            (OTHERWISE, answers.word_of(v), answers.second_line(v)),
-        ):
-            if word:
-                start = f"    {title:<11} {MARKS[word]} {word:<10} "
-                lines.append(_hanging(said, start))
-    parts += ["\n".join(["HEADLINE CLAIMS", *lines])] if lines else []
+    parts += [describe(v, readings=False) for v in answers.headlines(printed)]
     for title, points in sections(printed):
-        parts.append("\n".join([title.upper(), *map(_wrapped, points)]))
+        parts.append("\n".join([f"{title}:", *map(_wrapped, points)]))
     parts.append(f"{counted_words(printed)}. {CHANCE}")
     return "\n\n".join(parts)
 
 
-def _hanging(text: str, start: str) -> str:
-    after = " " * len(start)
-    return textwrap.fill(text, WIDTH, initial_indent=start, subsequent_indent=after) or start
-
-
 def _wrapped(text: str) -> str:
-    return _hanging(text, "  ")
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
 def by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:

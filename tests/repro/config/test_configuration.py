@@ -357,12 +357,8 @@ WRONG_PLACES = [  # in the tiny paper, what stands there, and what the message n
 ]
 GRID = {"runs": [{"algorithm": "ssi", "variants": [{"a": {}}]}]}
 WRONG_CONFIG = [  # beside the tiny paper
-    ({"leave_out": {"tyni": ["easy"]}}, "'tyni'"),
-    ({"leave_out": {"tiny": ["esay"]}}, "'easy'"),
     ({"pahts": {}}, "'paths'"),
     ({"papers": ["tinny"]}, "'tiny'"),
-    ({"leave_out": {"tiny": ["second/power_gd/momentun"]}}, "second/power_gd/other-momentum"),
-    ({"leave_out": {"tiny": ["nothing/alike"]}}, "'nothing/alike'"),
     *(
         ({"overrides": {"tiny": changes}}, name)
         for changes, name in (
@@ -402,28 +398,14 @@ def test_repeats_beyond_the_draws_would_be_copies_and_are_refused(load, draws, v
     refused(lambda: load(settings), ConfigError, "third/ssi/over-default", "`draws`")
 
 
-def test_what_is_left_out_has_no_cells_and_says_so(tmp_path):
+def test_an_experiment_that_is_left_out_has_no_cells_and_says_so(tmp_path):
     write(tmp_path, paper())
     whole = load_plan(CONFIG, tmp_path)
-    cell = next(iter(whole.cells.values()))
-    for name, of in (("easy", lambda c: c.problem), (cell.experiment, lambda c: c.experiment),
-                     (cell.short, lambda c: c.short)):  # fmt: skip
-        part = load_plan(CONFIG | {"leave_out": {"tiny": [name]}}, tmp_path)
-        kept = {path for path, one in whole.cells.items() if of(one) != name}
-        assert set(part.cells) == kept != set(whole.cells)
-        assert set(part.describe("tiny")["missing"]) - set(whole.describe("tiny")["missing"]) == {
-            name
-        }
-
-
-def test_no_server_is_asked_for_data_of_a_problem_that_is_left_out(tmp_path):
-    out = {"factorization": ["w8a", "mnist", "celeba"]}
-    paths = {name: str(tmp_path / name) for name in ("raw", "clients", "results")}
-    config = {"papers": ["factorization"], "paths": paths, "leave_out": out}
-    (tmp_path / "clients/factorization").mkdir(parents=True)
-    (tmp_path / "clients/factorization/w8a.h5").touch()
-    plan = load_plan(config, answers=lambda url: pytest.fail(f"{url} is asked"))
-    assert set(plan.unavailable) == {f"factorization/{name}" for name in out["factorization"]}
+    patterns = {"*": {}, "second/*": False}
+    part = load_plan(CONFIG | {"overrides": {"tiny": {"cells": patterns}}}, tmp_path)
+    kept = {path for path, one in whole.cells.items() if one.experiment != "second"}
+    assert set(part.cells) == kept != set(whole.cells)
+    assert part.missing_of("tiny").keys() - whole.missing_of("tiny").keys() == {"second"}
 
 
 def test_patterns_say_which_cells_are_made_and_what_changes_in_them(tmp_path):

@@ -86,13 +86,13 @@ def test_without_a_list_there_are_the_checkouts_own(checkout):
     assert list(planned({}).papers) == ["own"]
 
 
-def test_overrides_and_leave_out_name_it_by_its_name(checkout):
+def test_overrides_name_it_by_its_name(checkout):
     entry = "../elsewhere/hospital"
     changes = {"hospital": {"experiments": {"first": {"repeats": 7}}}}
     plan = planned({"papers": [entry], "overrides": changes})
     assert [cell.repeats for cell in plan.cells.values()] == [7]
-    out = planned({"papers": [entry], "leave_out": {"hospital": ["first"]}})
-    assert not out.cells and list(out.left_out_of("hospital")) == ["first"]
+    out = planned({"papers": [entry], "overrides": {"hospital": {"cells": {"first/*": False}}}})
+    assert not out.cells and list(out.missing_of("hospital")) == ["first"]
 
 
 def test_claims_beside_it_are_read_and_their_file_is_named(checkout):

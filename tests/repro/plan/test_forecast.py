@@ -57,7 +57,7 @@ def test_hours_scale_with_the_machine_and_count_what_is_to_be_made(plan, tmp_pat
     keep(tmp_path, [7200.0, 7200.0, 36000.0], probe=2.0)
 
     def said(cores, probe):
-        return forecast.sentence(plan, ["study"], cores, probe, tmp_path)
+        return forecast.sentence(plan, cores, probe, tmp_path)
 
     assert hours(said(1, 2.0)) == 14 and hours(said(1, 4.0)) == 28
     assert hours(said(4, 2.0)) == 10  # the longest cell
@@ -70,5 +70,5 @@ def test_hours_scale_with_the_machine_and_count_what_is_to_be_made(plan, tmp_pat
 
 def test_cells_that_nobody_has_measured_are_told(plan, tmp_path):
     keep(tmp_path, [3600.0], probe=1.0)
-    said = forecast.sentence(plan, ["study"], 1, 1.0, tmp_path)
+    said = forecast.sentence(plan, 1, 1.0, tmp_path)
     assert hours(said) == 1 and "2 cells of them never measured" in said

@@ -24,8 +24,10 @@ PAPERS = list(list_papers())
 
 
 def planned(paper: str, *names: str) -> Plan:
-    left_out = {paper: list(names)}
-    config = {"papers": [paper], "leave_out": left_out, "quick": True, "surrogates": True}
+    """Return the plan of a paper without some of its experiments."""
+    cells = {"*": {}} | {f"{name}/*": False for name in names}
+    overrides = {paper: {"cells": cells}}
+    config = {"papers": [paper], "overrides": overrides, "quick": True, "surrogates": True}
     return load_plan(config)
 
 

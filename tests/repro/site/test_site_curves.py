@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
 from fedcore.history import History, save_seconds
-from fedcore.reports import tables
 from fedcore.reports.curve_styles import distinct_looks
 from fedcore.repro.site.curves import _axes
-from fedcore.repro.site.model import Tables
+from fedcore.repro.site.model import judged_by
 from fedcore.repro.tables.results import Run
 
 
@@ -38,12 +35,9 @@ def test_only_what_ran_on_a_core_has_cpu_seconds(where, timed, tmp_path):
         np.testing.assert_array_equal(found["seconds"], [0, 2.5, 5])
 
 
-def test_beside_a_flag_stand_the_numbers_that_it_was_read_off(tmp_path):
+def test_beside_a_flag_stand_the_numbers_that_it_was_read_off():
     rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
-    tables.write(rows, tmp_path / "claims.tsv")
-    select = {"table": "claims", "where": {"claim": "c"}, "column": "holds"}
-    verdict = SimpleNamespace(readings=[SimpleNamespace(state="holds")])
-    item = {"readings": [{"cells": {"": {"select": select | {"points": []}}}}]}
-    judged = Tables(tmp_path).judging(verdict, item)
+    select = {"table": "claims", "where": {"claim": "c"}, "column": "holds", "points": []}
+    judged = judged_by(select, rows)
     assert judged.columns == ["claim", "repeat", "ratio", "holds"]
     assert judged.rows[1] == ["c", "1", "2.5", "true"]

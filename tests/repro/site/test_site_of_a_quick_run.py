@@ -17,7 +17,7 @@ def test_kept_answers_stand_beside_what_ran(tmp_path):
     quick = [v if v.section == SOFTWARE else replace(v, word=RAN, why="") for v in kept]
     (tmp_path / "verdicts").mkdir()
     verdict_pages.write(quick, tmp_path / "verdicts/fedpower.tsv")
-    front = build.write(tmp_path, tmp_path / "report", root=ROOT, command="c", surrogates=True)
+    front = build.write(tmp_path, tmp_path / "report", ROOT)
     shown = front.read_text(encoding="utf-8")
     assert html.escape(answers.answer(kept)) in shown and 'class="kept"' in shown
     assert 'class="w ran"' in shown

@@ -51,31 +51,17 @@ def test_a_table_of_something_else_is_refused(tmp_path):
         verdict_pages.read(tmp_path / "v.tsv")
 
 
-def test_papers_are_combined_in_order_of_their_names(tmp_path):
+def test_papers_are_read_together_in_order_of_their_names(tmp_path):
     verdict_pages.write([made("b")], tmp_path / "verdicts" / "b.tsv")
     verdict_pages.write([made("a")], tmp_path / "verdicts" / "a.tsv")
-    found = verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
-    assert found == [made("a"), made("b")] == verdict_pages.read(tmp_path / "verdicts.tsv")
-    assert verdict_pages.read_all(tmp_path / "verdicts") == found
+    verdict_pages.write([], tmp_path / "verdicts" / "c.tsv")
+    found = verdict_pages.read_papers(tmp_path / "verdicts", ("c", "b", "a"))
+    assert found == [made("a"), made("b")]
+    assert verdict_pages.read_papers(tmp_path / "verdicts", ("a", "gone")) == found[:1]
+    for folder in (tmp_path, tmp_path / "verdicts"):
+        assert verdict_pages.read_all(folder) == found
+    verdict_pages.write(found, tmp_path / "verdicts.tsv")
     assert "| total | 2 | 2 |\n" in (tmp_path / "verdicts.md").read_text()
-    inside = tmp_path / "verdicts" / "all.tsv"
-    assert verdict_pages.combine(tmp_path / "verdicts", inside) == found
-    assert verdict_pages.combine(tmp_path / "verdicts", inside) == found
-
-
-def test_combine_refuses_nothing_and_duplicates(tmp_path):
-    with pytest.raises(DataError):
-        verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
-    verdict_pages.write([made()], tmp_path / "verdicts" / "a.tsv")
-    verdict_pages.write([made()], tmp_path / "verdicts" / "copy.tsv")
-    with pytest.raises(DataError, match="mf/a"):
-        verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv")
-
-
-def test_papers_without_items_can_be_combined(tmp_path):
-    verdict_pages.write([], tmp_path / "verdicts" / "a.tsv")
-    assert verdict_pages.combine(tmp_path / "verdicts", tmp_path / "verdicts.tsv") == []
-    assert verdict_pages.read(tmp_path / "verdicts.tsv") == []
 
 
 def headlines(text, *seconds):

@@ -319,8 +319,12 @@ def test_a_quick_run_has_no_words(judge):
     assert gone.word == "did not run" and check.word == FAILS
     assert verdict_pages.opening("What?", [own, gone]) == ""
     kept = judge(rows(flags(10, 10)), item(headline="the claim"))
-    text = verdict_pages.beside_kept([own, gone], kept)
-    assert "1 of 2 items ran" in text and "Yes." in text and "fails" not in text
+    text = verdict_pages.overview([own, gone], {}, kept)
+    assert (
+        "2 items as printed: 1 ran, 1 did not run" in text
+        and "Yes." in text
+        and "fails" not in text
+    )
 
 
 # ------------------------------------------------------ twins
