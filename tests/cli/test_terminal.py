@@ -24,7 +24,7 @@ def state():
 
 @click.command()
 def command():
-    blas.limit({threads})
+    blas.limit_threads({threads})
     print(json.dumps(state()))
 
 before = state()
