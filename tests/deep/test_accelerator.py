@@ -85,14 +85,14 @@ def test_every_layer_computes_each_client_by_itself(layer):
 def test_a_core_by_its_number_is_a_core_and_mps_refuses_double_precision(monkeypatch):
     monkeypatch.setenv(device.VARIABLE, "cpu:0")
     assert device.read_device() == device.CPU
-    monkeypatch.setattr(device, "chosen", lambda: device.Device(torch.device("mps"), True))
+    monkeypatch.setattr(device, "read_device", lambda: device.Device(torch.device("mps"), True))
     with pytest.raises(InputError, match="mps"):
         Learner(Params(**PARAMS), images())
     Learner(Params(**PARAMS), images(dtype=np.float32))
 
 
 FULL = {  # where it happens
-    "together": (training, "together"), "cpu": (training, "alone"),
+    "together": (training, "descend_several"), "cpu": (training, "descend_one"),
     "representation": (Network, "apply"), "samples": (training, "Batch"),
 }  # fmt: skip
 
