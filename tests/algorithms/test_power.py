@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import fedcore
-from contract.cases import Draws
+from contract.cases import Draws, gaussian
 from fedcore.errors import InputError, RoundingWarning
 from refused import refused
 
@@ -34,8 +34,8 @@ def test_the_excess_falls_as_the_eigenvalues_of_v_say(low_rank_clients):
     V, excess = result.output["V"], result.history["objective"]
     assert (result.history["exact_objective"] < 1e-27).all()  # noise-free: all is excess
     S, draws = np.vstack(low_rank_clients), Draws(0, 4)
-    draws.gaussian(low_rank_clients, RANK)  # Φ comes first
-    U0 = np.vstack([g / np.sqrt(len(g)) for g in draws.gaussian(low_rank_clients, RANK)])
+    gaussian(low_rank_clients, draws, RANK)  # Φ comes first
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in gaussian(low_rank_clients, draws, RANK)])
     eigenvalues, T = np.linalg.eigh(V.T @ V)
     energy = np.sum(((U0 - S @ np.linalg.pinv(V).T) @ T) ** 2, axis=0)
     for t in range(61):
@@ -61,8 +61,8 @@ def test_a_rank_deficient_v_is_handled_like_numpys_pseudo_inverse(matrix_with, p
     gd = fedcore.run("power_gd", parts, 4, power=power, local_steps=2000, momentum=True)
     U, V = np.vstack(gd.output["U"]), gd.output["V"]
     draws = Draws(0, 2)
-    draws.gaussian(parts, 4)
-    U0 = np.vstack([g / np.sqrt(len(g)) for g in draws.gaussian(parts, 4)])
+    gaussian(parts, draws, 4)
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in gaussian(parts, draws, 4)])
     # Descent changes U within the row space of V only, and there it reaches the solution: what is
     # left after 2000 accelerated steps is below 1e-6 of it.
     in_range = np.linalg.pinv(V, rcond=1e-12) @ V
@@ -91,7 +91,7 @@ def test_directions_of_small_singular_values_move_as_far_as_they_should(steps, m
     options = {"start": np.diag(ratios), "local_steps": steps, "momentum": momentum}
     result = fedcore.run("power_gd", [S[:5], S[5:]], 3, seed=1, **options)
     np.testing.assert_array_equal(result.output["V"], np.diag(ratios))
-    U0 = np.vstack([g / np.sqrt(len(g)) for g in Draws(1, 2).gaussian([S[:5], S[5:]], 3)])
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in gaussian([S[:5], S[5:]], Draws(1, 2), 3)])
     done = np.array([descent_in_60_digits(ratio, steps, momentum) for ratio in ratios])
     expected = U0 - (U0 - S / ratios) * done
     # Some roundings per step in `done`, each carried on by momentum; nothing cancels against 1,
@@ -124,7 +124,7 @@ def test_the_descent_works_at_any_size_of_the_data(name, exponent, clients):
     assert (e != 0) == (exponent == -450)
     found = np.ldexp(result.output["V"], e - 4 * exponent)
     np.testing.assert_allclose(found, V, rtol=0, atol=1e-13 * np.abs(V).max())
-    U0 = np.vstack([g / np.sqrt(len(g)) for g in Draws(0, 4).gaussian(clients, RANK)])
+    U0 = np.vstack([g / np.sqrt(len(g)) for g in gaussian(clients, Draws(0, 4), RANK)])
     if exponent > 0:  # ½‖S − U₀Vᵀ‖² is some 2^1930: no number of double precision
         assert result.history["diverged"].tolist() == [1]
         assert np.isinf(result.history["objective"]).all()
