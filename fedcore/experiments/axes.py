@@ -45,7 +45,9 @@ def execute_cut(
 
     Parameters
     ----------
-    algorithm, problem, settings, seed, recording As in `fedcore.runs.execute`. cut : float
+    algorithm, problem, settings, seed, recording
+        As in `fedcore.runs.execute`.
+    cut : float
         Share of σ₁² up to which σ² are dropped.
 
     Raises
