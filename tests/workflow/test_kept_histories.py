@@ -59,7 +59,7 @@ def test_restored_histories_run_again_only_when_their_code_changes(ended):
 
 def test_histories_of_another_configuration_stay_out(ended):
     done, _ = ended
-    done.edit("tiny.yaml", "seed: 2024", "seed: 5")
+    done.append("tiny.yaml", "\nseed: 5\n")
     said = restored(done)
     assert "tiny/second/power_gd/other-plain: the configuration has changed" in said
     assert "0 histories restored" in said
