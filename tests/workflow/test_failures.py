@@ -15,7 +15,8 @@ from workflow.conftest import BREAKS
 BUGS = {
     "problem": (  # fails when it draws, because its parameters are checked before any job runs
         "fedcore/generators/low_rank.py",
-        "def generate(rng, n_clients, samples, n_features, rank, noise=0): rng.random();",
+        "def generate(rng, n_clients, samples, n_features, rank, singular_values=None, noise=0):"
+        " rng.random();",
     ),
     "run_power_gd": ("fedcore/algorithms/power_gd.py", "def broken(*args):"),
     "notebook_tiny": ("notebooks/tiny.ipynb", ""),
