@@ -89,11 +89,12 @@ def counts(results: Results) -> Rows:
 def known_early(rows: Rows) -> Rows:
     """Rows of `leakage`, in which ``early`` is None where a run ended too soon to tell.
 
-    It ended before its KKT violation reached the limit, and the matrix was known in its later half.
+    It ended before its KKT violation reached the limit, and the matrix was not known in its first
+    half.
     """
     found = [dict(row) for row in rows]
     for row in found:
-        if math.isnan(row["rounds_kkt"]) and row["ratio"] > 0.5:
+        if math.isnan(row["rounds_kkt"]) and not row["early"]:
             row["early"] = None
     return found
 
