@@ -262,10 +262,12 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     measured = "; ".join(
         [first.measured, *(f"{reading.measured} if {reading.how}" for reading in others)]
     )
-    states = {reading.state for reading in ran}
-    if len(ran) > 1 and (len(states) > 1 or _bracket(ran)):
+    if len({reading.state for reading in ran}) > 1:
         told = ", ".join(f"{_named(reading)}: {reading.state}" for reading in ran)
         return UNDECIDED, measured, f"depends on what is filled in ({told})"
+    if len(ran) > 1 and _bracket(ran):
+        between = "what is printed lies between what the readings give"
+        return UNDECIDED, measured, f"depends on what is filled in: {between}"
     return first.state, measured, first.lack
 
 
