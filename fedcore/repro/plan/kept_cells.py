@@ -163,8 +163,9 @@ def ends_of(history: History) -> dict[str, Ends]:
     """Return what the repeats of each column ended with."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
-        lasts = history.last(name).astype(float)
-        both = lasts if twins is None else np.append(lasts, twins.last(name).astype(float))
+        lasts = both = history.last(name).astype(float)
+        if twins is not None and name in twins.columns:  # their distance is not theirs
+            both = np.append(lasts, twins.last(name).astype(float))
         known, whole = both[np.isfinite(both)], column[np.isfinite(column)].astype(float)
         numbers = (
             np.median(lasts),
