@@ -141,8 +141,7 @@ def _alignment_claims(
 ) -> Rows:
     """Return the claims about the misalignment on one problem with one budget.
 
-    ``exponent`` is that of p from the smallest p to the largest. ``exponential`` is the ratio of
-    what is left of ln ρ beside a line in p and beside one in ln p, if ρ rises.
+    ``exponent`` is that of p from the smallest p to the largest.
     """
     rows: Rows = []
     found = {
@@ -158,10 +157,6 @@ def _alignment_claims(
         rows += _claims(any_run, f"growth-{alignment}", growth, growth > SETTLED)
         exponent = np.log(rho[-1] / rho[0]) / math.log(steps[-1] / steps[0])
         rows += _claims(any_run, f"exponent-{alignment}", exponent, exponent > 0)
-        if len(steps) > 2:
-            left = _beside_a_line(np.array(steps), rho) / _beside_a_line(np.log(steps), rho)
-            exponential = (left < 1.0) & (exponent > 0)
-            rows += _claims(any_run, f"exponential-{alignment}", left, exponential)
     largest = [
         found["procrustes", p]["misalignment"].max(axis=1)
         / found["none", p]["misalignment"].max(axis=1)
@@ -170,13 +165,6 @@ def _alignment_claims(
     gain = np.max(largest, axis=0)
     rows += _claims(any_run, "alignment-helps", gain, gain < 1.0)
     return rows
-
-
-def _beside_a_line(x: np.ndarray, rho: list[np.ndarray]) -> np.ndarray:
-    """Return each repeat's squares of ln ρ that a line in x leaves."""
-    line = np.column_stack([x, np.ones(len(x))])
-    y = np.log(rho)
-    return np.asarray(((y - line @ np.linalg.lstsq(line, y)[0]) ** 2).sum(axis=0))
 
 
 def decay_claims(results: Results) -> Rows:

@@ -487,22 +487,3 @@ def test_claims_of_theorem_8(folder):
     ):  # fmt: skip
         expected = (pytest.approx([ratio] * 2), [holds] * 2)
         assert claim(results, name, "alignment") == expected, name
-
-
-@pytest.mark.parametrize(
-    ("law", "holds"),
-    [(lambda p: np.exp(0.1 * p), True), (lambda p: p**2.0, False), (lambda p: np.exp(-p), False)],
-)
-def test_growth_with_p_is_exponential_or_a_power(folder, law, holds):
-    rng = np.random.default_rng(0)
-    for p, alignment in product((2, 4, 8, 16), ("none", "procrustes")):
-        rho = law(p) * rng.uniform(0.99, 1.01, (2, 3))
-        folder.add(
-            "alignment_noisy", "fedpower", "model1", f"{alignment}-p{p}",
-            history=made_up(np.ones((2, 3)), misalignment=rho),
-            params={"alignment": alignment, "local_steps": p, "epsilon": 1.0},
-        )  # fmt: skip
-    results = folder.results()
-    assert claim(results, "exponential-none", "alignment_noisy")[1] == [holds] * 2
-    growth = claim(results, "exponent-none", "alignment_noisy")[0]
-    assert growth == pytest.approx([np.log(law(16) / law(2)) / np.log(8)] * 2, abs=0.02)

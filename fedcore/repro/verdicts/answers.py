@@ -86,6 +86,18 @@ def first_line(verdict: Verdict) -> str:
     return "; ".join(filter(None, [verdict.measured, verdict.why]))
 
 
+def filled_in(verdict: Verdict) -> str:
+    """Return what the first reading as printed takes where the paper leaves it open."""
+    printed = (reading for reading in verdict.readings if not reading.replaces)
+    first = next(printed, None)
+    return "; ".join(change.what for change in first.fills_in) if first else ""
+
+
+def test_of(verdict: Verdict) -> str:
+    """Return what is to be known of the test: why it is this one, and what was seen before."""
+    return "; ".join(filter(None, [verdict.because, verdict.remark]))
+
+
 def second_line(verdict: Verdict) -> str:
     """Return the evidence of the second line, with the change and its ground; empty without one."""
     reading = verdict.otherwise

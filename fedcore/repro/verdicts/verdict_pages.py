@@ -29,6 +29,7 @@ from fedcore.words import counted
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
 CHANCE = "At most one word in twenty is chance."
+FILLED_IN = "filled in"
 WIDTH = 96
 
 
@@ -227,7 +228,8 @@ def _table(verdicts: Sequence[Verdict]) -> str:
             AS_PRINTED: _marked(v.word, answers.first_line(v)),
             OTHERWISE: _marked(answers.word_of(v), answers.second_line(v)),
             "cause": v.cause if v.word == "fails" else "",
-            "test": v.because,
+            FILLED_IN: answers.filled_in(v),
+            "test": answers.test_of(v),
         }
         for v in verdicts
     ]
@@ -252,7 +254,8 @@ def describe(verdict: Verdict, readings: bool = True) -> str:
         AS_PRINTED: f"{v.word}: {answers.first_line(v)}".rstrip(": "),
         OTHERWISE: f"{answers.word_of(v)}: {answers.second_line(v)}".strip(": "),
         "cause": v.cause if v.word == "fails" else "",
-        "test": "; ".join(filter(None, [v.because, v.remark])),
+        FILLED_IN: answers.filled_in(v),
+        "test": answers.test_of(v),
     }
     if readings and len(v.readings) > 1:
         lines["readings"] = "; ".join(told_of(v.readings))
