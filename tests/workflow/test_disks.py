@@ -37,7 +37,6 @@ def made(checkout):
 
 
 FULL = {
-    "problems": ("data/clients", "24k"),
     "histories": ("results", "100k"),
     "Snakemake's notes": (".snakemake", "40k"),
 }

@@ -51,11 +51,11 @@ def raw(first_run, tmp_path):
 
 
 def test_a_snakefile_from_another_folder(first_run, raw):
-    """As far as a table; the module below makes everything."""
-    root, table = first_run[0].root, "results/tiny/tables/tiny/ends.tsv"
+    """As far as a history; the module below makes everything."""
+    root = first_run[0].root
     options = ["-s", root / "Snakefile", "--configfile", root / "tiny.yaml"]
-    snakemake(first_run[0], raw, table, *options)
-    same(first_run[0], raw, table, CELL)
+    snakemake(first_run[0], raw, CELL, *options)
+    same(first_run[0], raw, CELL)
 
 
 @pytest.mark.parametrize("given", ["own", "command line", "neither"])
@@ -174,7 +174,7 @@ def test_a_file_that_is_not_made_is_refused_with_the_reason(fresh, target, reaso
 
 
 def test_generated_unit_tests_pass(done):
-    rules = ("problem", "run_power_gd", "run_wk2023", "tables_tiny", "verdicts")
+    rules = ("problem", "run_power_gd", "verdicts")
     done.run("--generate-unit-tests", ".tests/unit", "--forceall")
     tests = [f".tests/unit/test_{rule}.py" for rule in rules]
     ran = done.python("-m", "pytest", "-q", "-o", "addopts=", *tests)
@@ -253,7 +253,7 @@ def programs(folder, **texts):
 
 
 def test_each_job_runs_in_the_environment_of_its_rule(first_run, fresh, tmp_path):
-    """With a stand-in for conda, which there is none of here.
+    """With a stand-in for conda, which there is none of here, and on two cores: in another order.
 
     It writes down which file each environment is made from. In place of packages it puts a `python`
     and a `papermill` there, which write down that they were called inside the environment, and then
@@ -263,7 +263,7 @@ def test_each_job_runs_in_the_environment_of_its_rule(first_run, fresh, tmp_path
     conda = CONDA.format(python=sys.executable, prefix=str(tmp_path / "base"), ran=ran)
     programs(tmp_path / "base/bin", activate='export CONDA_PREFIX="$1" PATH="$1/bin:$PATH"\n')
     path = programs(tmp_path / "bin", conda=conda)
-    options = ["--configfile", "tiny.yaml", "--sdm", "conda"]
+    options = ["--configfile", "tiny.yaml", "--sdm", "conda", "--cores", "2"]
     snakemake(fresh, fresh.root, *options, path=path)
     assert fresh.payload() == first_run[0].payload()
     made = {
@@ -290,20 +290,24 @@ os.execvp(words[image + 1], words[image + 1 :])
 """
 
 
-def test_each_job_runs_in_the_container(first_run, fresh, tmp_path):
-    """With a stand-in for apptainer, which writes down the image and the command, and runs it."""
+def test_jobs_run_in_the_container(first_run, fresh, tmp_path):
+    """With a stand-in for apptainer, which writes down the image and the command, and runs it.
+
+    One container is named for all rules: jobs as far as a history show it.
+    """
+    history = "results/tiny/histories/tiny/first/wk2023/little-default.h5"
     ran = tmp_path / "ran"
     path = programs(
         tmp_path / "bin", apptainer=APPTAINER.format(python=sys.executable, ran=str(ran))
     )
     (fresh.root / "fedcore.sif").touch()
-    options = ["--configfile", "tiny.yaml", "--sdm", "apptainer"]
+    options = ["--configfile", "tiny.yaml", "--sdm", "apptainer", "--", history]
     snakemake(fresh, fresh.root, *options, path=path)
-    assert fresh.payload() == first_run[0].payload()
-    assert all(
-        "fedcore.sif" in line for line in ran.read_text().splitlines() if "fedcore job" in line
-    )
-    assert [step for step in STEPS if step not in ran.read_text()] == []
+    same(first_run[0], fresh.root, history)
+    calls = [line for line in ran.read_text().splitlines() if "-m fedcore" in line]
+    assert all("fedcore.sif" in line for line in calls)
+    for step in ("fetch", "job problem", "job cell"):
+        assert any(f"-m fedcore {step} " in line for line in calls), step
 
 
 def test_a_report_of_snakemake(first_run, done):

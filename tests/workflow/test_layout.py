@@ -36,10 +36,8 @@ def plans():
     return tuple(load_plan(config, ROOT) for config in (full, quick))
 
 
-def test_every_paper_is_run_by_default_and_has_its_files():
-    for name in ("config", "quick"):
-        config = merge(read_yaml(ROOT / f"config/{name}.yaml"), {"surrogates": True})
-        plan = load_plan(config, ROOT)
+def test_every_paper_is_run_by_default_and_has_its_files(plans):
+    for plan in plans:
         assert list(plan.papers) == [*PAPERS, "arena"] and plan.judged == PAPERS
     for paper in PAPERS:
         assert (ROOT / f"notebooks/{paper}.ipynb").is_file()

@@ -21,16 +21,6 @@ def run(checkout, **changes):
     )  # fmt: skip
 
 
-def test_a_path_of_odd_characters(first_run, pristine, tmp_path):
-    odd = pristine.copy(tmp_path / "-sp ace'\"$HOME`;&\\%#ü*[?]\nend")
-    for name in ("results", "data/clients"):
-        (tmp_path / "else where" / name).mkdir(parents=True)
-        (odd.root / name).symlink_to(tmp_path / "else where" / name)
-    done = run(odd)
-    assert done.returncode == 0, done.stdout
-    assert odd.payload() == first_run[0].payload()
-
-
 def test_braces_in_the_path_are_told(pristine, tmp_path):
     """Snakemake takes them for wildcards in the path of an environment's file."""
     refused = run(pristine.copy(tmp_path / "a{b}"))
@@ -39,7 +29,11 @@ def test_braces_in_the_path_are_told(pristine, tmp_path):
     assert "rule " not in refused.stdout
 
 
-def test_settings_of_the_user(first_run, fresh, tmp_path):
+def test_a_path_of_odd_characters_and_settings_of_the_user(first_run, pristine, tmp_path):
+    odd = pristine.copy(tmp_path / "-sp ace'\"$HOME`;&\\%#ü*[?]\nend")
+    for name in ("results", "data/clients"):
+        (tmp_path / "else where" / name).mkdir(parents=True)
+        (odd.root / name).symlink_to(tmp_path / "else where" / name)
     kernel = tmp_path / "share/jupyter/kernels/python3"
     kernel.mkdir(parents=True)
     spec = {"argv": ["/bin/false"], "display_name": "mine", "language": "python"}
@@ -50,14 +44,14 @@ def test_settings_of_the_user(first_run, fresh, tmp_path):
     (tmp_path / "mine.py").write_text("raise SystemExit('from another start-up file')")
     (tmp_path / "matplotlibrc").write_text("lines.linewidth: 20\nsavefig.dpi: 7\n")
     done = run(
-        fresh, HOME="/nowhere", TMPDIR="/nowhere", LC_ALL="C", PYTHONOPTIMIZE="2",
+        odd, HOME="/nowhere", TMPDIR="/nowhere", LC_ALL="C", PYTHONOPTIMIZE="2",
         JUPYTER_DATA_DIR=str(tmp_path / "share/jupyter"), IPYTHONDIR=str(tmp_path / "ipython"),
         JUPYTER_PATH=str(tmp_path / "share/jupyter"), PYTHONSTARTUP=str(tmp_path / "mine.py"),
         MPLBACKEND="no backend", JPY_PARENT_PID="1",
         MATPLOTLIBRC=str(tmp_path), XDG_CACHE_HOME=str(tmp_path / "cache"),
     )  # fmt: skip
     assert done.returncode == 0, done.stdout
-    assert fresh.payload() == first_run[0].payload()
+    assert odd.payload() == first_run[0].payload()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/1"), reason="there is no /proc, where none can write")

@@ -30,19 +30,6 @@ def without_plugin(checkout, name):
     return ["--workflow-profile", str(profile.parent.relative_to(checkout.root))], settings
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_dry_run_accepts_every_option(fresh, name):
-    """Those of the plugin are tested only where it is installed."""
-    options, settings = without_plugin(fresh, name)
-    assert settings["executor"] == EXECUTORS[name]
-    assert settings["rerun-incomplete"] is True
-    run = fresh.run("-n", *options, cores=8)
-    assert f"Using workflow specific profile workflow/profiles/{name}" in run.text
-    runtime = settings["default-resources"]["runtime"]
-    tables = run.text.partition("rule tables_tiny:")[2].partition("\nrule ")[0]
-    assert re.search(rf"resources: .*runtime={runtime}\b", tables)
-
-
 def test_a_job_of_kubernetes_mounts_the_checkout(tmp_path):
     """With a stand-in for kubectl, which shows what it is asked to make."""
     (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
@@ -64,22 +51,31 @@ def test_a_job_of_kubernetes_mounts_the_checkout(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_a_profile_shows_as_a_comment_works(fresh, name):
-    """Cells share jobs, and one algorithm asks for more."""
+def test_a_dry_run_accepts_every_option_and_what_a_profile_shows_as_a_comment(fresh, name):
+    """Those of the plugin are tested only where it is installed.
+
+    By the comments cells share jobs, and one algorithm asks for more.
+    """
     profile = fresh.root / "workflow/profiles" / name / "profile.yaml"
     text = profile.read_text()
     setting = r"^# ((?:set-resources|groups|group-components):| +\w+:(?: \w+)?)$"
     shown = re.sub(setting, r"\1", text, flags=re.MULTILINE)
     profile.write_text(shown.replace("run_ssi", "run_power_gd").replace("run_fedrep", "run_wk2023"))
     options, settings = without_plugin(fresh, name)
+    assert settings["executor"] == EXECUTORS[name]
+    assert settings["rerun-incomplete"] is True
     assert settings["groups"] == {"run_power_gd": "cells"}
-    cells = [f"{HISTORIES}/{cell}.h5" for cell in (PLAIN, MOMENTUM)]
-    run = fresh.run("-n", *cells, *options)
+    run = fresh.run("-n", *options, cores=8)
+    assert f"Using workflow specific profile workflow/profiles/{name}" in run.text
     blocks = re.split(r"^\[.*?\] ?", run.text, flags=re.MULTILINE)
     groups = [block for block in blocks if block.startswith("Group job")]
     assert any(PLAIN in group and MOMENTUM in group for group in groups), run.text
-    asked = settings["set-resources"]["run_wk2023"]
-    run = fresh.snakemake("-n", f"{HISTORIES}/first/wk2023/easy-default.h5", *options)
-    resources = re.search(r"rule run_wk2023:\n(?:    .*\n)*    resources: (.*)", run.text)[1]
-    for key, value in asked.items():
-        assert f"{key}={value}" in resources
+    runtime = settings["default-resources"]["runtime"]
+    asked = {
+        "tables_tiny": {"runtime": runtime},
+        "run_wk2023": settings["set-resources"]["run_wk2023"],
+    }
+    for rule, wanted in asked.items():
+        resources = re.search(rf"rule {rule}:\n(?:    .*\n)*    resources: (.*)", run.text)[1]
+        for key, value in wanted.items():
+            assert re.search(rf"\b{key}={value}\b", resources)
