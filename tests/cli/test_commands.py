@@ -101,10 +101,15 @@ def test_the_runs_that_help_proposes_converge(command, tmp_path, monkeypatch):
         assert done.exit_code == 0 and "\nconverged" in done.output, done.output
 
 
-def test_help_imports_nothing_heavy():
-    code = "import sys, fedcore.cli; print({'pyarrow', 'h5py', 'yaml', 'tqdm'} & set(sys.modules))"
+def test_help_and_readers_of_data_import_nothing_heavy():
+    code = """
+import sys, fedcore.cli
+print({"pyarrow", "h5py", "yaml", "tqdm"} & set(sys.modules))
+import fedcore.datasets, fedcore.user_tables
+print({"sklearn", "PIL", "pandas"} & set(sys.modules))
+"""
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "set()\n"
+    assert out.stdout == "set()\nset()\n"
 
 
 def test_defaults_of_parameters_are_values_in_json():
@@ -319,8 +324,9 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
-@pytest.mark.parametrize("command", [["list", "methods"], ["list", "methods", "faps"]])
-@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    ("command", "unbuffered"), [(["list", "methods"], ""), (["list", "methods", "faps"], "1")]
+)
 def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     with open("/dev/full", "w") as full:
         done = subprocess.run(

@@ -222,15 +222,17 @@ def mute(function):
     makes = inspect.isgeneratorfunction(getattr(function, "__wrapped__", function))
     return (lambda *given, **named: contextlib.nullcontext()) if makes else nothing
 
+muted = json.loads(sys.argv[3])
+for name in muted:
+    module = importlib.import_module(name)
+    for key, value in list(vars(module).items()):
+        if getattr(value, "__module__", "") == name and hasattr(value, "__name__"):
+            if not isinstance(value, type):
+                setattr(module, key, mute(value))
 for cell in json.loads(sys.argv[2]):
     for name in [name for name in sys.modules if name.partition(".")[0] == "fedcore"]:
-        del sys.modules[name]
-    for name in json.loads(sys.argv[3]):
-        module = importlib.import_module(name)
-        for key, value in list(vars(module).items()):
-            if getattr(value, "__module__", "") == name and hasattr(value, "__name__"):
-                if not isinstance(value, type):
-                    setattr(module, key, mute(value))
+        if not muted:  # so that each cell imports what it needs
+            del sys.modules[name]
     from fedcore.experiments.cell import Cell
     from fedcore.experiments.repeats import run_cell
     folder = sys.argv[1]

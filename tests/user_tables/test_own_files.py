@@ -7,8 +7,6 @@ import functools
 import itertools
 import re
 import shlex
-import subprocess
-import sys
 from decimal import Decimal
 
 import numpy as np
@@ -441,6 +439,7 @@ HEADS = {
     "ids": lambda rng, d: rng.choice(10**6, d, replace=False) + 1000,
     "texts": lambda rng, d: [f"x{i}" for i in range(d)],
     "dates": lambda rng, d: [f"2020-01-{i + 1:02d}" for i in range(d)],
+    "a text and numbers": lambda rng, d: ["x1", *range(2, d + 1)],
 }
 
 
@@ -459,7 +458,9 @@ def test_names_are_never_a_sample(tmp_path, head, d):
         table = own_files.read(path, header=True)
     np.testing.assert_array_equal(table.x, x)
     assert list(table.names) == names
-    if head not in ("dates", "texts"):
+    if head in ("texts", "a text and numbers"):
+        assert not any("header" in guess.options for guess in table.guesses)
+    elif head != "dates":
         assert own_files.read(path, header=False).x.shape == (41, d)
 
 
@@ -685,8 +686,9 @@ def test_a_path_in_place_of_a_matrix_is_read_by_the_advice(tmp_path, kind, door)
     for given_path in (path, [path]):
         with pytest.raises(InputError) as told:
             call(given_path)
-        script = f"{told.value.advice[0].call}; assert matrix.shape == (30, 3)"
-        subprocess.run([sys.executable, "-c", script], check=True)
+        pasted: dict = {}
+        exec(told.value.advice[0].call, pasted)
+        assert pasted["matrix"].shape == (30, 3)
 
 
 @pytest.mark.parametrize("kind", ["npz", "parquet", "svm", "csv"])
@@ -824,9 +826,3 @@ def test_what_scipy_writes_is_taken_in_any_form(tmp_path):
         path = tmp_path / f"{kind}.npz"
         scipy.sparse.save_npz(path, getattr(scipy.sparse, f"{kind}_{name}")(x))
         np.testing.assert_array_equal(own_files.read(path).x.toarray(), x)
-
-
-def test_nothing_but_such_a_file_imports_pandas():
-    program = "import sys, fedcore.cli, fedcore.user_tables as o; print('pandas' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert done.stdout == "False\n", done.stderr

@@ -84,10 +84,11 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
 @pytest.mark.parametrize("paper", PAPERS)
 def test_an_item_of_which_the_other_side_was_left_out_was_not_run(paper, tmp_path):
     """Items name the experiment with the other side of their comparison; its own rows are there."""
-    found = planned(paper).claims_of(paper) if paper in planned(paper).judged else {"items": []}
+    plan = planned(paper)
+    found = plan.claims_of(paper) if paper in plan.judged else {"items": []}
     for item in found["items"]:
         for group in item["needs"]:
-            if set(group) <= planned(paper).papers[paper]["experiments"].keys():
+            if set(group) <= plan.papers[paper]["experiments"].keys():
                 made = found | {"items": [item], "software": []}
                 given = {"not_run": planned(paper, *group).not_run, "stand_ins": False}
                 (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
