@@ -100,17 +100,6 @@ use rule * from fedcore
 """
 
 
-def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
-    checkout, _ = first_run
-    (raw / "config").mkdir()
-    shutil.copyfile(checkout.root / "tiny.yaml", raw / "config/config.yaml")
-    (raw / "workflow").mkdir()
-    mine, theirs = (folder / "workflow/Snakefile" for folder in (raw, checkout.root))
-    mine.write_text(MODULE.format(snakefile=theirs))
-    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw)
-    same(checkout, raw, *checkout.payload())
-
-
 def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
     """With a repository on this disk, which Snakemake treats as those of servers."""
     for words in ("init", "add Snakefile workflow", "-c user.name=a -c user.email=b commit -m c"):
@@ -151,7 +140,8 @@ def test_a_module_with_a_prefix_beside_rules_of_ones_own(first_run, raw):
     snakemake(checkout, raw)
     assert (raw / "mine.txt").is_file() and not (raw / "sub/results").exists()
     snakemake(checkout, raw, "their_all")
-    kinds = ("/histories/", "/tables/", "/figures/", "/clients/")  # plans say where raw data are
+    # Plans say where raw data are, and notebooks and pages where the plan lies.
+    kinds = ("/histories/", "/tables/", "/figures/", "/clients/", "/verdicts/", "/verdicts.")
     same(
         checkout,
         raw / "sub",

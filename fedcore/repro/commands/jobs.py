@@ -213,10 +213,11 @@ def verdicts(planned: Path, claims: Path, output: Path) -> None:
     from fedcore.repro.verdicts import records, verdict_pages
     from fedcore.repro.verdicts.verdicts import judge
 
-    plan = Results(planned).plan
+    results = Results(planned)
+    plan = results.plan
     paper, run, printed = plan["paper"], plan["run"], claims_files.read(claims)
     found = judge(
-        paper, printed, Path(run["paths"]["results"], "tables"),
+        paper, printed, results.tables.parent,
         not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
         stand_ins=run["surrogates"], quick=run["quick"],
         remarks=records.remarks(claims.parent, printed, run["seed"]),
