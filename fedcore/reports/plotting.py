@@ -44,10 +44,10 @@ from scipy import special
 
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
-from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.curve_styles import COLOURS, DASHES, LINES
+from fedcore.reports.measures import Recorded
 from fedcore.words import visible
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
@@ -159,7 +159,7 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
 
 def note(figure: Figure | SubFigure, shown: Iterable[Any]) -> None:
     """Note that a figure shows these runs or histories."""
-    histories: list[History] = [getattr(one, "history", one) for one in shown]
+    histories: list[Recorded] = [getattr(one, "history", one) for one in shown]
     found = {str(h.about["experiment"]) for h in histories if "experiment" in h.about}
     _NOTED.setdefault(figure, set()).update(found)
 
