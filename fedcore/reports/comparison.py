@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
+from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import look, looks
 from fedcore.reports.measures import Recorded, bounds, measured, why_left_out
@@ -82,12 +83,19 @@ def figure(
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
     drawn = _looks(histories)
-    items = [(metric, axis) for metric in chosen for axis in across]
-    for ax, (metric, axis) in plotting.panels(
-        path, items, columns=len(across), log="", keys="last"
-    ):
-        _panel(ax, histories, metric, axis, drawn)
-    return ax.figure.figure  # `get_figure(root=True)` came with matplotlib 3.10
+    with plotting.style():
+        figure = Figure(figsize=(4.5 * len(across), 4.0 * len(chosen)))
+        grid = figure.subplots(len(chosen), len(across), squeeze=False)
+        for row, metric in zip(grid, chosen, strict=True):
+            for ax, axis in zip(row, across, strict=True):
+                _panel(ax, histories, metric, axis, drawn)
+        curves, _ = grid[-1, -1].get_legend_handles_labels()
+        curves.sort(key=lambda line: line.get_ydata()[-1], reverse=True)
+        grid[-1, -1].legend(handles=curves)
+    if path is not None:
+        plotting.save(figure, path, histories.values())
+    plotting.show(figure)
+    return figure
 
 
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
@@ -116,6 +124,8 @@ def _panel(
             values = history.columns[metric]
             values = values / best - 1 if excess else values
             _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
+    if not ax.lines:
+        plotting.leave_empty(ax, "no finite value")
     if linear and best is not None:
         plotting.reference_line(ax, best, "at best")
     _stretch(ax, histories, axis)
@@ -152,12 +162,13 @@ def _name(
         plotting.bytes_axis(ax, AXES[axis])
     else:
         ax.set_xlabel(AXES[axis])
+        if axis != "epsilon" and ax.get_xscale() == "linear":
+            ax.locator_params("x", integer=True)
     units = _first(histories).units.get(metric, ("", ""))[0]
     with_units = metric if units in ("", "1") else f"{metric} ({units})"
-    hidden = any(history.released is not None for history in histories.values())
-    # A mark "not released" is added, for which a line has no room.
-    over = f"{metric} over the best possible, less 1" + ("\n" if hidden else "")
-    ax.set_ylabel(over if excess else with_units)
+    ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
+    if any(history.released is not None for history in histories.values()):
+        ax.set_ylabel(f"{ax.get_ylabel()}\n({NOT_RELEASED})")
     data = str(_first(histories).about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
