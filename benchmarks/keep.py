@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from fedcore.experiments.provenance import commit
-from fedcore.repro.plan.job_times import machine
+from fedcore.repro.plan.machine import describe_machine
 
 FOLDER = Path(__file__).parent
 KEPT = FOLDER / "kept"
@@ -37,7 +37,7 @@ def where(at: str) -> str:
     versions = [f"{name} {version(name)}" for name in ("numpy", "scipy", "scikit-learn")]
     return (
         f"{datetime.now(UTC).date()}, commit {at}\n"
-        f"{machine()['CPU']}, {os.cpu_count()} threads, load {load} before\n"
+        f"{describe_machine()['CPU']}, {os.cpu_count()} threads, load {load} before\n"
         f"Python {platform.python_version()}, {', '.join(versions)}"
     )
 

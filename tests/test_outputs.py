@@ -118,7 +118,7 @@ def untouched(folder, monkeypatch):
             for owner, name in (
                 ("fedcore.cli.run_options.RunOptions", "history"),
                 ("fedcore.cli.run_options.RunOptions", "data"),
-                ("fedcore.reports.plotting", "panels"),
+                ("fedcore.reports.plotting", "style"),
             ):  # fmt: skip
                 patch.setattr(f"{owner}.{name}", lambda *args, **kwargs: pytest.fail("computed"))
             result = call(*words)

@@ -18,7 +18,7 @@ from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
-from fedcore.repro.plan.job_times import machine
+from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.site import curves
 
 ROOT = Path(__file__).parents[1]
@@ -76,7 +76,7 @@ def keep(results: Path, kept: Path) -> None:
     notes = {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
         "commit": at,
-        **machine(),
+        **describe_machine(),
         "cells": len(took),
         "CPU minutes": round(sum(float(row["cpu_time"] or 0) for row in took) / 60),
     }

@@ -16,7 +16,8 @@ from fedcore.errors import DataError, FedcoreError
 from fedcore.history import History
 from fedcore.repro.config.configuration import read_configuration
 from fedcore.repro.config.papers import CHECKOUT
-from fedcore.repro.plan import job_times, kept_cells
+from fedcore.repro.plan import job_costs, kept_cells
+from fedcore.repro.plan.machine import describe_arithmetic, probe_speed
 from fedcore.repro.plan.plan import Plan, load_plan
 from fedcore.repro.verdicts.evidence import Evidence
 from fedcore.words import counted
@@ -39,7 +40,7 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
             commits.add(about["commit"])
     made = {problem for path in cells for problem in plan.cells[path].problems}
     times = {
-        name: job_times.measured(results / "benchmarks/problems" / paper / f"{name}.tsv")
+        name: job_costs.measured(results / "benchmarks/problems" / paper / f"{name}.tsv")
         for name in sorted(made)
     }
     judged = paper in plan.judged
@@ -47,10 +48,10 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
     return kept_cells.KeptRun(
         commit=", ".join(sorted(commits)),
         date=datetime.now(UTC).date().isoformat(),
-        machine=kept_cells.platform(),
+        machine=describe_arithmetic(),
         versions=versions,
         seed=plan.config["seed"],
-        probe=kept_cells.probe(),
+        probe=probe_speed(),
         problems={name: took.cpu or took.wall for name, took in times.items() if took},
         items={item: names for item, names in behind.items() if cells.keys() >= set(names)},
         cells=cells,

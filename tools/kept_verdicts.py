@@ -20,7 +20,8 @@ import h5py
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
-from fedcore.repro.plan.job_times import machine, measured
+from fedcore.repro.plan.job_costs import measured
+from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict
 from fedcore.words import counted
@@ -56,7 +57,7 @@ def collect(
     files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in checked]
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
-    made = {"machine": machine(), "commit": commit(ROOT)}
+    made = {"machine": describe_machine(), "commit": commit(ROOT)}
     before, earlier_runs = read(root)
     run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
     tables_of: dict[str, list[Verdict]] = {}

@@ -12,11 +12,10 @@ from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
-from fedcore.history import History
+from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import look, looks
-from fedcore.reports.description import bounds, measured
-from fedcore.reports.terminal import why_left_out
+from fedcore.reports.measures import Recorded, bounds, measured, why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -31,7 +30,7 @@ UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
-def axes(histories: Mapping[str, History]) -> list[str]:
+def axes(histories: Mapping[str, Recorded]) -> list[str]:
     """Return the columns of the ledger in which the histories have more than one value.
 
     Without a choice these are iterations, or rounds if there is only one iteration.
@@ -42,7 +41,7 @@ def axes(histories: Mapping[str, History]) -> list[str]:
 
 
 def figure(
-    histories: Mapping[str, History],
+    histories: Mapping[str, Recorded],
     against: Sequence[str] = (),
     metrics: Sequence[str] = (),
     *,
@@ -84,15 +83,22 @@ def figure(
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
     drawn = _looks(histories)
-    items = [(metric, axis) for metric in chosen for axis in across]
-    for ax, (metric, axis) in plotting.panels(
-        path, items, columns=len(across), log="", keys="last"
-    ):
-        _panel(ax, histories, metric, axis, drawn)
-    return ax.figure.figure  # `get_figure(root=True)` came with matplotlib 3.10
+    with plotting.style():
+        figure = Figure(figsize=(4.5 * len(across), 4.0 * len(chosen)))
+        grid = figure.subplots(len(chosen), len(across), squeeze=False)
+        for row, metric in zip(grid, chosen, strict=True):
+            for ax, axis in zip(row, across, strict=True):
+                _panel(ax, histories, metric, axis, drawn)
+        curves, _ = grid[-1, -1].get_legend_handles_labels()
+        curves.sort(key=lambda line: line.get_ydata()[-1], reverse=True)
+        grid[-1, -1].legend(handles=curves)
+    if path is not None:
+        plotting.save(figure, path, histories.values())
+    plotting.show(figure)
+    return figure
 
 
-def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
+def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
     """Return ``color`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) < len(names):
@@ -102,7 +108,7 @@ def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
 
 def _panel(
     ax: Axes,
-    histories: Mapping[str, History],
+    histories: Mapping[str, Recorded],
     metric: str,
     axis: str,
     drawn: Mapping[str, Mapping[str, Any]],
@@ -118,6 +124,8 @@ def _panel(
             values = history.columns[metric]
             values = values / best - 1 if excess else values
             _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
+    if not ax.lines:
+        plotting.leave_empty(ax, "no finite value")
     if linear and best is not None:
         plotting.reference_line(ax, best, "at best")
     _stretch(ax, histories, axis)
@@ -126,7 +134,7 @@ def _panel(
 
 def _curves(
     ax: Axes,
-    history: History,
+    history: Recorded,
     axis: str,
     values: np.ndarray,
     label: str,
@@ -147,26 +155,27 @@ def _curves(
 
 
 def _name(
-    ax: Axes, histories: Mapping[str, History], metric: str, axis: str, *, excess: bool
+    ax: Axes, histories: Mapping[str, Recorded], metric: str, axis: str, *, excess: bool
 ) -> None:
     """Write what the axes are, and the title: in the first column with the name of the data."""
     if axis.startswith("bytes"):
         plotting.bytes_axis(ax, AXES[axis])
     else:
         ax.set_xlabel(AXES[axis])
+        if axis != "epsilon" and ax.get_xscale() == "linear":
+            ax.locator_params("x", integer=True)
     units = _first(histories).units.get(metric, ("", ""))[0]
     with_units = metric if units in ("", "1") else f"{metric} ({units})"
-    hidden = any(history.released is not None for history in histories.values())
-    # A mark "not released" is added, for which a line has no room.
-    over = f"{metric} over the best possible, less 1" + ("\n" if hidden else "")
-    ax.set_ylabel(over if excess else with_units)
+    ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
+    if any(history.released is not None for history in histories.values()):
+        ax.set_ylabel(f"{ax.get_ylabel()}\n({NOT_RELEASED})")
     data = str(_first(histories).about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
     plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
 
 
-def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
+def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
     """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
     every = [h.columns for h in histories.values() if axis in h.columns]
     held = [columns[axis][columns["iteration"] >= 0] for columns in every]
@@ -176,23 +185,23 @@ def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
         plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
 
 
-def _first(histories: Mapping[str, History]) -> History:
+def _first(histories: Mapping[str, Recorded]) -> Recorded:
     return next(iter(histories.values()))
 
 
-def _varies(history: History, name: str) -> bool:
+def _varies(history: Recorded, name: str) -> bool:
     if name not in history.columns:
         return False
     kept = history.columns[name][history.columns["iteration"] >= 0]
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
 
 
-def _metrics(histories: Collection[History]) -> list[str]:
+def _metrics(histories: Collection[Recorded]) -> list[str]:
     """Return the metrics that all histories have."""
     return sorted(set.intersection(*(set(measured(history)) for history in histories)))
 
 
-def _common_best(histories: Collection[History], metric: str) -> float | None:
+def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
     """Return the best value of a metric, if it is known and the same for all repeats of all."""
     found = [bounds(history, metric).get("at best") for history in histories]
     known = [value for values in found if values is not None for value in values]

@@ -20,19 +20,10 @@ from fedcore.linalg import orth
 from fedcore.parts.convergence_test import WARNING_SINE
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
+from fedcore.reports.measures import bounds, measured
 
 AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
 NAMES = "features"  # in `about`
-
-OBJECTIVES = ("objective", "exact_objective")
-ERRORS = (
-    "exact_excess",
-    "kkt",
-    "kkt_residual",
-    "projection_distance",
-    "sin_squared",
-    "subspace_distance",
-)
 
 # How a history's sums over clients were taken, where it does not say it.
 ORDERED: Mapping[str, Any] = {"order": "fixed"}
@@ -100,31 +91,6 @@ def _ended(history: History) -> dict[str, int]:
     if "diverged" in history.columns:
         found["diverged"] = int(np.sum(history.last("diverged")))
     return found
-
-
-def measured(history: History) -> list[str]:
-    """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
-    return sorted(set(history.columns) - set(COLUMNS))
-
-
-def bounds(history: History, name: str) -> dict[str, np.ndarray]:
-    """Return what a metric would be at best, and of a model that is zero everywhere.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (draws,)
-        ``at best`` and ``all zero``, as far as they are known.
-    """
-    squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
-    rank = history.about.get("params", {}).get("n_components")
-    if not squares.size or not isinstance(rank, int):
-        return {}
-    if name in OBJECTIVES:
-        outside = squares[:, rank:].sum(axis=1)
-        return {"at best": outside / 2, "all zero": squares.sum(axis=1) / 2}
-    if name == "captured":
-        return {"at best": squares[:, :rank].sum(axis=1)}
-    return {"at best": np.zeros(len(squares))} if name in ERRORS else {}
 
 
 def add_components(

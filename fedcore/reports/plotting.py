@@ -17,22 +17,18 @@ import os
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal, TypeVar
-from weakref import WeakKeyDictionary
+from typing import Any, Literal
 
 import matplotlib.style
 import numpy as np
 from matplotlib import rcParams
 from matplotlib.axes import Axes
-from matplotlib.collections import PathCollection
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from matplotlib.text import Text
 from matplotlib.ticker import (
-    AutoLocator,
     EngFormatter,
     LogFormatterSciNotation,
     LogLocator,
@@ -44,32 +40,27 @@ from scipy import special
 
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
-from fedcore.history import History
 from fedcore.problems import STATUSES
-from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.curve_styles import COLOURS, DASHES, LINES
+from fedcore.reports.measures import Recorded
 from fedcore.words import visible
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
 VARIABLE = "FEDCORE_FIGURES"  # "png" leaves out the PDF, which takes half the time
 LINE_CHARACTERS = 116  # of the line beneath a title, on 7.2 inches
 
-Item = TypeVar("Item")
-
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 # Marks of a curve of one point, by its line style.
 POINTS = dict(zip(dict.fromkeys([*DASHES.values(), *LINES.values()]), "os^DvPp", strict=True))
 OTHER_POINT = "X"  # of any other style
 NOTHING = "Nothing of this figure was run."
-EMPTY = "Nothing of this panel was run."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
 NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
 BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
 EXPERIMENTS = "Experiments"  # key of the text in a PNG file
 NO_PANEL = "-"  # in the place of experiments, of a figure without panels
-_NOTED: WeakKeyDictionary[Figure | SubFigure, set[str]] = WeakKeyDictionary()
 
-Band = Literal[True, False, "range", "95%", "50%", "mean"]
+Band = Literal[True, False, "95%", "50%", "mean"]
 
 
 @contextlib.contextmanager
@@ -114,21 +105,21 @@ def save(
         What was written. The files hold no time: under one version of matplotlib and its
         libraries, the same figure gives the same bytes.
     """
-    histories = None if shown is None else list(shown)
+    histories = None if shown is None else _histories(shown)
     if histories == []:
         figure.clear()
         figure.set_size_inches(4.5, 0.6)
         figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-        _NOTED[figure] = {NO_PANEL}
+        named = NO_PANEL
     else:
-        note(figure, histories or ())
+        found = {h.about["experiment"] for h in histories or () if "experiment" in h.about}
+        named = " ".join(sorted(map(str, found)))
         _frame(figure, title, line, corner)
     for text in figure.findobj(Text):  # fonts lack control characters, and one stops the PDF
         if (drawn := visible(text.get_text())) != text.get_text():
             text.set_text(drawn)
     png, pdf = files(path)
-    experiments = {EXPERIMENTS: " ".join(sorted(_NOTED[figure]))} if _NOTED[figure] else {}
-    kinds: dict[Path, dict[str, Any]] = {png: {"Software": None, **experiments}}
+    kinds: dict[Path, dict[str, Any]] = {png: {"Software": None, EXPERIMENTS: named or None}}
     if os.getenv(VARIABLE) != "png":
         kinds[pdf] = {"CreationDate": None}
     for file, metadata in kinds.items():
@@ -157,11 +148,9 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
         figure.text(1.0, -0.06 / height, corner, va="top", ha="right", color="0.4")
 
 
-def note(figure: Figure | SubFigure, shown: Iterable[Any]) -> None:
-    """Note that a figure shows these runs or histories."""
-    histories: list[History] = [getattr(one, "history", one) for one in shown]
-    found = {str(h.about["experiment"]) for h in histories if "experiment" in h.about}
-    _NOTED.setdefault(figure, set()).update(found)
+def _histories(shown: Iterable[Any]) -> list[Recorded]:
+    """Return the histories of runs, and histories as they are."""
+    return [getattr(one, "history", one) for one in shown]
 
 
 def experiments(file: Path) -> frozenset[str]:
@@ -201,16 +190,7 @@ def leave_empty(ax: Axes, why: str) -> None:
     ax.spines[:].set_visible(True)
 
 
-def _mark_unreleased(ax: Axes) -> None:
-    """Mark the y-axis of private runs as not released, and those that share it."""
-    mark = f" ({NOT_RELEASED})"
-    for named in ax.get_shared_y_axes().get_siblings(ax):
-        text = named.get_ylabel()
-        if text and not text.endswith(mark):
-            named.set_ylabel(text + mark)
-
-
-def _show(figure: Figure) -> None:
+def show(figure: Figure) -> None:
     """Show a figure in a notebook, and do nothing elsewhere."""
     ipython = sys.modules.get("IPython")  # loaded if this runs in a notebook
     if ipython is not None and ipython.get_ipython() is not None:
@@ -218,93 +198,6 @@ def _show(figure: Figure) -> None:
         with style():
             figure.savefig(drawn)
         ipython.display.display(ipython.display.Image(data=drawn.getvalue(), retina=True))
-
-
-def panels(
-    path: str | os.PathLike[str] | None,
-    items: Iterable[Item | None],
-    *,
-    columns: int | None = None,
-    size: tuple[float, float] = (4.5, 4.0),
-    log: str = "y",
-    keys: Literal["each", "first", "last", "outside", "none"] = "first",
-    **share: Any,
-) -> Iterator[tuple[Axes, Item]]:
-    """Yield the axes of one panel per item, for the caller to fill; then save the figure.
-
-    An x-axis of whole numbers, such as rounds, has ticks at whole numbers only. A panel that the
-    caller leaves empty says so.
-
-    Parameters
-    ----------
-    path : path-like or None
-        File as in `save`; None writes no file, and only shows the figure in a notebook.
-    items : iterable
-        One item per panel; None leaves a place empty. Without any, the figure says that nothing of
-        it was run: a configuration may leave problems out.
-    columns : int, optional
-        Most panels in a row, by default all. Rows are as equal as they can be: with 3, four panels
-        stand two by two.
-    size : (float, float), default=(4.5, 4.0)
-        Width and height of a panel, in inches.
-    log : str, default="y"
-        Axes that are logarithmic: "", "x", "y" or "xy".
-    keys : {"each", "first", "last", "outside", "none"}, default="first"
-        Panels that get a legend; "outside" puts one legend for all panels next to the last.
-    **share
-        ``sharex`` and ``sharey`` of matplotlib.
-
-    Yields
-    ------
-    ax : Axes
-    item : Any
-        Of `items`.
-
-    Raises
-    ------
-    InputError
-        On unknown `keys`.
-    """
-    require_known(keys, ("each", "first", "last", "outside", "none"), "no legend", InputError)
-    shown = list(items)
-    if not shown:
-        with style():
-            _finish(Figure(), path, [])
-        return
-    columns = min(columns or len(shown), len(shown))
-    rows = -(-len(shown) // columns)
-    columns = -(-len(shown) // rows)
-    with style():
-        figure = Figure(figsize=(size[0] * columns, size[1] * rows))
-        grid = figure.subplots(rows, columns, squeeze=False, **share)
-        filled = []
-        for ax, item in zip_longest(grid.flat, shown):
-            if item is None:
-                ax.set_axis_off()
-                continue
-            for axis in log:
-                log10_axis(ax, "x" if axis == "x" else "y")
-            yield ax, item
-            finish(ax)
-            filled.append(ax)
-        chosen = {"each": filled, "first": filled[:1], "last": filled[-1:], "outside": filled[-1:]}
-        for ax in chosen.get(keys, ()):
-            legend(ax, *(filled if keys == "outside" else ()), outside=keys == "outside")
-        if share.get("sharey"):
-            for ax in grid[:, 1:].flat:
-                ax.set_ylabel("")
-    _finish(figure, path)
-
-
-def _finish(
-    figure: Figure, path: str | os.PathLike[str] | None, shown: list[Any] | None = None
-) -> None:
-    for ax in figure.axes:
-        if ax.get_gid() == NOT_RELEASED:
-            _mark_unreleased(ax)
-    if path is not None:
-        save(figure, path, shown)
-    _show(figure)
 
 
 def curve(
@@ -331,8 +224,8 @@ def curve(
     y : ndarray of shape (repeats, records) or (records,)
     label : str
         Entry in the legend.
-    band : {True, "range", "95%", "50%", "mean", False}, default=True
-        The band reaches from the smallest to the largest repeat (True, "range"), or holds the
+    band : {True, "95%", "50%", "mean", False}, default=True
+        The band reaches from the smallest to the largest repeat (True), or holds the
         middle part of the repeats. On a logarithmic axis the lines set the limits, so that a repeat
         far away leaves the panel. With "mean", the line is the mean, and the band its 95 %
         confidence interval by Student's t.
@@ -375,16 +268,9 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     """Set the title, wrapped to the axes, with marks for data other than the papers'.
 
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
-    ``[data of unknown origin]`` for a history without a known status. If a history comes from a
-    private run, `panels` adds "(not released)" to the labels of the y-axis and of the axes that
-    share it: the values there are exact, and the run did not release them. The PNG file of the
-    figure names the experiments of all histories.
+    ``[data of unknown origin]`` for a history without a known status.
     """
-    histories = [getattr(one, "history", one) for one in shown]
-    note(ax.figure, histories)
-    if any(history.released is not None for history in histories):
-        ax.set_gid(NOT_RELEASED)
-    found = {history.about.get("problem", {}).get("status") for history in histories}
+    found = {history.about.get("problem", {}).get("status") for history in _histories(shown)}
     marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
     if found - set(STATUSES):
         marks.append("[data of unknown origin]")
@@ -421,29 +307,14 @@ class Labels(LogFormatterSciNotation):
         return f"{x:g}" if power and plain else power
 
 
-def reference_line(
-    ax: Axes,
-    y: float,
-    label: str,
-    *,
-    color: str = COLOURS["black"],
-    below: bool = False,
-    end: Literal["left", "right"] = "left",
-) -> None:
-    """Draw a horizontal dashed line at `y` with its name on it, at this end.
-
-    With `below`, the name stands under the line and the axes reach further down: for a floor, above
-    which the curves end.
-    """
+def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["black"]) -> None:
+    """Draw a horizontal dashed line at `y` with its name on it, at the left."""
     ax.axhline(y, color=color, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
     ax.annotate(
-        label, (0.01 if end == "left" else 0.99, y), (0, -3 if below else 2),
-        xycoords=("axes fraction", "data"), textcoords="offset points",
-        fontsize=8, color=color, va="top" if below else "bottom", ha=end, zorder=4,
+        label, (0.01, y), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
+        fontsize=8, color=color, va="bottom", ha="left", zorder=4,
         path_effects=[withStroke(linewidth=2.5, foreground="white")],  # over curves, too
     )  # fmt: skip
-    if below:
-        ax.margins(y=0.12)
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
@@ -460,18 +331,16 @@ def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None
     axis.set_tick_params(which="minor", length=size, width=0, pad=pad)
 
 
-def bytes_axis(
-    ax: Axes, label: str = "sent up, all clients together", which: Literal["x", "y"] = "x"
-) -> None:
-    """Label an axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
-    axis = ax.yaxis if which == "y" else ax.xaxis
+def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
+    """Label an x-axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
+    axis = ax.xaxis
     if axis.get_scale() == "log":
-        log10_axis(ax, which, "B")
+        log10_axis(ax, "x", "B")
     else:
         axis.set_major_formatter(EngFormatter(unit="B"))
     if axis.get_scale() == "linear":
         box = ax.bbox.transformed(ax.figure.dpi_scale_trans.inverted())
-        room = 72.0 * (box.height if which == "y" else box.width) / BYTES_LABEL
+        room = 72.0 * box.width / BYTES_LABEL
         axis.set_major_locator(MaxNLocator(max(int(room), 2), steps=[1, 2, 4, 5, 10]))
     axis.set_label_text(label)
 
@@ -481,42 +350,6 @@ def from_zero(ax: Axes, first: float) -> None:
     ax.set_xscale("symlog", linthresh=first)
     ax.set_xlim(left=0)
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
-
-
-def legend(ax: Axes, *others: Axes, outside: bool = True) -> None:
-    """Add a legend next to the axes or inside, with curves ordered by their last values.
-
-    It also names curves of `others`. If several curves have one label, it names the first.
-    """
-
-    def end(handle: Any) -> float:
-        drawn = isinstance(handle, Line2D)
-        return float(np.asarray(handle.get_ydata(), float)[-1]) if drawn else -np.inf
-
-    first: dict[str, Any] = {}
-    for one in (ax, *others):
-        for handle, label in zip(*one.get_legend_handles_labels(), strict=True):
-            first.setdefault(label, handle)
-    place: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)} if outside else {}
-    ax.legend(handles=sorted(first.values(), key=end, reverse=True), **place)
-
-
-def finish(ax: Axes) -> None:
-    """Keep ticks at whole numbers if all x are whole, and put a sentence into every empty panel."""
-    held = [np.ravel(line.get_xdata(orig=False)) for line in ax.lines if _in_data(ax, line)]
-    held += [
-        np.ma.getdata(drawn.get_offsets())[:, 0]
-        for drawn in ax.collections
-        if isinstance(drawn, PathCollection)
-    ]
-    if not held and not ax.collections and not ax.texts:
-        ax.text(0.5, 0.5, EMPTY, transform=ax.transAxes, ha="center", va="center", fontsize=8)
-        ax.tick_params(labelbottom=False)
-    values = np.concatenate([np.empty(0), *held])
-    values = values[np.isfinite(values)]
-    locator = ax.xaxis.get_major_locator()
-    if len(values) and (values == np.round(values)).all() and isinstance(locator, AutoLocator):
-        locator.set_params(integer=True)
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
@@ -583,16 +416,9 @@ def _band(values: np.ndarray, band: Any) -> tuple[np.ndarray, np.ndarray] | None
         half = special.stdtrit(count - 1, 0.975) * np.nanstd(values, axis=0) / np.sqrt(count - 1)
         mean = np.nanmean(values, axis=0)
         return mean - half, mean + half
-    ranges = {True: (0.0, 100.0), "range": (0.0, 100.0), "95%": (2.5, 97.5), "50%": (25.0, 75.0)}
+    ranges = {True: (0.0, 100.0), "95%": (2.5, 97.5), "50%": (25.0, 75.0)}
     if band not in ranges:
-        raise InputError(
-            f"unknown band '{band}': {nearest(str(band), ['range', '95%', '50%', 'mean'])}"
-        )
+        raise InputError(f"unknown band '{band}': {nearest(str(band), ['95%', '50%', 'mean'])}")
     with np.errstate(invalid="ignore"):  # between two values that are infinite
         low, high = np.nanpercentile(values, ranges[band], axis=0)
     return low, high
-
-
-def _in_data(ax: Axes, line: Line2D) -> bool:
-    """Whether the x of a line are data, and not the two edges of the axes as of `axhline`."""
-    return bool(line.get_transform().contains_branch_seperately(ax.transData)[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.description import ORDERED
+from fedcore.reports.measures import why_left_out
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted
@@ -116,18 +117,6 @@ def _measures(found: Description) -> list[str]:
             remarks.append(f"{name} is above that of a model that is zero everywhere")
     table = [columns(rows, right=range(1, len(heads) - 1))] if found["metrics"] else []
     return [*table, *remarks, *filter(None, [why_left_out([found])])]
-
-
-def why_left_out(histories: Iterable[Description]) -> str:
-    """Say which measures private runs have not kept, and why; empty if there are none."""
-    every = [found.get("privacy", {}).get("left_out", ()) for found in histories]
-    names = sorted({name for left_out in every for name in left_out})
-    if not names:
-        return ""
-    return (
-        "a private run with real noise keeps no measure that is exact and not released "
-        f"({', '.join(names)}): run it with --keep-exact"
-    )
 
 
 def _components(found: Description) -> list[str]:

@@ -22,7 +22,7 @@ from fedcore.iterates import ExplicitFactors
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
-from fedcore.reports import plotting
+from fedcore.reports import comparison
 from fedcore.repro.plan.plan import _check_cell
 from fedcore.stop_rules import StopRules
 from refused import refused
@@ -180,11 +180,10 @@ def test_a_choice_by_exact_measures_is_told(problem_file, tmp_path, epsilon):
     assert ("note" in history.about["tuning"]) == ("not paid for" in text) == bool(epsilon)
 
 
-def test_figures_of_private_runs_say_it_on_the_axis(tmp_path):
-    private, plain = History({}, released=frozenset(COLUMNS)), History({})
-    for of, words in (((plain, private), "error (not released)"), ((plain,), "error")):
-        for ax, _ in plotting.panels(tmp_path / "a", range(3), sharey=True):
-            plotting.curve(ax, [0, 1], [1.0, 2.0], label="a")
-            plotting.title(ax, "t", *of)
-            ax.set_ylabel("error")  # stays on the first of three that share it
-        assert [axes.get_ylabel() for axes in ax.figure.axes] == [words, "", ""]
+def test_figures_of_private_runs_say_it_on_the_axis():
+    columns = {name: np.array([[0, 1, 2]]) for name in ("iteration", "round")}
+    columns["error"] = np.array([[4.0, 2.0, 1.0]])
+    private, plain = History(columns, released=frozenset(COLUMNS)), History(columns)
+    for of, words in (((plain, private), ["error", "(not released)"]), ((plain,), ["error"])):
+        figure = comparison.figure(dict(zip("ab", of, strict=False)), metrics=["error"])
+        assert figure.axes[0].get_ylabel().split("\n") == words

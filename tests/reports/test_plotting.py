@@ -172,7 +172,9 @@ def test_a_short_logarithmic_axis_has_plain_numbers(ax, which, ends, shown):
 
 
 def test_bytes_from_zero_keep_the_ticks_of_their_scale():
-    for ax, _ in plotting.panels(None, [0], size=(3.5, 3.0)):
+    with plotting.style():
+        ax = Figure(figsize=(3.5, 3.0)).subplots()
+        plotting.log10_axis(ax)
         plotting.curve(ax, [0, 160, 480, 11800], [1.0, 0.5, 0.2, 0.1], label="a")
         plotting.from_zero(ax, 160.0)
         plotting.bytes_axis(ax)
@@ -202,32 +204,10 @@ def test_looks_are_stable_and_distinct():
     assert all(one != other for one, other in combinations(found, 2))
 
 
-@pytest.mark.parametrize(
-    ("keys", "wanted"),
-    [("each", 3), ("first", 1), ("last", 1), ("outside", 1), ("none", 0)],
-)
-def test_panels_yield_axes_in_order_and_save_the_figure(tmp_path, keys, wanted):
-    seen = []
-    for ax, item in plotting.panels(
-        tmp_path / "p", "abc", columns=2, log="xy", keys=keys, sharey=True
-    ):
-        seen.append((ax, item))
-        plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
-        ax.set_ylabel("loss")
-    axes, items = zip(*seen, strict=True)
-    assert items == ("a", "b", "c")
-    assert all(ax.get_xscale() == ax.get_yscale() == "log" for ax in axes)
-    assert sum(ax.get_legend() is not None for ax in axes) == wanted
-    assert [ax.get_ylabel() for ax in axes] == ["loss", "", "loss"]
-    grid = axes[0].figure.axes
-    assert len(grid) == 4 and not grid[3].axison
-    assert sorted(file.name for file in tmp_path.glob("p.*")) == ["p.pdf", "p.png"]
-
-
-def test_a_quick_run_leaves_out_the_pdf(tmp_path, monkeypatch):
+def test_a_quick_run_leaves_out_the_pdf(ax, tmp_path, monkeypatch):
     monkeypatch.setenv("FEDCORE_FIGURES", "png")
-    for ax, item in plotting.panels(tmp_path / "p", "a"):
-        plotting.curve(ax, [1, 2], [3.0, 4.0], label=item)
+    plotting.curve(ax, [1, 2], [3.0, 4.0], label="a")
+    plotting.save(ax.figure, tmp_path / "p")
     assert [file.name for file in tmp_path.glob("p.*")] == ["p.png"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.files import checksums
 from fedcore.history import History
-from fedcore.repro.plan.job_times import machine
+from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.site import build, curves
 from fedcore.repro.verdicts import verdict_pages
 from site_pages import Page, dead_links, in_a_browser, opened, visited
@@ -42,7 +42,7 @@ def test_a_run_ends_with_its_site(first_run, site):
         assert (site / "tiny" / figure.name).read_bytes() == figure.read_bytes()
     runs = (site / "tiny/runs.html").read_text(encoding="utf-8")
     assert "tiny/first/wk2023/easy-default" in runs and "CelebA" in runs
-    assert f"BLAS: {html.escape(machine()['BLAS'])}" in runs
+    assert f"BLAS: {html.escape(describe_machine()['BLAS'])}" in runs
     assert not list(site.parent.glob(".report*"))
 
 

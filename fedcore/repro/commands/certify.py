@@ -71,6 +71,7 @@ def certify(
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.plan import draws, kept_cells
+    from fedcore.repro.plan.machine import describe_arithmetic, probe_speed
     from fedcore.repro.plan.plan import load_plan
     from fedcore.repro.site import certificate
 
@@ -86,7 +87,7 @@ def certify(
         )
     if seed is None:
         seed = secrets.randbelow(10**6)
-    probe = kept_cells.probe()
+    probe = probe_speed()
     pool = draws.costs(plan, runs, probe)
     if item is None:
         drawn = draws.draw(pool, minutes * 60 * cores, seed)
@@ -100,7 +101,7 @@ def certify(
     if not drawn:
         raise InputError(f"no cell fits into {minutes:g} minutes: give more --minutes")
     out = out or Path(f"certificate-{seed}")
-    _begin(out, kept_cells.platform(), plan)
+    _begin(out, describe_arithmetic(), plan)
     planned = sum(draws.together(pool, drawn)) / cores / 60
     say(
         f"{counted(len(drawn), 'cell')} of {len(pool)}, drawn by --seed {seed}, for about "

@@ -160,12 +160,12 @@ class _Run:
 
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
         """Return what to decide within so many CPU seconds, cheapest first, and what it costs."""
-        from fedcore.repro.plan import job_times
+        from fedcore.repro.plan import job_costs
 
         now = {path: cell.repeats for path, cell in self.plan.cells.items()}
-        each, nothing = {}, job_times.Took(1.0, 1.0, 0.0)
+        each, nothing = {}, job_costs.Took(1.0, 1.0, 0.0)
         for path in {path for one in found for path in one.targets}:
-            took = job_times.measured(self.results / "benchmarks" / f"{path}.tsv") or nothing
+            took = job_costs.measured(self.results / "benchmarks" / f"{path}.tsv") or nothing
             each[path] = (took.cpu or took.wall) / now[path]
 
         def cost(one: Open) -> float:

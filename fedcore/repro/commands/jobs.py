@@ -109,14 +109,15 @@ def job() -> None:
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
     """Say how long the cells of PAPERS take that have no history, and how much memory."""
     from fedcore.repro.config.configuration import read_configuration
-    from fedcore.repro.plan import forecast, kept_cells
+    from fedcore.repro.plan import forecast
+    from fedcore.repro.plan.machine import probe_speed
     from fedcore.repro.plan.plan import load_plan
 
     config = read_configuration(configfile)
     if names:
         config["papers"] = [*names]
     plan = load_plan(config, check_claims=False)
-    say(forecast.sentence(plan, cores, kept_cells.probe()))
+    say(forecast.sentence(plan, cores, probe_speed()))
 
 
 @job.command()

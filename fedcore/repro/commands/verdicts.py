@@ -1,4 +1,4 @@
-"""Commands on the workflow's results: `verdicts` and `why`."""
+"""The command `verdicts`: the answer to each paper's question, and the words of its items."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 

@@ -20,9 +20,9 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
     return [config, repeats] if repeats.is_file() else [config]
 
 
-def read_configuration(changes: Path | None = None, checkout: Path = CHECKOUT) -> dict[str, Any]:
+def read_configuration(changes: Path | None) -> dict[str, Any]:
     """Return what ``--configfile changes`` makes a run read; raise the errors of `read_yaml`."""
     found: dict[str, Any] = {}
-    for path in files(checkout):
+    for path in files():
         found = merge(found, read_yaml(path))
     return merge(found, read_yaml(changes)) if changes is not None else found

@@ -5,23 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 
 from fedcore.repro.config.papers import CHECKOUT
-from fedcore.repro.plan import job_times, kept_cells
+from fedcore.repro.plan import job_costs, kept_cells
 from fedcore.repro.plan.plan import Plan
 from fedcore.words import counted
 
 
 def expected(
     plan: Plan, checkout: Path = CHECKOUT, probe: float | None = None
-) -> dict[str, job_times.Took]:
+) -> dict[str, job_costs.Took]:
     """Return what each cell took in the last kept run, or its experiment's cells on average.
 
     Cells without a record are left out, and all cells of a quick run. For papers with a record, CPU
-    seconds belong to its machine, or to the machine on which `kept_cells.probe` took `probe`.
+    seconds belong to its machine, or to the machine on which `machine.probe_speed` took `probe`.
     """
     if plan.config["quick"]:
         return {}
     records = kept_cells.read_all(checkout / kept_cells.FOLDER, plan.papers)
-    means = job_times.read_kept(checkout / "kept/run.json")
+    means = job_costs.read_kept(checkout / "kept/run.json")
     found = {}
     for path, cell in plan.cells.items():
         run = records.get(cell.paper)
@@ -33,7 +33,7 @@ def expected(
             seconds, memory = means[experiment]
         else:
             continue
-        found[path] = job_times.Took(slower * seconds, slower * seconds, memory)
+        found[path] = job_costs.Took(slower * seconds, slower * seconds, memory)
     return found
 
 
@@ -45,7 +45,7 @@ def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) ->
     plan : Plan
     cores : int
     probe : float
-        CPU seconds of `kept_cells.probe` on this machine.
+        CPU seconds of `machine.probe_speed` on this machine.
     checkout : path
         Its folder ``kept`` says what earlier runs took.
     """

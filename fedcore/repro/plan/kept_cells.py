@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -24,7 +23,7 @@ from fedcore.errors import DataError
 from fedcore.experiments.cell import Cell
 from fedcore.files import atomic
 from fedcore.history import History
-from fedcore.repro.plan import job_times
+from fedcore.repro.plan import job_costs
 
 FOLDER = "kept/records"  # of a checkout
 DIGIT = 1e-3  # relative difference that leaves the third digit alone
@@ -84,11 +83,11 @@ class KeptRun:
     ----------
     commit, date : str
     machine, versions : dict of str to str
-        Results of `platform` and of `fedcore.experiments.provenance.versions`.
+        Results of `machine.describe_arithmetic` and of `fedcore.experiments.provenance.versions`.
     seed : int
         Master seed.
     probe : float
-        CPU seconds of `probe` on that machine.
+        CPU seconds of `machine.probe_speed` on that machine.
     problems : dict of str to float
         CPU seconds that making the data of each problem took.
     items : dict of str to list of str
@@ -107,15 +106,6 @@ class KeptRun:
     cells: dict[str, Kept] = field(default_factory=dict)
 
 
-def platform() -> dict[str, str]:
-    """Return CPU, BLAS with its kernel, system and SIMD instructions of this process."""
-    import scipy.linalg  # it loads the BLAS that jobs use; 0.2 s
-
-    scipy.linalg.get_blas_funcs("gemm")
-    found = np.show_config(mode="dicts")["SIMD Extensions"]
-    return job_times.machine() | {"SIMD": " ".join(found["baseline"] + found.get("found", []))}
-
-
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
     """Whether kernel, instructions and versions equal a kept run's, so that bytes must be equal."""
     known = ("BLAS", "system", "SIMD")
@@ -123,20 +113,6 @@ def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
         versions.get(name) == version for name, version in others.items()
     )
-
-
-def probe() -> float:
-    """Return the CPU seconds of a fixed piece of work, which compares two machines."""
-    matrix = np.random.default_rng(0).standard_normal((400, 400))
-
-    def once() -> float:
-        began = time.process_time()
-        for _ in range(5):
-            np.linalg.qr(matrix @ matrix)
-        sum(math.sqrt(i) for i in range(200_000))
-        return time.process_time() - began
-
-    return min(once() for _ in range(5))
 
 
 def settings_of(cell: Cell) -> str:
@@ -183,7 +159,7 @@ def _short(number: float) -> float | None:
 
 def of_history(path: Path, cell: Cell, benchmark: Path) -> Kept:
     """Return what is kept of a history; a job without a time took 1 s."""
-    took = job_times.measured(benchmark) or job_times.Took(0.0, 1.0, 0.0)
+    took = job_costs.measured(benchmark) or job_costs.Took(0.0, 1.0, 0.0)
     history = History.load(path)
     return Kept(
         cell.path,

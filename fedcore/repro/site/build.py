@@ -21,7 +21,7 @@ from nbconvert import HTMLExporter
 
 from fedcore import __version__
 from fedcore.errors import DataError
-from fedcore.repro.plan.job_times import machine
+from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.site import curves, model
 from fedcore.repro.verdicts import answers, verdict_pages
 from fedcore.repro.verdicts.verdicts import WORDS
@@ -86,7 +86,7 @@ def write(results: Path, folder: Path, root: Path = Path()) -> Path:
             shutil.copyfile(library, made / "assets" / library.name)
         common = {
             "papers": found,
-            "machine": machine(),
+            "machine": describe_machine(),
             "made": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
             "version": __version__,
             "surrogates": any(run["surrogates"] for run in runs),

@@ -21,6 +21,7 @@ from fedcore.reports import tables
 from fedcore.repro.config import papers
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, SAME, KeptRun
+from fedcore.repro.plan.machine import describe_arithmetic
 from fedcore.repro.plan.plan import Plan
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import NOT_RUN
@@ -66,7 +67,7 @@ def compare(
     command : str
         It makes the same again.
     """
-    machine, versions = kept_cells.platform(), provenance.versions([])
+    machine, versions = describe_arithmetic(), provenance.versions([])
     same = [p for p, run in runs.items() if kept_cells.same_arithmetic(run, machine, versions)]
     found, other, columns = dict.fromkeys(drawn, NOT_MADE), [], []
     for path in drawn:

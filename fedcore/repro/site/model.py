@@ -20,7 +20,7 @@ from fedcore.reports import tables
 from fedcore.reports.tables import Row
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
-from fedcore.repro.plan.job_times import Took, measured
+from fedcore.repro.plan.job_costs import Took, measured
 from fedcore.repro.site.left_out import by_reason
 from fedcore.repro.verdicts import answers, measurements, verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict

@@ -296,20 +296,17 @@ class Results:
                     self._folder / "seconds" / f"{cell.path}.tsv",
                 )  # fmt: skip
 
-    def table(self, *experiments: str, algorithm: str | None = None, **columns: Column) -> Rows:
+    def table(self, *experiments: str, **columns: Column) -> Rows:
         """Return a row per repeat of every run of experiments, see `Run.rows`.
 
         Parameters
         ----------
         *experiments : str
             Names of the experiments.
-        algorithm : str, optional
-            Take the runs of this algorithm alone.
         **columns
             See `Run.rows`.
         """
-        runs = self.runs(*experiments, algorithm=algorithm)
-        return [row for run in runs for row in run.rows(**columns)]
+        return [row for run in self.runs(*experiments) for row in run.rows(**columns)]
 
     def rows(self, table: str) -> Rows:
         """Return a table of the paper that rule ``tables`` has written.

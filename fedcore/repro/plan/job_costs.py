@@ -1,16 +1,12 @@
-"""Times of jobs, of one that has run and of an experiment in full runs, and their machine."""
+"""What jobs took in time and memory: one that has run, and the cells of full runs."""
 
 from __future__ import annotations
 
 import csv
 import json
 import os
-import platform
-import re
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import numpy as np
 
 
 class Took(NamedTuple):
@@ -53,23 +49,3 @@ def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
                     each = time["seconds"] / timed
                     found[f"{paper}/{experiment}"] = (each, float(time["MB"]))
     return found
-
-
-def machine() -> dict[str, str]:
-    """Return CPU and BLAS of this machine, and its system, as pages name them."""
-    cpu = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.is_file():
-        named = re.search(r"^model name\s*: (.*)$", info.read_text(encoding="utf-8"), re.MULTILINE)
-        cpu = " ".join(named[1].split()) if named else cpu
-    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
-    name = f"{blas['name']} {blas['version']}"
-    try:
-        import threadpoolctl
-    except ImportError:
-        kernels: set[str] = set()
-    else:
-        kernels = {str(found.get("architecture")) for found in threadpoolctl.threadpool_info()}
-    kernels -= {"None"}
-    name += f", kernel {', '.join(sorted(kernels))}" if kernels else ""
-    return {"CPU": cpu, "BLAS": name, "system": f"{platform.system()} {platform.machine()}"}

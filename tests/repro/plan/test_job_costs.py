@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fedcore.repro.plan.job_times import measured, read_kept
+from fedcore.repro.plan.job_costs import measured, read_kept
 
 HEAD = "s\tcpu_time\tmax_rss\n"
 
