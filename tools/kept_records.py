@@ -14,10 +14,11 @@ from pathlib import Path
 
 from fedcore.errors import DataError, FedcoreError
 from fedcore.history import History
+from fedcore.repro.commands.probe import probe_speed
 from fedcore.repro.config.configuration import read_configuration
 from fedcore.repro.config.papers import CHECKOUT
 from fedcore.repro.plan import job_costs, kept_cells
-from fedcore.repro.plan.machine import describe_arithmetic, probe_speed
+from fedcore.repro.plan.machine import describe_arithmetic
 from fedcore.repro.plan.plan import Plan, load_plan
 from fedcore.repro.verdicts.evidence import Evidence
 from fedcore.words import counted

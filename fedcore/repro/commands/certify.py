@@ -68,10 +68,11 @@ def certify(
       fedcore certify --minutes 600      # everything
       OPENBLAS_CORETYPE=Haswell fedcore certify --minutes 60
     """
+    from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.plan import draws, kept_cells
-    from fedcore.repro.plan.machine import describe_arithmetic, probe_speed
+    from fedcore.repro.plan.machine import describe_arithmetic
     from fedcore.repro.plan.plan import load_plan
     from fedcore.repro.site import certificate
 

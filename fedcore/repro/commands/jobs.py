@@ -108,10 +108,10 @@ def job() -> None:
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
     """Say how long the cells of PAPERS take that have no history, and how much memory."""
+    from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan import forecast
-    from fedcore.repro.plan.machine import probe_speed
-    from fedcore.repro.plan.plan import load_plan
+        from fedcore.repro.plan.plan import load_plan
 
     config = read_configuration(configfile)
     if names:

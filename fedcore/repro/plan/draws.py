@@ -38,7 +38,7 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Co
     runs : mapping of str to KeptRun
         By paper.
     probe : float
-        CPU seconds of `machine.probe_speed` on this machine.
+        CPU seconds of `commands.probe.probe_speed` on this machine.
     """
     found = {}
     for paper, run in runs.items():

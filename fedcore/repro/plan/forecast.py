@@ -16,7 +16,8 @@ def expected(
     """Return what each cell took in the last kept run, or its experiment's cells on average.
 
     Cells without a record are left out, and all cells of a quick run. For papers with a record, CPU
-    seconds belong to its machine, or to the machine on which `machine.probe_speed` took `probe`.
+    seconds belong to its machine. With `probe` they are scaled to the machine on which
+    `commands.probe.probe_speed` took so long.
     """
     if plan.config["quick"]:
         return {}
@@ -45,7 +46,7 @@ def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) ->
     plan : Plan
     cores : int
     probe : float
-        CPU seconds of `machine.probe_speed` on this machine.
+        CPU seconds of `commands.probe.probe_speed` on this machine.
     checkout : path
         Its folder ``kept`` says what earlier runs took.
     """

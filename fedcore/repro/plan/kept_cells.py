@@ -87,7 +87,7 @@ class KeptRun:
     seed : int
         Master seed.
     probe : float
-        CPU seconds of `machine.probe_speed` on that machine.
+        CPU seconds of `commands.probe.probe_speed` on that machine.
     problems : dict of str to float
         CPU seconds that making the data of each problem took.
     items : dict of str to list of str

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import platform
 import re
-import time
 from pathlib import Path
 
 import numpy as np
@@ -34,17 +32,3 @@ def describe_arithmetic() -> dict[str, str]:
     scipy.linalg.get_blas_funcs("gemm")
     found = np.show_config(mode="dicts")["SIMD Extensions"]
     return describe_machine() | {"SIMD": " ".join(found["baseline"] + found.get("found", []))}
-
-
-def probe_speed() -> float:
-    """Return the CPU seconds of a fixed piece of work, which compares two machines."""
-    matrix = np.random.default_rng(0).standard_normal((400, 400))
-
-    def once() -> float:
-        began = time.process_time()
-        for _ in range(5):
-            np.linalg.qr(matrix @ matrix)
-        sum(math.sqrt(i) for i in range(200_000))
-        return time.process_time() - began
-
-    return min(once() for _ in range(5))
