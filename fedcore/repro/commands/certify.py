@@ -8,7 +8,6 @@ import json
 import os
 import secrets
 import shlex
-import subprocess
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -148,11 +147,14 @@ def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
 
 def _make(out: Path, cells: Collection[str], whole: Collection[str], cores: int) -> None:
     """Make cells, and the words of whole papers, by the workflow in a folder of its own."""
+    from fedcore.repro.commands import workflow
     from fedcore.repro.config.papers import CHECKOUT
 
     targets = [f"results/histories/{cell}.h5" for cell in cells]
     targets += [f"results/verdicts/{paper}.tsv" for paper in whole]
     command = [sys.executable, "-m", "snakemake", f"--snakefile={CHECKOUT / 'Snakefile'}"]
     command += [f"--directory={out}", f"--cores={cores}", "--keep-going", "--logger", "rich"]
+    if any((out / ".snakemake/locks").glob("*")):  # a killed call has left them
+        workflow.run([*command, "--unlock"], stdout=sys.stderr)
     # A run that fails leaves cells out, which the certificate says.
-    subprocess.run([*command, "--", *targets], check=False, stdout=sys.stderr)
+    workflow.run([*command, "--", *targets], stdout=sys.stderr)

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -206,11 +205,13 @@ class _Run:
 
     def update(self, papers: Sequence[str]) -> None:
         """Bring papers up to date, and the pages if there are some."""
+        from fedcore.repro.commands import workflow
+
         page = self.results / "report" / "index.html"
         targets = list(papers)
         if page.is_file():
             targets.append(str(page))
-        if subprocess.run([*self.call, "--", *targets], check=False).returncode:
+        if workflow.run([*self.call, "--", *targets]):
             raise DataError("Snakemake has failed and says why above: mend that, and run again")
 
 

@@ -1,0 +1,49 @@
+"""Snakemake, which a command starts, and which ends with the command."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections.abc import Sequence
+from types import FrameType
+from typing import TextIO
+
+from fedcore.errors import DataError
+
+PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def run(command: Sequence[str], stdout: TextIO | None = None) -> int:
+    """Run Snakemake; return its status.
+
+    Signals that end this process go on to Snakemake and its jobs, which would outlive it.
+
+    Raises
+    ------
+    DataError
+        After such a signal, when Snakemake has ended.
+    """
+    came: list[signal.Signals] = []
+    with subprocess.Popen(
+        command, process_group=0, stdin=subprocess.DEVNULL, stdout=stdout
+    ) as child:
+
+        def pass_on(number: int, frame: FrameType | None) -> None:
+            came.append(signal.Signals(number))
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, number)
+
+        before = {number: signal.getsignal(number) for number in PASSED_ON}
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:  # as `nohup` ignores SIGHUP
+                signal.signal(number, pass_on)
+        try:
+            status = child.wait()
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+    if came:
+        raise DataError(f"{came[0].name} has ended it before it was done: the same command goes on")
+    return status
