@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from fedcore.repro.plan.job_costs import OUTSIDE
 from fedcore.repro.plan.kept_cells import KeptRun, settings_of
 from fedcore.repro.plan.plan import Plan
 
@@ -46,8 +47,11 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Co
         for path, kept in run.cells.items():
             cell = plan.cells.get(path)
             if cell is not None and settings_of(cell) == kept.settings:
-                made = {f"{paper}/{p}": slower * run.problems.get(p, 1.0) for p in cell.problems}
-                found[path] = Cost((paper, cell.algorithm), slower * kept.cpu, made)
+                made = {
+                    f"{paper}/{p}": slower * run.problems.get(p, 1.0) + OUTSIDE
+                    for p in cell.problems
+                }
+                found[path] = Cost((paper, cell.algorithm), slower * kept.cpu + OUTSIDE, made)
     return found
 
 

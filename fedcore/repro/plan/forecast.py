@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from fedcore.repro.config.papers import CHECKOUT
@@ -55,7 +56,9 @@ def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) ->
     took = expected(plan, checkout, probe)
     measured = [took[path] for path in todo if path in took]
     seconds = [one.cpu for one in measured]
-    hours = max(sum(seconds) / cores, max(seconds, default=0.0)) / 3600
+    jobs = seconds + _data(plan, todo, probe, checkout)
+    work = sum(jobs) + job_costs.OUTSIDE * len(jobs)
+    hours = max(work / cores, max(seconds, default=0.0)) / 3600
     memory = sorted((one.memory for one in measured), reverse=True)
     unknown = len(todo) - len(seconds)
     rest = f"; {counted(unknown, 'cell')} of them never measured" if unknown else ""
@@ -63,3 +66,17 @@ def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) ->
         f"{counted(len(todo), 'cell')} to make: about {hours:.1f} hours on "
         f"{counted(cores, 'core')}, and up to {sum(memory[:cores]) / 1000:.1f} GB of memory{rest}."
     )
+
+
+def _data(plan: Plan, cells: Iterable[str], probe: float, checkout: Path) -> list[float]:
+    """Return the CPU seconds of making each problem that cells read and that is not there yet."""
+    records = kept_cells.read_all(checkout / kept_cells.FOLDER, plan.papers)
+    found = []
+    for paper, problem in sorted(
+        {(plan.cells[path].paper, name) for path in cells for name in plan.cells[path].problems}
+    ):
+        file = Path(plan.config["paths"]["clients"], paper, f"{problem}.h5")
+        if paper in records and not file.is_file():
+            run = records[paper]
+            found.append(probe / run.probe * run.problems.get(problem, 1.0))
+    return found

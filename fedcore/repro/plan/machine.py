@@ -1,4 +1,4 @@
-"""The machine of this process: CPU, BLAS, system, what decides rounding, and speed."""
+"""The machine of this process: CPU, BLAS, system, and what decides rounding."""
 
 from __future__ import annotations
 

@@ -36,15 +36,16 @@ NAMES = [f"study/one/{method}/easy-default" for method in ("power_iteration", "s
 def plan(tmp_path):
     (tmp_path / "study").mkdir()
     (tmp_path / "study/experiments.yaml").write_text(PAPER)
-    return load_plan({"papers": [f"{tmp_path}/study"], "paths": {"results": f"{tmp_path}/results"}})
+    paths = {name: f"{tmp_path}/{name}" for name in ("results", "clients")}
+    return load_plan({"papers": [f"{tmp_path}/study"], "paths": paths})
 
 
-def keep(folder: Path, seconds, probe):
+def keep(folder: Path, seconds, probe, problems=()):
     cells = {
         name: Kept(name, "", "", "", cpu, 1500.0, {})
         for name, cpu in zip(NAMES, seconds, strict=False)
     }
-    run = KeptRun("", "", {}, {}, 0, probe, {}, {}, cells)
+    run = KeptRun("", "", {}, {}, 0, probe, dict(problems), {}, cells)
     kept_cells.write(folder / kept_cells.FOLDER / "study.jsonl", run)
     assert kept_cells.read(folder / kept_cells.FOLDER / "study.jsonl") == run
 
@@ -66,6 +67,15 @@ def test_hours_scale_with_the_machine_and_count_what_is_to_be_made(plan, tmp_pat
     made.parent.mkdir(parents=True)
     made.touch()
     assert hours(said(1, 2.0)) == 4 and said(1, 2.0).startswith("2 cells")
+
+
+def test_data_count_until_they_are_there(plan, tmp_path):
+    keep(tmp_path, [3600.0, 3600.0, 3600.0], probe=1.0, problems={"easy": 7200.0})
+    assert hours(forecast.sentence(plan, 1, 2.0, tmp_path)) == 10
+    made = tmp_path / "clients/study/easy.h5"
+    made.parent.mkdir(parents=True)
+    made.touch()
+    assert hours(forecast.sentence(plan, 1, 2.0, tmp_path)) == 6
 
 
 def test_cells_that_nobody_has_measured_are_told(plan, tmp_path):
