@@ -57,6 +57,14 @@ def test_all_cells_agree_bit_by_bit_and_an_altered_history_is_noticed(done):
     assert len(words(check)) == 6 and set(words(check).values()) == {"same bytes"}
     assert check["shares"][0]["items"] == "1 of 1" and check["inputs"]
     assert not done.planned()  # the run itself is as it was
+    record = done.root / "kept/records/tiny.jsonl"
+    run = kept_cells.read(record)
+    kept = run.cells[CELL]
+    column = kept.ends["objective"]
+    ends = kept.ends | {"objective": column._replace(median=column.median * 1.00001)}
+    kept_cells.write(record, replace(run, cells=run.cells | {CELL: replace(kept, ends=ends)}))
+    found, check = certified(done, "first")
+    assert found.returncode == 1 and [row["cell"] for row in check["disagreeing"]] == [CELL]
     alter(done, CELL, "objective", 1 + 1e-12)  # beyond all digits that are shown
     keep(done)
     # What has other settings than in the kept run is not compared.

@@ -24,6 +24,7 @@ from fedcore.words import counted
 if TYPE_CHECKING:
     from fedcore.repro.plan.plan import Plan
 
+KERNEL = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")  # what a user may choose of a kernel
 MACHINE = "machine.json"  # in the folder of a certificate, so that no other machine goes on there
 
 
@@ -103,18 +104,23 @@ def certify(
     out = out or Path(f"certificate-{seed}")
     _begin(out, describe_arithmetic(), plan)
     planned = sum(draws.together(pool, drawn)) / cores / 60
+    how = f"drawn by --seed {seed}" if item is None else f"those of {item}"
     say(
-        f"{counted(len(drawn), 'cell')} of {len(pool)}, drawn by --seed {seed}, for about "
+        f"{counted(len(drawn), 'cell')} of {len(pool)}, {how}, for about "
         f"{max(planned, 0.1):.1f} minutes on {counted(cores, 'core')}, in {out}",
         err=True,
     )
     judged = [name for name in runs if name in plan.judged and not plan.config["quick"]]
     whole = [name for name in judged if {cell.path for cell in plan.cells_of(name)} <= {*drawn}]
     _make(out, drawn, whole, cores)
-    given = {"seed": seed, "minutes": minutes, "item": item, "configfile": configfile}
+    given: dict[str, object] = {"item": item}
+    if item is None:
+        given = {"seed": seed, "minutes": f"{minutes:g}", "cores": cores}
+    given |= {"kept": kept, "configfile": configfile}
     again = [f"--{name}={value}" for name, value in given.items() if value is not None]
-    command = shlex.join(["fedcore", "certify", *filter(None, [paper]), *again])
-    found = certificate.compare(plan, runs, drawn, whole, out, command)
+    kernel = [f"{name}={os.environ[name]}" for name in KERNEL if os.environ.get(name)]
+    command = shlex.join([*kernel, "fedcore", "certify", *filter(None, [paper]), *again])
+    found = certificate.compare(plan, runs, drawn, whole, out, records, command)
     files = certificate.write(found, out)
     say(found["summary"])
     say(f"Written: {', '.join(map(str, files))}")

@@ -183,9 +183,10 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
     same : bool
         Whether its bytes must be the same.
     """
-    if arrays_sha256(path) == kept.sha256:
-        return SAME, []
     new, none = ends_of(History.load(path)), Ends(None, None, None, None)
+    same_bytes = arrays_sha256(path) == kept.sha256
+    if same_bytes and new == kept.ends:
+        return SAME, []
     others = []
     for name in kept.ends | new:
         was, now = kept.ends.get(name, none), new.get(name, none)
@@ -193,7 +194,8 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
         if word != DIGITS:
             row = {"cell": kept.cell, "column": name, "kept": was.median, "here": now.median}
             others.append(row | {"kept smallest": was.low, "kept largest": was.high, "so": word})
-    if same or any(row["so"] == DIFFERS for row in others):
+    # The same bytes with other ends: one of the two was altered in the record.
+    if same or same_bytes or any(row["so"] == DIFFERS for row in others):
         return DIFFERS, others
     return (RANGE if others else DIGITS), others
 

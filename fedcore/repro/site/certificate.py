@@ -18,7 +18,7 @@ from fedcore.datasets import fetching
 from fedcore.experiments import provenance
 from fedcore.files import checksums
 from fedcore.reports import tables
-from fedcore.repro.config import papers
+from fedcore.repro.config import configuration, papers
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, SAME, KeptRun
 from fedcore.repro.plan.machine import describe_arithmetic
@@ -32,7 +32,8 @@ MEANING = {
     SAME: "every array of the history has the bytes of the kept one.",
     DIGITS: "the medians of all columns agree to one part in a thousand, or to rounding.",
     RANGE: "a median differs in its third digit and lies within the kept repeats and their twins.",
-    DIFFERS: "a median lies elsewhere, or bytes differ where kernel and versions agree.",
+    DIFFERS: "a median lies elsewhere; or bytes differ where kernel and versions agree; or bytes agree"
+    " and what is recorded of them does not.",
     NOT_MADE: "its job failed, or its data could not be had.",
 }
 PERSON = "to be filled in by the person who ran it"
@@ -52,6 +53,7 @@ def compare(
     drawn: Collection[str],
     whole: Collection[str],
     out: Path,
+    records: Path,
     command: str,
 ) -> dict[str, Any]:
     """Return the certificate of the `drawn` cells, which were made in the folder `out`.
@@ -64,6 +66,8 @@ def compare(
     drawn, whole : collection of str
         Cells, and papers whose words are compared.
     out : path
+    records : path
+        Folder of the records of the kept run.
     command : str
         It makes the same again.
     """
@@ -87,7 +91,7 @@ def compare(
     names = sorted({*here, *(name for known in kept_on.values() for name in known)})
     return {
         "version": "https://codecheck.org.uk/spec/config/1.0/",
-        "paper": {"title": "fedcore", "reference": PERSON},
+        "paper": {"title": "fedcore", "authors": [{"name": PERSON}], "reference": PERSON},
         "manifest": [
             {"file": f"results/histories/{cell}.h5", "comment": word}
             for cell, word in found.items()
@@ -111,7 +115,7 @@ def compare(
             {"": name, "here": here.get(name)} | {p: kept_on[p].get(name) for p in kept_on}
             for name in names
         ],
-        "inputs": _inputs(plan, drawn),
+        "inputs": _inputs(plan, drawn, records),
         "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
         "certificate": PERSON,
         "report": PERSON,
@@ -135,13 +139,14 @@ def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
     ]
 
 
-def _inputs(plan: Plan, cells: Collection[str]) -> list[tables.Row]:
-    """Return the SHA-256 of each file of data and of configuration that cells depend on."""
-    found = {}
+def _inputs(plan: Plan, cells: Collection[str], records: Path) -> list[tables.Row]:
+    """Return the SHA-256 of the records and of all data and configuration that cells depend on."""
+    files = {f"config/{file.name}": file for file in configuration.files()}
     for paper in {plan.cells[cell].paper for cell in cells}:
         for file in (plan.files[paper].paper, plan.files[paper].claims):
-            if file.is_file():
-                found[f"papers/{paper}/{file.name}"] = checksums.file_sha256(file)
+            files[f"papers/{paper}/{file.name}"] = file
+        files[f"kept/records/{paper}.jsonl"] = records / f"{paper}.jsonl"
+    found = {name: checksums.file_sha256(file) for name, file in files.items() if file.is_file()}
     read = {f"{plan.cells[cell].paper}/{p}" for cell in cells for p in plan.cells[cell].problems}
     for dataset in {plan.problems[name].get("dataset", "") for name in read} - {""}:
         record = Path(plan.config["paths"]["raw"], dataset, fetching.RECORD)
@@ -171,18 +176,24 @@ def _shares(runs: Mapping[str, KeptRun], found: Mapping[str, str]) -> list[table
 def page(found: Mapping[str, Any]) -> str:
     """Return a certificate in Markdown."""
     number = counted(disagreements(found), "disagreement")
+    commit = found["commit"].removesuffix("-dirty")
+    changed = "" if commit == found["commit"] else ", with changes that no commit has"
     parts = [
         f"# Certificate of a repeated run: {number}\n",
         "It says what was made again and what agreed. It does not say whether the papers are right:"
         " that is in the report.\n",
         "## What was made again\n",
-        f"{found['summary']}. Commit {found['commit']}, {found['check_time']}.\n",
+        f"{found['summary']}. Commit {commit}{changed}, {found['check_time']}.\n",
         tables.markdown(found["shares"]),
-        "An item counts if all cells on which it rests were made again.\n",
+        "An item counts if all cells on which it rests were made again. CPU seconds are those of"
+        " the kept run. `codecheck.yml` names every cell.\n",
         "".join(f"- *{word}*: {meaning}\n" for word, meaning in MEANING.items()),
     ]
-    bytewise = ", ".join(found["bytes must agree"]) or "of no paper"
-    parts.append(f"Kernel and versions agree, and bytes must: {bytewise}.\n")
+    if found["bytes must agree"]:
+        same = ", ".join(found["bytes must agree"])
+        parts.append(f"Bytes must agree, as kernel, instructions and versions do: {same}.\n")
+    else:
+        parts.append("Kernel, instructions or versions differ, so that bytes need not agree.\n")
     if found["by other code"]:
         parts.append(f"By other code than the kept run: {', '.join(found['by other code'])}.\n")
     if found["words compared of"]:
@@ -192,7 +203,7 @@ def page(found: Mapping[str, Any]) -> str:
             parts += [f"## {title}\n", tables.markdown(found[key])]
     parts += [
         "## Check it yourself\n",
-        f"```console\n$ git checkout {found['commit']}\n$ make env && . .venv/bin/activate\n"
+        f"```console\n$ git checkout {commit}\n$ make env && . .venv/bin/activate\n"
         f"$ {found['command']}\n```\n",
         f"Name, place of work, signature, date: {PERSON}.\n",
     ]
