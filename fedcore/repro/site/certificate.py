@@ -32,8 +32,8 @@ MEANING = {
     SAME: "every array of the history has the bytes of the kept one.",
     DIGITS: "the medians of all columns agree to one part in a thousand, or to rounding.",
     RANGE: "a median differs in its third digit and lies within the kept repeats and their twins.",
-    DIFFERS: "a median lies elsewhere; or bytes differ where kernel and versions agree; or they agree"
-    " and the recorded medians do not.",
+    DIFFERS: "a median lies elsewhere; or bytes differ where kernel and versions agree; or they "
+    "agree and the recorded medians do not.",
     NOT_MADE: "its job failed, or its data could not be had.",
 }
 PERSON = "to be filled in by the person who ran it"
