@@ -37,10 +37,29 @@ ASKED: list[tables.Row] = [
             "`make reproduce`; `fedcore certify --minutes 600` compares it with the kept run",
         ),
         ("Is it tested?", "`make test`, and `make lint`"),
-        ("What do the words mean?", "[How items are judged](judging.md)"),
+        ("What do the words mean?", tables.Link("How items are judged", "judging.md")),
         (
             "What machine does it need?",
             "Linux or macOS, no GPU; `fedcore job forecast` says hours and memory",
+        ),
+    )
+]
+BADGES: list[tables.Row] = [
+    {"ACM's badge": badge, "what answers it": answer}
+    for badge, answer in (
+        ("Artifacts Available", "the owner's: an archive with a DOI; there is none yet"),
+        (
+            "Artifacts Evaluated: Functional",
+            "`make quickstart`, `make test`; data that need an agreement are named and left out",
+        ),
+        (
+            "Artifacts Evaluated: Reusable",
+            tables.Link("methods, data and papers of one's own", "adding.md"),
+        ),
+        (
+            "Results Reproduced",
+            "the tables below; `fedcore certify` writes what was compared and what agreed. "
+            "Networks rest on kept histories of other commits, and no certificate covers them",
         ),
     )
 ]
@@ -50,10 +69,11 @@ TOP = f"""# For reviewers
 {OWNER}
 
 {tables.markdown(ASKED)}
+{tables.markdown(BADGES)}
 A certificate has the form of [CODECHECK](https://codecheck.org.uk), and a page for people. It names
 what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the machine of
-the kept run. Where they are missing, no run of the paper is recorded, and the command is the one
-that makes it.
+the kept run. Where they are missing, the claim rests on formulas alone, or no run of the paper is
+recorded; the command is then the one that makes it.
 """
 # The software of `paper.md`, and what it rests on.
 OTHERS: dict[str, dict[str, str]] = {
