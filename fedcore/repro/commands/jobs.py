@@ -111,7 +111,7 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan import forecast
-        from fedcore.repro.plan.plan import load_plan
+    from fedcore.repro.plan.plan import load_plan
 
     config = read_configuration(configfile)
     if names:
