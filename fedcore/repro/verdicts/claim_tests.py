@@ -349,8 +349,11 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
         return Outcome(FAILS, measured, runs=runs)
     if enough and not failed:
         return Outcome(HOLDS, measured, runs=runs)
-    lacks = {name: outcome.lack for name, outcome in found.items() if outcome.lack}
-    lack = "" if panel else "; ".join(f"{name}: {lack}" for name, lack in lacks.items())
+    lacks: dict[str, list[str]] = {}
+    for name, outcome in found.items():
+        lacks.setdefault(outcome.lack, []).append(name)
+    told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
+    lack = "" if panel else "; ".join(told)
     growths = [outcome.growth for outcome in found.values() if outcome.state == UNDECIDED]
     growth = max(growths) if all(growths) and growths else 0.0
     return Outcome(UNDECIDED, measured, lack or "too few of its points hold", 0, runs, growth)

@@ -112,14 +112,14 @@ class Measurements:
         unknown = _without_result(cell["select"], rows)
         missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
         left = {v for point in unknown for v in point.values() if v in self._left_out}
+        lack = f"no result at {_told(missed, cell['select'].get('called', {}))}"
         parts = [outcome.measured]
         parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
-        parts += [f"no result at {_told(missed)}"] if missed else []
+        parts += [lack] if missed and outcome.state == FAILS else []
         outcome = replace(outcome, measured=", ".join(parts))
         if not missed or outcome.state == FAILS:
             return outcome
-        lack = f"there is no result at {_told(missed)}"
-        return replace(outcome, state=UNDECIDED, lack=lack, growth=0.0)
+        return replace(outcome, state=UNDECIDED, lack=f"there is {lack}", growth=0.0)
 
     def _pooled(self, cell: Mapping[str, Any], what: str) -> tuple[float, int] | None:
         pool = cell["test"].get("number", {}).get("pool")
@@ -172,9 +172,9 @@ def _judged(
         claim_tests.agreement(_values(part, column), given, _limits(part, given)) for part in points
     ]
     outcome = claim_tests.judge_runs(agreed, given, demand)
-    names = [
-        ", ".join(tables.show(part[0][key]) for key in cell["select"]["points"]) for part in points
-    ]
+    by, called = cell["select"]["points"], cell["select"].get("called", {})
+    shown = [[tables.show(part[0][key]) for key in by] for part in points]
+    names = [", ".join(called.get(text, text) for text in texts) for texts in shown]
     return replace(outcome, measured=f"{outcome.measured}{_unlike(names, agreed)}")
 
 
@@ -232,10 +232,12 @@ def _is_at(row: tables.Row, point: Mapping[str, Any]) -> bool:
     return all(_same(row[name], value) for name, value in point.items())
 
 
-def _told(points: Sequence[Mapping[str, tables.Value]]) -> str:
-    """Return points as people read them."""
+def _told(points: Sequence[Mapping[str, tables.Value]], called: Mapping[str, str]) -> str:
+    """Return points as people read them; `called` has words in place of values."""
+    shown = [{name: tables.show(value) for name, value in point.items()} for point in points]
     return "; ".join(
-        ", ".join(f"{name} = {tables.show(v)}" for name, v in point.items()) for point in points
+        ", ".join(called.get(text, f"{name} = {text}") for name, text in point.items())
+        for point in shown
     )
 
 

@@ -167,7 +167,7 @@ def judge(
             reason = item.get("not_run", "")
             if lacks:
                 names = ", ".join(" or ".join(group) for group in lacks)
-                reason = f"This run left out what it needs: {names}."
+                reason = _absent(item) or f"This run left out what it needs: {names}."
             readings: tuple[Reading, ...] = ()
             if not reason:
                 readings = _readings(item, claims["changes"], measurements, paper, section)
@@ -186,6 +186,12 @@ def judge(
                 )
             )  # fmt: skip
     return found
+
+
+def _absent(item: Mapping[str, Any]) -> str:
+    """Return why a run may lack the rows of an item's own reading; empty if nobody says it."""
+    cells = [cell for reading in item["readings"][:1] for cell in reading["cells"].values()]
+    return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), "")
 
 
 def _cause(given: Mapping[str, str], readings: Sequence[Reading]) -> str:

@@ -235,7 +235,12 @@ def test_cells_hold_together_and_fail_if_one_does():
         ([held] * 8 + [open_] * 2, True, UNDECIDED), ([held] * 19 + [failed], True, UNDECIDED),
         ([held] * 18 + [failed] * 2, True, FAILS),
     ):  # fmt: skip
-        assert judge_jointly(dict(enumerate(cells)), panel).state == state
+        assert judge_jointly({str(i): c for i, c in enumerate(cells)}, panel).state == state
+
+
+def test_what_two_cells_lack_is_said_once():
+    lacks = {name: Outcome(UNDECIDED, "m", "few runs") for name in "ab"}
+    assert judge_jointly(lacks, False).lack == "a and b: few runs"
 
 
 def test_a_failure_of_one_of_many_cells_must_be_the_stronger():

@@ -211,6 +211,7 @@ def test_an_item_without_a_result_at_one_of_its_points_cannot_hold(judge, test, 
     select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
     (found,) = judge(rows([agrees] * 14) + rows(silent, "two"), item(test=given, select=select))
     assert (found.word, found.why) == (UNDECIDED, "there is no result at way = two")
+    assert "no result" not in found.measured
     if not silent:
         (found,) = judge(rows([disagrees] * 14), item(test=given, select=select))
         assert found.word == FAILS and "no result at way = two" in found.measured
@@ -250,8 +251,9 @@ def test_runs_are_taken_in_the_order_of_their_seeds(judge):
 def test_points_whose_runs_agree_unequally_often_are_told_apart(judge):
     table = rows(flags(2, 7)) + rows(flags(7, 7), "two")
     select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
-    (found,) = judge(table, item(select=select))
-    assert found.measured == "9 of 14 (7 of 7 at two; 2 of 7 at own)"
+    for called, name in (({}, "two"), ({"two": "α = 2"}, "α = 2")):
+        (found,) = judge(table, item(select=select | {"called": called}))
+        assert found.measured == f"9 of 14 (7 of 7 at {name}; 2 of 7 at own)"
 
 
 def test_two_rows_of_one_run_are_no_two_runs(judge):
@@ -288,6 +290,7 @@ def test_not_run_says_why_in_a_sentence(judge):
         (None, item(), {}, "This run made no such table."),
         (rows(flags(7, 7)), item(select=absent), {}, "A start takes hours."),
         (rows(flags(7, 7)), item(needs=[["x", "y"]]), {"mf/x": "r", "mf/y": "s"}, "x or y"),
+        (None, item(select=absent, needs=["x"]), {"mf/x": "r"}, "A start takes hours."),
         (rows(flags(7, 7), status="surrogate"), item(), {}, "stand-ins"),
     ]
     for table, given, not_run, why in cases:
@@ -361,7 +364,8 @@ def test_another_test_needs_new_seeds_and_the_page_says_so(tmp_path):
     first, second = printed(), printed(headline="the claim")
     assert records.remarks(tmp_path, first, 1) == {}
     records.record(tmp_path, first, date="2026-11-28", commit="abc", seed=1)
-    for same in (first, printed(because="other words", title="In other words")):
+    called = printed(select=ITEM["select"] | {"called": {"own": "α = 1"}, "absent": "It is long."})
+    for same in (first, printed(because="other words", title="In other words"), called):
         assert records.fingerprints(same) == records.fingerprints(first)
         records.record(tmp_path, same, date="2026-11-29", commit="abd", seed=1)
     assert len(records.read(tmp_path)) == 1
