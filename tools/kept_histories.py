@@ -39,6 +39,7 @@ def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
             history = History.load(source)
             history.final = {k: v for k, v in history.final.items() if k in READ}
             history.iterates, history.client_iterates = {}, {}
+            history.reference.pop("leading_vectors", None)
             history.about["iterates"] = {"policy": "not kept"}
             target = kept / f"{cell}.h5"
             target.parent.mkdir(parents=True, exist_ok=True)

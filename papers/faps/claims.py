@@ -80,6 +80,7 @@ def leakage(results: Results) -> Rows:
             tables.append(
                 run.rows(
                     n=run.data["n_features"],
+                    method=run.tags.get("method"),  # a column also where no run has the tag
                     limit=limit,
                     rounds_kkt=kkt,
                     rounds_leakage=known,

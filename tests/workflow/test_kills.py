@@ -175,15 +175,14 @@ OLDER = {  # a file, the operation at which its job hangs, and an edit after whi
 
 @pytest.mark.parametrize("kind", OLDER)
 def test_what_an_older_job_makes_is_never_taken_for_a_new_one(done, kind):
-    """Only Snakemake is killed; its job goes on and ends after the next run has made a table."""
+    """Only Snakemake is killed; its job goes on and ends after the next run has made everything."""
     name, at, old, new = OLDER[kind]
-    table = CHAIN[2]
     (done.root / name).unlink()
     with hung(done, at) as run:
         run.kill()
         run.wait()
         done.edit("papers/tiny/experiments.yaml", old, new)
-        resume(done, table)
+        resume(done)
         made, job = done.payload(), hung_process(done)
         (done.root / "there/go").touch()
         patience = time.monotonic() + 600
@@ -191,16 +190,16 @@ def test_what_an_older_job_makes_is_never_taken_for_a_new_one(done, kind):
             time.sleep(0.05)
         assert not alive(job)
     assert done.payload()[name] != made[name]  # it has written over the newer file
-    refused = done.snakemake(table)
+    refused = done.snakemake()
     assert refused.status == 1
     (said,) = {line for line in refused.text.splitlines() if line.startswith("Error: ")}
     is_a_line(said)
     assert name in said
     (done.root / name).unlink()
-    done.run(table)
+    done.run()
     assert done.payload() == made
     assert not list(done.root.glob("*/**/.*.tmp.*"))
-    assert "Nothing to be done" in done.snakemake(table).text
+    assert "Nothing to be done" in done.snakemake().text
 
 
 def alive(pid):

@@ -186,8 +186,9 @@ def test_claims_tables_and_figures_beside_the_paper(own):
     named = ("--config", "papers=[../elsewhere/hospital]")
 
     book = (TINY / "figures.ipynb").read_text(encoding="utf-8")
-    book = book.replace("plans/tiny", "plans/hospital").replace('\\"ends\\"', '\\"distances\\"', 1)
-    book = book.replace('[\\"ends\\"]', '[\\"mine\\"]').replace("objective", "distance")
+    book = book.replace("plans/tiny", "plans/hospital").replace("objective", "distance")
+    book = book.replace('rows(\\"ends\\")', 'rows(\\"mine\\")')
+    book = book.replace('figures / \\"ends\\"', 'figures / \\"distances\\"')
     book = book.replace('\\"first\\"', '\\"one_round\\"')
     # The notebook imports the module beside it.
     book = book.replace(
