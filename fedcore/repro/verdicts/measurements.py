@@ -88,7 +88,7 @@ class Measurements:
             if not any(_same(row[name], one) for row in rows)
         ]
         if not rows or absent:
-            raise _Obstacle(select.get("absent", "This run made no such rows of a table."))
+            raise _Obstacle(select.get("absent", "This run has no result for it."))
         return rows
 
     def _table(self, name: str) -> list[tables.Row]:
