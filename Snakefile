@@ -7,13 +7,10 @@
 # Each job is a command that `snakemake -p` prints. It runs again when its `params` change: its `settings`,
 # or the modules that it imports. docs/workflow.md has more.
 
-import gc
-
 from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.20")
-gc.disable()  # reading the rules makes next to no garbage, and looking for it takes a tenth of the time
 
 if "://" in workflow.current_basedir.get_path_or_uri(True):  # Snakemake fetches rules alone
     raise WorkflowError(
@@ -50,9 +47,6 @@ for paper in PLAN.papers:
             paper
         input:
             products(paper),
-
-
-gc.enable()
 
 
 onstart:

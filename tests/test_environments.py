@@ -117,13 +117,17 @@ FOREIGN: dict[str, Callable] = {
 
 
 @pytest.mark.parametrize("kind", FOREIGN)
-def test_what_is_not_this_checkout_s_own_is_left_alone(places, kind):
+@pytest.mark.parametrize("extras", ["", "mpi"])
+def test_what_is_not_this_checkout_s_own_is_left_alone(places, kind, extras):
     venv = FOREIGN[kind](places)
     before = tree(places)
-    done = places.make(venv, "EXTRAS=mpi")
+    done = places.make(venv, f"EXTRAS={extras}")
     assert done.returncode != 0 and not done.asked
     assert done.stderr.count("VENV=...") == 1 and str(venv) in done.stderr
     assert tree(places) == before
+    own = places.make(".venv-own")  # the advice
+    assert own.returncode == 0, own.stderr
+    assert (places.root / "own/.venv-own/.fedcore-ready").exists()
 
 
 @pytest.mark.parametrize("kind", ["new", "begun", "made before there was a mark", "a link to it"])
@@ -140,5 +144,4 @@ def test_its_own_is_made_and_kept_up_to_date(places, kind):
         done = places.make(venv, f"EXTRAS={extras}")
         assert done.returncode == 0, done.stderr
         assert ("requirements-mpi.lock" in done.asked) == bool(extras)
-    assert (venv / ".fedcore-ready").exists()
     assert "requirements.lock" in places.make(venv, "-W", "requirements.lock").asked

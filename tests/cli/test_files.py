@@ -139,6 +139,26 @@ def test_labels_of_numbers_and_of_classes(tables, tmp_path):
     assert done.exit_code == 0, done.output
 
 
+TEXTS = [  # of a.csv, and what the line names besides the file; more: test_own_files
+    ("age,dose,iron\n1,2,3\n4,,6\n", "line 3"),
+    ("age,dose,iron\n1,2,3\n4,5\n", "line 3"),
+    ("age,dose\n1,inf\n", "--without dose"),
+    ("age,dose,dose\n1,2,3\n", "'dose'"),
+    (",age,dose\n0.5,1,5\n1,3,5\n", "name"),
+    ("", "no numbers"),
+    ("age;dose\n1,500;2\n", "--decimal ,"),
+    ("age,blood type\n1,N/A\n", "--without 'blood type'"),
+]
+
+
+@pytest.mark.parametrize(("text", "name"), TEXTS)
+def test_a_wrong_cell_is_named(text, name, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(text, encoding="utf-8")
+    line = refused_command("run", "ssi", path, "-r", 1)
+    assert str(path) in line and name in line
+
+
 def test_rows_that_do_not_say_whose_they_are_are_no_client_of_their_own(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("age,dose,ward\n1,2,north\n3,5, \n4,1,south\n")

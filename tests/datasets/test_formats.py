@@ -128,6 +128,20 @@ def test_libsvm_labels_of_a_data_set_are_classes(tmp_path, refused, label):
         libsvm.read(tmp_path, {"table": "t"}, 1)
 
 
+@pytest.mark.parametrize("n", [0, 40])
+def test_libsvm_agrees_with_a_plain_loop(tmp_path, n):
+    rng = np.random.default_rng(1)
+    x = np.round(rng.standard_normal((n, 7)), 3) * (rng.random((n, 7)) < 0.3)
+    text = "".join(
+        f"{i % 3} " + " ".join(f"{j + 1}:{v!r}" for j, v in enumerate(row.tolist()) if v) + "\n"
+        for i, row in enumerate(x)
+    )
+    (tmp_path / "t").write_text(text)
+    got, y, *_ = libsvm.read(tmp_path, {"table": "t"}, 7)
+    np.testing.assert_array_equal(got, x)
+    np.testing.assert_array_equal(y, np.arange(n) % 3)
+
+
 # -------------------------------------------------------------- CIFAR
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars
 import pytest
 import scipy.sparse
 
@@ -105,3 +106,13 @@ def test_what_shares_and_none_cost(S):
         mean, products, last = d + 2, d * d, d * d + 1
         assert pca.ledger_.rounds == 3
         assert pca.ledger_.scalars_up == clients * (mean + products + last)
+
+
+def test_a_frame_of_polars_is_one_matrix_with_names(S):
+    frame = polars.DataFrame(S, schema=list("abcdefgh"))
+    for options in ({}, {"groups": GROUPS}):
+        found = FederatedPCA(2).fit(frame, **options)
+        assert list(found.feature_names_in_) == list("abcdefgh")
+        np.testing.assert_array_equal(
+            found.components_, FederatedPCA(2).fit(S, **options).components_
+        )

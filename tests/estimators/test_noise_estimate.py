@@ -37,7 +37,7 @@ def sine(model, x):
     return np.linalg.norm(model.components_ - model.components_ @ right_t.T @ right_t, 2)
 
 
-@pytest.mark.parametrize("n", [5, 500])
+@pytest.mark.parametrize("n", [5, 50, 500])
 def test_where_it_speaks_at_most_the_stated_share_is_further_off(tool, n):
     """Also of few samples, of which hardly a fit says something."""
     row = tool("error_estimate").private_row(n, 300)

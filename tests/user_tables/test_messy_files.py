@@ -316,6 +316,29 @@ def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
         assert table.names == ["a", "A", "b"]
 
 
+@pytest.mark.parametrize("ids", [False, True])
+def test_no_names_are_asked_for_where_names_are_plain(tmp_path, ids):
+    """Numbers above numbers, such as years, are the one case of doubt."""
+    rng = np.random.default_rng(0)
+    for names in (NAMES, ["2019", "2020", "2021"], ["x1", "2", "3"]):
+        frame = pandas.DataFrame(rng.standard_normal((30, 3)), columns=names)
+        if ids:
+            frame.insert(0, "id", [f"p{i}" for i in range(30)])
+        frame.to_csv(tmp_path / "a.csv", index=False)
+        options = {"without": ["id"]} if ids else {}
+        if names[0] == "2019":
+            with pytest.raises(TableError) as told:
+                own_files.read(tmp_path / "a.csv")
+            assert [way.options for way in told.value.advice] == [
+                {"header": True},
+                {"header": False},
+            ]
+        else:
+            table = own_files.read(tmp_path / "a.csv", **options)
+            assert table.names == names
+            assert not any("header" in guess.options for guess in table.guesses)
+
+
 @pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("below", [True, False])

@@ -37,6 +37,7 @@ def made(checkout):
 
 
 FULL = {
+    "problems": ("data/clients", "24k"),
     "histories": ("results", "100k"),
     "Snakemake's notes": (".snakemake", "40k"),
 }

@@ -100,6 +100,17 @@ use rule * from fedcore
 """
 
 
+def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
+    checkout, _ = first_run
+    (raw / "config").mkdir()
+    shutil.copyfile(checkout.root / "tiny.yaml", raw / "config/config.yaml")
+    (raw / "workflow").mkdir()
+    mine, theirs = (folder / "workflow/Snakefile" for folder in (raw, checkout.root))
+    mine.write_text(MODULE.format(snakefile=theirs))
+    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw)
+    same(checkout, raw, *checkout.payload())
+
+
 def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
     """With a repository on this disk, which Snakemake treats as those of servers."""
     for words in ("init", "add Snakefile workflow", "-c user.name=a -c user.email=b commit -m c"):

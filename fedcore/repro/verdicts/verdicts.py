@@ -271,7 +271,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     if len({reading.state for reading in ran}) > 1:
         told = ", ".join(f"{_named(reading)}: {reading.state}" for reading in ran)
         return UNDECIDED, measured, f"depends on what is filled in ({told})"
-    if len(ran) > 1 and _bracket(ran):
+    if _bracket(ran):
         between = "what is printed lies between what the readings give"
         return UNDECIDED, measured, f"depends on what is filled in: {between}"
     return first.state, measured, first.lack
