@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any
 
 from fedcore.experiments.cell import Cell
@@ -57,9 +58,10 @@ class Evidence:
         self._read: dict[str, list[Cell]] = {}
         self._rows: dict[str, list[tables.Row]] = {}
         for name in results.plan["tables"]:
-            results.noted.clear()
-            declared[name].rows(results)
-            self._read[name] = [c for c in results.cells.values() if c.short in results.noted]
+            once = copy(results)  # another object, so that a paper's @cache does not hide histories
+            once.noted = set()
+            declared[name].rows(once)
+            self._read[name] = [cell for cell in once.cells.values() if cell.short in once.noted]
             self._rows[name] = tables.read(results.tables / f"{name}.tsv")
 
     def cells(self) -> dict[str, list[str]]:
