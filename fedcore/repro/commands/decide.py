@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
@@ -90,7 +90,7 @@ def decide(
             say(f"  {one.item}: {cells}, up to {max(one.targets.values())} repeats")
         run.give(targets)
         more |= targets.keys()
-        run.update(papers)
+        run.update(papers, targets)
     say(f"{counted(len(more), 'cell')} got repeats.")
     for name, word in run.words(papers).items():
         if before[name] != word:
@@ -203,15 +203,23 @@ class _Run:
             draft.write_text(HEAD + yaml.safe_dump(known), encoding="utf-8")
         self.plan = self._planned()
 
-    def update(self, papers: Sequence[str]) -> None:
-        """Bring papers up to date, and the pages if there are some."""
+    def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
+        """Bring papers up to date, and the pages if there are some.
+
+        Cells that were given repeats run also where Snakemake has no record of their histories.
+        """
         from fedcore.repro.commands import workflow
 
         page = self.results / "report" / "index.html"
         targets = list(papers)
         if page.is_file():
             targets.append(str(page))
-        if workflow.run([*self.call, "--", *targets]):
+        forced = []
+        if given:
+            plans = [self.results / "plans" / f"{paper}.json" for paper in papers]
+            histories = [self.results / "histories" / f"{path}.h5" for path in given]
+            forced = ["--forcerun", *map(str, [*plans, *histories])]
+        if workflow.run([*self.call, *forced, "--", *targets]):
             raise DataError("Snakemake has failed and says why above: mend that, and run again")
 
 
@@ -221,8 +229,15 @@ def _open(plan: Plan, item: str, factor: float, cells: Sequence[str]) -> Open:
 
     if not factor:
         return Open(item, {}, "no number of runs would decide it")
-    # A method that draws nothing has one repeat; a second would be its copy.
-    several = [plan.cells[path] for path in cells if plan.cells[path].repeats > 1]
+    # A method that draws nothing has one repeat; a second would be its copy. Equally many repeats
+    # in an experiment stay equally many, because tables compare its runs with each other.
+    alike = {(plan.cells[path].experiment, plan.cells[path].repeats) for path in cells}
+    paper = item.partition("/")[0]
+    several = [
+        cell
+        for cell in plan.cells.values()
+        if cell.paper == paper and cell.repeats > 1 and (cell.experiment, cell.repeats) in alike
+    ]
     targets = {cell.path: ceil(cell.repeats * factor - 1e-9) for cell in several}
     if not targets:
         return Open(item, {}, "each of its cells has one repeat")
