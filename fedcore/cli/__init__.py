@@ -48,23 +48,18 @@ class Sentences(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
-        with _visible_errors():
-            return self._invoke(ctx)
-
-    def _invoke(self, ctx: click.Context) -> Any:
-        try:
-            with _plain_warnings():
+        with _visible_errors(), _plain_warnings():
+            try:
                 return super().invoke(ctx)
-        except FedcoreError as error:
-            raise click.ClickException(
-                " ".join(format_error(error, command=True).split())
-            ) from error
-        except OSError as error:
-            if error.errno == errno.EPIPE:
-                raise
-            _drop_unwritten_output()
-            where = "the output cannot be written" if error.filename is None else error.filename
-            raise click.ClickException(f"{where}: {error.strerror or error}") from error
+            except FedcoreError as error:
+                said = " ".join(format_error(error, command=True).split())
+                raise click.ClickException(said) from error
+            except OSError as error:
+                if error.errno == errno.EPIPE:
+                    raise
+                _drop_unwritten_output()
+                where = "the output cannot be written" if error.filename is None else error.filename
+                raise click.ClickException(f"{where}: {error.strerror or error}") from error
 
 
 @contextlib.contextmanager
