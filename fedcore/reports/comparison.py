@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -14,7 +15,7 @@ from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import plotting
-from fedcore.reports.curve_styles import look, looks
+from fedcore.reports.curve_styles import CYCLE, LINESTYLES, look
 from fedcore.reports.measures import Recorded, bounds, measured, why_left_out
 
 AXES = {
@@ -101,9 +102,11 @@ def figure(
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
     """Return ``color`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
-    if len(set(names.values())) < len(names):
-        return looks(list(names))
-    return {label: look(name) for label, name in names.items()}
+    if len(set(names.values())) == len(names):
+        return {label: look(name) for label, name in names.items()}
+    pairs = itertools.cycle(itertools.product(LINESTYLES, CYCLE))
+    drawn = zip(names, pairs, strict=False)
+    return {label: {"color": colour, "linestyle": line} for label, (line, colour) in drawn}
 
 
 def _panel(

@@ -35,15 +35,8 @@ LINES: dict[str, Any] = {
     "long-dashed": (0, (12, 1)),  # so long that a smooth curve looks solid
 }
 LINESTYLES = list(LINES.values())[:4]
-# Lines that tell runs of one colour apart, by the names that the interactive plots give them.
-DASHES: dict[str, Any] = {
-    "solid": "-",
-    "dash": "--",
-    "dot": ":",
-    "dashdot": "-.",
-    "longdash": (0, (10, 2)),
-    "longdashdot": (0, (10, 2, 1, 2)),
-}
+# Lines that tell runs of one colour apart in the interactive plots.
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
 def look(algorithm: str) -> dict[str, Any]:
@@ -68,7 +61,7 @@ def look(algorithm: str) -> dict[str, Any]:
 
 
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``colour`` and ``dash``, a key of `DASHES`, for runs of these algorithms in one plot.
+    """Return ``colour`` and ``dash``, one of `DASHES`, for runs of these algorithms in one plot.
 
     Each has the colour of its algorithm; if all are of one algorithm, they have colours of their
     own. Runs of one colour differ in their dashes.
@@ -86,7 +79,7 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     earlier: Counter[str] = Counter()
     found = []
     for i, colour in enumerate(colours):
-        dash = list(DASHES)[(earlier[colour] + (i if single else 0)) % len(DASHES)]
+        dash = DASHES[(earlier[colour] + (i if single else 0)) % len(DASHES)]
         found.append({"colour": colour, "dash": dash})
         earlier[colour] += 1
     return found
@@ -111,15 +104,3 @@ def declared_look(algorithm: str) -> tuple[str, str] | None:
 def words(names: Iterable[str]) -> list[str]:
     """Return the looks of algorithms in words; what shows them is drawn again when one changes."""
     return [f"{name} {declared_look(name)}" for name in sorted(set(names))]
-
-
-def looks(names: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return ``color`` and ``linestyle`` of the names in a figure.
-
-    Unlike `look`, two names of one algorithm get different looks.
-    """
-    count = len(CYCLE)
-    return {
-        name: {"color": CYCLE[i % count], "linestyle": LINESTYLES[i // count % len(LINESTYLES)]}
-        for i, name in enumerate(names)
-    }

@@ -41,7 +41,7 @@ from scipy import special
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
 from fedcore.problems import STATUSES
-from fedcore.reports.curve_styles import COLOURS, DASHES, LINES
+from fedcore.reports.curve_styles import COLOURS, LINES
 from fedcore.reports.measures import Recorded
 from fedcore.words import visible
 
@@ -51,14 +51,13 @@ LINE_CHARACTERS = 116  # of the line beneath a title, on 7.2 inches
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 # Marks of a curve of one point, by its line style.
-POINTS = dict(zip(dict.fromkeys([*DASHES.values(), *LINES.values()]), "os^DvPp", strict=True))
+POINTS = dict(zip(LINES.values(), "os^Dv", strict=True))
 OTHER_POINT = "X"  # of any other style
 NOTHING = "Nothing of this figure was run."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
 NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
 BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
-EXPERIMENTS = "Experiments"  # key of the text in a PNG file
-NO_PANEL = "-"  # in the place of experiments, of a figure without panels
+EXPERIMENTS, NO_PANEL = "Experiments", "-"  # key and text in the PNG file of an empty figure
 
 Band = Literal[True, False, "95%", "50%", "mean"]
 
@@ -94,8 +93,8 @@ def save(
     path : path-like
         Without a suffix.
     shown : iterable of Run or History, optional
-        What the figure shows; its PNG file names their experiments. If the list is empty, the
-        figure becomes a line that says so: a configuration may leave out what the figure needs.
+        What the figure shows. If the list is empty, the figure becomes a line that says so, and its
+        PNG file does, too: a configuration may leave out what the figure needs.
     title, line, corner : str
         Above the figure, beneath the title, and at the lower right.
 
@@ -105,21 +104,20 @@ def save(
         What was written. The files hold no time: under one version of matplotlib and its
         libraries, the same figure gives the same bytes.
     """
-    histories = None if shown is None else _histories(shown)
-    if histories == []:
+    empty = shown is not None and not list(shown)
+    if empty:
         figure.clear()
         figure.set_size_inches(4.5, 0.6)
         figure.text(0.5, 0.5, NOTHING, ha="center", va="center")
-        named = NO_PANEL
     else:
-        found = {h.about["experiment"] for h in histories or () if "experiment" in h.about}
-        named = " ".join(sorted(map(str, found)))
         _frame(figure, title, line, corner)
     for text in figure.findobj(Text):  # fonts lack control characters, and one stops the PDF
         if (drawn := visible(text.get_text())) != text.get_text():
             text.set_text(drawn)
     png, pdf = files(path)
-    kinds: dict[Path, dict[str, Any]] = {png: {"Software": None, EXPERIMENTS: named or None}}
+    kinds: dict[Path, dict[str, Any]] = {png: {"Software": None}}
+    if empty:
+        kinds[png][EXPERIMENTS] = NO_PANEL
     if os.getenv(VARIABLE) != "png":
         kinds[pdf] = {"CreationDate": None}
     for file, metadata in kinds.items():
@@ -153,20 +151,11 @@ def _histories(shown: Iterable[Any]) -> list[Recorded]:
     return [getattr(one, "history", one) for one in shown]
 
 
-def experiments(file: Path) -> frozenset[str]:
-    """Return the experiments that a PNG file names; none for one of another program."""
-    return frozenset(_text(file).split()) - {NO_PANEL}
-
-
 def shows_nothing(file: Path) -> bool:
     """Whether a PNG file says that nothing of its figure was run."""
-    return _text(file) == NO_PANEL
-
-
-def _text(file: Path) -> str:
     with Image.open(file) as picture:
         text: dict[str, str] = getattr(picture, "text", {})
-    return text.get(EXPERIMENTS, "")
+    return text.get(EXPERIMENTS) == NO_PANEL
 
 
 def name_curves(figure: Figure, ncols: int) -> None:

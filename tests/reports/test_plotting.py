@@ -186,12 +186,12 @@ def test_bytes_from_zero_keep_the_ticks_of_their_scale():
 
 def test_curves_of_one_point_and_one_colour_have_marks_of_their_own(ax):
     """A method's variants differ by their line style alone, of which a point shows nothing."""
-    styles = {*curve_styles.LINES.values(), *curve_styles.DASHES.values(), (0, (3, 1, 1, 1))}
+    styles = {*curve_styles.LINES.values(), (0, (3, 1, 1, 1))}
     lines = [
         plotting.curve(ax, [1], [[2.0]], label=f"{style}", color="blue", linestyle=style)
         for style in styles
     ]
-    assert len({line.get_marker() for line in lines}) == len(styles) == 8
+    assert len({line.get_marker() for line in lines}) == len(styles) == 6
     assert plotting.curve(ax, [1, 2], [[2.0, 3.0]], label="two").get_marker() == "None"
 
 
@@ -236,7 +236,6 @@ def test_a_figure_of_no_runs_says_so_in_its_file(tmp_path):
             figure.subplots().plot([0, 1], [1, 2])
         png, _ = plotting.save(figure, tmp_path / "p", iter(runs), title="T")
         assert plotting.shows_nothing(png) == (not runs)
-    assert plotting.experiments(png) == {"first"}
 
 
 def test_gallery_keeps_what_a_full_run_drew(tmp_path, tool):
