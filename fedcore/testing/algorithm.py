@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -30,7 +31,7 @@ from fedcore.testing.asserting import (
     require,
 )
 from fedcore.testing.cases import Case, case_of
-from fedcore.testing.report import Report, Skipped, examine
+from fedcore.testing.report import CheckFailed, Report, Skipped, examine
 from fedcore.testing.subject import Subject
 
 __all__ = ["answers", "check_algorithm", "contract", "find_algorithm", "protocol"]
@@ -85,7 +86,7 @@ def check_algorithm(
     Raises
     ------
     CheckFailed
-        An AssertionError that names every check that has failed.
+        An AssertionError that shows the report.
     InputError
         When the algorithm cannot be imported, or is none.
 
@@ -97,11 +98,11 @@ def check_algorithm(
     """
     chosen = find_algorithm(algorithm)
     subject = Subject(chosen, case_of(chosen) if case is None else case)
-    report = examine(
-        f"algorithm {chosen.name}", CHECKS, subject, getattr(chosen.module, "__file__", None)
-    )
-    if raising:
-        report.require()
+    file = getattr(chosen.module, "__file__", None)
+    findings = [examine(check, subject, file) for check in CHECKS.values()]
+    report = Report(f"algorithm {chosen.name}", findings)
+    if raising and report.failed:
+        raise CheckFailed(str(report))
     return report
 
 
@@ -149,13 +150,13 @@ def learns_by_replies_only(subject: Subject) -> None:
 def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
     """Falsify what is read outside the protocol; yield the modules that read clients' data."""
     readers: set[str] = set()
-    real = {name: getattr(Federation, name) for name in (*looks, "clients")}
+    read = Federation.clients.fget  # type: ignore[attr-defined]
 
     def clients(federation: Federation) -> Any:
         reader = sys._getframe(1).f_globals["__name__"]
         if not f"{reader}.".startswith(MAY_READ):
             readers.add(reader)
-        return real["clients"].fget(federation)
+        return read(federation)
 
     def astray(look: Any) -> Any:
         @functools.wraps(look)
@@ -164,14 +165,9 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
         return looked
 
-    for name in looks:
-        setattr(Federation, name, astray(real[name]))
-    Federation.clients = property(clients)  # type: ignore[assignment, method-assign]
-    try:
+    changed = {name: astray(getattr(Federation, name)) for name in looks}
+    with mock.patch.multiple(Federation, clients=property(clients), **changed):
         yield readers
-    finally:
-        for name, own in real.items():
-            setattr(Federation, name, own)
 
 
 def _wrong(reply: Any) -> Any:

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
@@ -28,7 +29,6 @@ Change = Callable[[Any], Any]  # of a step
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
     """Let every step of this block pass through `change`, and through `after` once it has run."""
-    real = {how: getattr(Federation, how) for how in HOW}
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)
@@ -40,13 +40,8 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
         return changed
 
-    for how, exchange in real.items():
-        setattr(Federation, how, seen(exchange))
-    try:
+    with mock.patch.multiple(Federation, **{how: seen(getattr(Federation, how)) for how in HOW}):
         yield
-    finally:
-        for how, exchange in real.items():
-            setattr(Federation, how, exchange)
 
 
 @contextlib.contextmanager
