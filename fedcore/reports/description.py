@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,9 +25,6 @@ from fedcore.reports.measures import bounds, measured
 AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
 NAMES = "features"  # in `about`
 
-# How a history's sums over clients were taken, where it does not say it.
-ORDERED: Mapping[str, Any] = {"order": "fixed"}
-
 
 def describe(history: History) -> dict[str, Any]:
     """Return all that is said of a history.
@@ -35,7 +32,7 @@ def describe(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``algorithm``, ``params``, ``seed``, ``sums`` (in which order they were taken over clients),
+        ``algorithm``, ``params``, ``seed``,
         ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger`` (medians over the repeats),
         ``seconds`` of CPU, ``privacy``, ``tuning`` and ``components``. How many repeats have
         ``converged``, ``diverged``, or are ``undetermined``: they met the tolerance with a subspace
@@ -49,7 +46,6 @@ def describe(history: History) -> dict[str, Any]:
     found: dict[str, Any] = {
         "algorithm": about.get("algorithm"),
         **{part: about.get(part, {}) for part in ("params", "seed", "problem")},
-        "sums": dict(about.get("sums", ORDERED)),
         "centred": bool(about.get("centred")),
         "repeats": history.repeats,
         "metrics": {name: _metric(history, name) for name in measured(history)},

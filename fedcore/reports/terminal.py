@@ -9,7 +9,6 @@ import numpy as np
 
 from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
-from fedcore.reports.description import ORDERED
 from fedcore.reports.measures import why_left_out
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
@@ -207,7 +206,6 @@ def contents(history: History) -> str:
         ("parameters", _words(about.get("params", {}))),
         ("data sha256", f"{about.get('problem', {}).get('sha256', 'not kept')}  {exact}"),
         ("seed", _words(about.get("seed", {}))),
-        ("sums", _sums(about.get("sums", ORDERED))),
         ("code", about.get("code") or "?"),
         ("versions", _words(about.get("versions", {}))),
     ]
@@ -269,13 +267,6 @@ def as_bytes(size: float) -> str:
     while abs(size) >= 999.5 and len(units) > 1:
         size, units = size / 1000.0, units[1:]
     return f"{size:.3g} {units[0]}"
-
-
-def _sums(taken: Mapping[str, Any]) -> str:
-    if taken == ORDERED:
-        return "over the clients in a fixed order"
-    ranks = counted(taken.get("ranks", "?"), "rank")
-    return f"over the clients in {taken.get('order', '?')} order, by MPI at {ranks}"
 
 
 def _words(mapping: Mapping[str, Any]) -> str:
