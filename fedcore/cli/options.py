@@ -16,24 +16,12 @@ RAW = "data/raw"
 DEFAULT_CLIENTS = 10
 COUNT = click.IntRange(min=1)
 
-# Options of several commands.
 raw = click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
-setting = click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Parameter of the algorithm."
-)
-components = click.option(
-    "--components", "-r", type=COUNT, help="Rank; for what learns a subspace."
-)
-center = click.option(
-    "--center", is_flag=True, help="Subtract the mean of all samples first, in one more round."
-)
-seed = click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 force = click.option(
     "--force",
     is_flag=True,
     help="Replace files, too, that fedcore has not written; never an input.",
 )
-repeats = click.option("--repeats", type=COUNT, default=1, show_default=True)
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:

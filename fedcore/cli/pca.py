@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -118,9 +117,10 @@ def pca(
     }
     emit(found, lambda: _told(model, found, bounds), as_json)
     if plot:
-        stems = {Path(file).stem for file in files}
-        short = tables["by"] is None and len(stems) == len(files)
-        draw(plot, model, {Path(name).stem if short else name: x for name, x in data.items()})
+        from fedcore.reports import scores
+
+        for file in scores.draw(plot, model, data):
+            say(file, err=True)
 
 
 # Options that are those of `fedcore run`.
@@ -215,23 +215,6 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
 
 def _dense(x: Any) -> Any:
     return x.matrix.toarray() if hasattr(x, "matrix") else x
-
-
-def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> None:
-    """Draw each client's scores on the first two components."""
-    from fedcore.reports import scores
-
-    if model.n_components_ < 2:
-        raise InputError("--plot draws two components, and one was found: give --components 2")
-    privacy, note = model.ledger_.privacy, ""
-    if privacy is not None:
-        note = (
-            f"ε = {privacy.epsilon():.3g} covers the components, not the points:\n"
-            "these are exact, and each client's own."
-        )
-    points = {name: model.transform(x) for name, x in data.items()}
-    for file in scores.draw(path, points, model.explained_variance_ratio_, note):
-        say(file, err=True)
 
 
 def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> str:

@@ -13,7 +13,7 @@ import click
 
 from fedcore.cli import options
 from fedcore.cli.output import say
-from fedcore.errors import ConfigError, DataError, InputError, TableError, foreign_errors, nearest
+from fedcore.errors import DataError, InputError, TableError, foreign_errors, require_known
 from fedcore.files import HDF5_ENDINGS
 from fedcore.words import EXACT
 
@@ -70,8 +70,12 @@ def _option(name: str) -> str:
 def shared(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of `RunOptions` to a command."""
     for option in reversed((
-        options.components,
-        options.center,
+        click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
+                     help="Parameter of the algorithm."),
+        click.option("--components", "-r", type=options.COUNT,
+                     help="Rank; for what learns a subspace."),
+        click.option("--center", is_flag=True,
+                     help="Subtract the mean of all samples first, in one more round."),
         *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
           for name, (says, how) in OF_FILES.items()),
         click.option("--clients", type=options.COUNT, help="Number of clients of a data set.  "
@@ -82,8 +86,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--held-out", metavar="test|SHARE",
                      help="Samples to measure networks on: the data set's own, or a share of each "
                      "client's.  [default: 0.2]"),
-        options.seed,
-        options.repeats,
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+        click.option("--repeats", type=options.COUNT, default=1, show_default=True),
         click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
         click.option("--metric", "measure", multiple=True,
                      help="What to record; may be given several times.  [default: objective, "
@@ -207,15 +211,10 @@ class RunOptions(SimpleNamespace):
         from fedcore import datasets
         from fedcore.user_tables import own_files
 
-        known = datasets.names()
         for name in words:
             if not own_files.readable(name) and not Path(name).exists():
-                if name in known:
-                    raise InputError(f"data set {name} stands alone: drop the other names")
-                raise ConfigError(
-                    f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
-                    f"({', '.join(sorted(own_files.READERS))}) for each client"
-                )
+                require_known(name, datasets.names(), "no file and no data set")
+                raise InputError(f"data set {name} stands alone: drop the other names")
 
     def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         from fedcore.experiments import from_files

@@ -37,7 +37,6 @@ engine = click.option(
 @click.command()
 @click.argument("algorithm")
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
-@options.setting
 @shared
 @click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
 @options.force
@@ -106,7 +105,6 @@ def run(
 
 @click.command()
 @click.argument("words", metavar="ALGORITHM... DATA...", nargs=-1, required=True)
-@options.setting
 @shared
 @click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
 @click.option("--plot", metavar="PATH", callback=options.figure, help="Draw PATH.png and PATH.pdf.")

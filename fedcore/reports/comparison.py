@@ -16,7 +16,7 @@ from fedcore.files import outputs
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import CYCLE, LINESTYLES, look
-from fedcore.reports.measures import Recorded, bounds, measured, why_left_out
+from fedcore.reports.measures import OBJECTIVES, Recorded, best, measured, why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -117,20 +117,20 @@ def _panel(
     drawn: Mapping[str, Mapping[str, Any]],
 ) -> None:
     """Draw one metric against one column."""
-    best = _common_best(histories.values(), metric)
-    excess = best is not None and best > 0 and "all zero" in bounds(_first(histories), metric)
+    limit = _common_best(histories.values(), metric)
+    excess = limit is not None and limit > 0 and metric in OBJECTIVES
     linear = metric in LINEAR or any(np.any(h.columns[metric] < 0) for h in histories.values())
     if not linear:
         plotting.log10_axis(ax, "y")
     for label, history in histories.items():
         if axis in history.columns:  # there is no ε of a run without privacy
             values = history.columns[metric]
-            values = values / best - 1 if excess else values
+            values = values / limit - 1 if excess else values
             _curves(ax, history, axis, values, label, drawn[label], None if linear else ROUNDING)
     if not ax.lines:
         plotting.leave_empty(ax, "no finite value")
-    if linear and best is not None:
-        plotting.reference_line(ax, best, "at best")
+    if linear and limit is not None:
+        plotting.reference_line(ax, limit, "at best")
     _stretch(ax, histories, axis)
     _name(ax, histories, metric, axis, excess=excess)
 
@@ -206,7 +206,8 @@ def _metrics(histories: Collection[Recorded]) -> list[str]:
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
     """Return the best value of a metric, if it is known and the same for all repeats of all."""
-    found = [bounds(history, metric).get("at best") for history in histories]
-    known = [value for values in found if values is not None for value in values]
-    same = len(known) and None not in found and np.ptp(known) <= 1e-9 * abs(known[0])
-    return float(known[0]) if same else None
+    found = [best(history, metric) for history in histories]
+    known = [values for values in found if values is not None]
+    if len(known) < len(found) or np.ptp(np.concatenate(known)) > 1e-9 * abs(known[0][0]):
+        return None
+    return float(known[0][0])

@@ -20,7 +20,7 @@ from fedcore.linalg import orth
 from fedcore.parts.convergence_test import WARNING_SINE
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
-from fedcore.reports.measures import bounds, measured
+from fedcore.reports.measures import best, measured
 
 AXES = ("components", "explained_variance", "explained_variance_ratio")  # in `final`
 NAMES = "features"  # in `about`
@@ -37,9 +37,8 @@ def describe(history: History) -> dict[str, Any]:
         ``seconds`` of CPU, ``privacy``, ``tuning`` and ``components``. How many repeats have
         ``converged``, ``diverged``, or are ``undetermined``: they met the tolerance with a subspace
         that rounding may turn. A metric has ``units`` and the ``median``, ``min`` and ``max`` of
-        its last values. If known, ``at best`` and ``all zero`` have the same three statistics of
-        its best value and of its value for a zero model. In a private run it has ``released``. What
-        is not known is left out.
+        its last values. If its best possible value is known, ``at best`` has the same three of it.
+        In a private run it has ``released``. What is not known is left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
@@ -64,8 +63,10 @@ def _metric(history: History, name: str) -> dict[str, Any]:
     found: dict[str, Any] = {
         "units": history.units.get(name, ("", ""))[0],
         **_spread(history.last(name)),
-        **{word: _spread(values) for word, values in bounds(history, name).items()},
     }
+    possible = best(history, name)
+    if possible is not None:
+        found["at best"] = _spread(possible)
     if history.released is not None:
         found["released"] = name in history.released
     return found

@@ -35,24 +35,17 @@ def measured(history: Recorded) -> list[str]:
     return sorted(set(history.columns) - set(COLUMNS))
 
 
-def bounds(history: Recorded, name: str) -> dict[str, np.ndarray]:
-    """Return what a metric would be at best, and of a model that is zero everywhere.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (draws,)
-        ``at best`` and ``all zero``, as far as they are known.
-    """
+def best(history: Recorded, name: str) -> np.ndarray | None:
+    """Return the best possible value of a metric, shape (draws,); None if it is not known."""
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):
-        return {}
+        return None
     if name in OBJECTIVES:
-        outside = squares[:, rank:].sum(axis=1)
-        return {"at best": outside / 2, "all zero": squares.sum(axis=1) / 2}
+        return squares[:, rank:].sum(axis=1) / 2
     if name == "captured":
-        return {"at best": squares[:, :rank].sum(axis=1)}
-    return {"at best": np.zeros(len(squares))} if name in ERRORS else {}
+        return squares[:, :rank].sum(axis=1)
+    return np.zeros(len(squares)) if name in ERRORS else None
 
 
 def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:

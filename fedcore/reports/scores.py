@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from matplotlib.figure import Figure
 
+from fedcore.errors import InputError
+from fedcore.estimators import FederatedPCA
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import CYCLE
 
@@ -15,22 +17,27 @@ MARKERS = "o^sDvP"
 MANY = 20  # clients in a column of the legend
 
 
-def draw(
-    path: str, scores: Mapping[str, np.ndarray], ratios: np.ndarray, note: str = ""
-) -> list[Path]:
+def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> list[Path]:
     """Draw PATH.png and PATH.pdf: a point for each sample, a colour for each client.
 
     Parameters
     ----------
     path : str
         Without the ending.
-    scores : mapping of str to ndarray of shape (n_i, 2 or more)
-        Scores by the names of the clients.
-    ratios : ndarray of shape (2 or more,)
-        Shares of the variance.
-    note : str
-        What a reader of the figure has to know.
+    model : FederatedPCA
+        Fitted.
+    data : mapping of str to ndarray of shape (n_i, d)
+        Samples by the names of the clients.
+
+    Raises
+    ------
+    InputError
+        When the model has one component.
     """
+    if model.n_components_ < 2:
+        raise InputError("a figure of scores has two components, and one was found: take two")
+    scores = {name: model.transform(x) for name, x in data.items()}
+    ratios, privacy = model.explained_variance_ratio_, model.ledger_.privacy
     with plotting.style():
         figure = Figure(figsize=(6.4, 4.6))
         axes = figure.subplots()
@@ -43,7 +50,11 @@ def draw(
             )  # fmt: skip
         axes.set_xlabel(f"component 1 ({ratios[0]:.1%} of the variance)")
         axes.set_ylabel(f"component 2 ({ratios[1]:.1%} of the variance)")
-        if note:
+        if privacy is not None:
+            note = (
+                f"ε = {privacy.epsilon():.3g} covers the components, not the points:\n"
+                "these are exact, and each client's own."
+            )
             figure.supxlabel(note, fontsize=9, x=0.01, ha="left")
         legend = figure.legend(
             loc="outside right upper", markerscale=6 / size, ncols=-(-len(scores) // MANY)

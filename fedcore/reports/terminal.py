@@ -35,14 +35,14 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
     every = list(histories.values())
     metrics = sorted({name for found in every for name in found["metrics"]})
     spent = ["epsilon"] if any("epsilon" in found["ledger"] for found in every) else []
-    heads = ["method", *metrics, "rounds", "up", "down", *spent, "CPU s"]
+    heads = ["method", *metrics, "rounds", "bytes up", "bytes down", *spent, "CPU s"]
     rows = [(*heads, "")]
     for name, found in histories.items():
         ledger, seconds = found["ledger"], found.get("seconds")
         rows.append((
             name,
             *(_shown(found["metrics"].get(metric, {}).get("median")) for metric in metrics),
-            f"{ledger['round']:,.0f}", as_bytes(ledger["bytes_up"]), as_bytes(ledger["bytes_down"]),
+            *(f"{ledger[count]:,.0f}" for count in ("round", "bytes_up", "bytes_down")),
             *(_shown(ledger.get(word)) for word in spent),
             "–" if seconds is None else f"{seconds:.2g}",
             _end(found),
@@ -77,15 +77,18 @@ def _data(found: Description) -> list[str]:
     relation = found.get("privacy", {}).get("neighbours")
     centred = " less their mean" if found["centred"] else ""
     hidden = f" ({NOT_RELEASED})" if relation == "add_or_remove_one" else ""
+    clients, samples, features = (
+        counted(problem.get(f"n_{noun}s", "?"), noun) for noun in ("client", "sample", "feature")
+    )
     line = (
-        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: "
-        f"{sizes(problem, hidden)}{centred}; {counted(found['repeats'], 'repeat')}"
+        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: {clients}, "
+        f"{samples}{hidden}, {features}{centred}; {counted(found['repeats'], 'repeat')}"
     )
     return [line, *([problem["note"]] if problem.get("note") else [])]
 
 
 def _measures(found: Description) -> list[str]:
-    """Lines on the last value of every metric, above the known bounds, and remarks on them."""
+    """Lines on the last value of every metric, above the best possible, and remarks on them."""
     repeats, remarks = found["repeats"], []
     shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
     heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
@@ -107,13 +110,10 @@ def _measures(found: Description) -> list[str]:
         hidden = "" if metric.get("released", True) else NOT_RELEASED
         words = ", ".join(filter(None, [units, hidden]))
         rows.append((name, *(show(metric[word]) for word in shown), words))
-        for bound in ("at best", "all zero"):
-            if values := metric.get(bound):
-                # Whoever knows the metric knows that the best is 0.
-                said = words if any(values.values()) else ""
-                rows.append((f"  {bound}", *(show(values[word]) for word in shown), said))
-        if "all zero" in metric and metric["median"] > metric["all zero"]["median"]:
-            remarks.append(f"{name} is above that of a model that is zero everywhere")
+        if values := metric.get("at best"):
+            # Whoever knows the metric knows that the best is 0.
+            said = words if any(values.values()) else ""
+            rows.append(("  at best", *(show(values[word]) for word in shown), said))
     table = [columns(rows, right=range(1, len(heads) - 1))] if found["metrics"] else []
     return [*table, *remarks, *filter(None, [why_left_out([found])])]
 
@@ -176,8 +176,8 @@ def _ledger(found: Description) -> list[str]:
     total, several = found["ledger"], found["repeats"] > 1
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
-        scalars, size = f"{total[f'scalars_{way}']:,.0f}", as_bytes(total[f"bytes_{way}"])
-        rows.append((f"  {way}", scalars, "scalars", size))
+        scalars, size = total[f"scalars_{way}"], total[f"bytes_{way}"]
+        rows.append((f"  {way}", f"{scalars:,.0f}", "scalars", f"{size:,.0f} bytes"))
     privacy = found.get("privacy", {})  # a run without a result has not said it
     notes = [privacy.get("noise"), found.get("tuning", {}).get("note")]
     if "epsilon" in total:
@@ -187,14 +187,6 @@ def _ledger(found: Description) -> list[str]:
             notes.append("epsilon is that of one repeat: repeats on the same data add up")
     head = f"ledger, all clients together{', median of the repeats' if several else ''}"
     return [head, columns(rows, right=(1, 3)), *(f"  {note}" for note in notes if note)]
-
-
-def sizes(problem: Mapping[str, Any], hidden: str = "") -> str:
-    """Clients, samples (with the remark `hidden`) and features of a history's problem."""
-    clients, samples, features = (
-        counted(problem.get(f"n_{noun}s", "?"), noun) for noun in ("client", "sample", "feature")
-    )
-    return f"{clients}, {samples}{hidden}, {features}"
 
 
 def contents(history: History) -> str:
@@ -259,14 +251,6 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 def _unreleased(history: History, name: str | None = None) -> str:
     """Mark of a column that a private run did not release; of exact values without a `name`."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
-
-
-def as_bytes(size: float) -> str:
-    """Return a size in decimal units, such as ``'1.2 MB'``."""
-    units = ["B", "kB", "MB", "GB", "TB", "PB"]
-    while abs(size) >= 999.5 and len(units) > 1:
-        size, units = size / 1000.0, units[1:]
-    return f"{size:.3g} {units[0]}"
 
 
 def _words(mapping: Mapping[str, Any]) -> str:
