@@ -10,9 +10,8 @@ import numpy as np
 
 from fedcore import words
 from fedcore.errors import InputError
-from fedcore.user_tables.labelled import Features, column_names, per_row, row_labels
+from fedcore.user_tables.labelled import column_names, per_row, row_labels
 from fedcore.user_tables.matrices import (
-    check_clients,
     check_like,
     client_list,
     client_names,
@@ -98,18 +97,6 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
         return matrix.take(rows)
     return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
-
-
-def checked(given: Given) -> tuple[list[Any], Features]:
-    """Return the clients' matrices, checked, with their columns in one order, and the features.
-
-    Raises
-    ------
-    InputError
-        As `check_clients`.
-    """
-    matrices = check_clients(given.matrices)
-    return matrices, Features(column_names(given.matrices[0]), matrices[0].shape[1])
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:

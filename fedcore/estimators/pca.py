@@ -16,7 +16,8 @@ from fedcore.estimators.settings import Request, Seed
 from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.user_runs import RunHistory
-from fedcore.user_tables.labelled import column_names
+from fedcore.user_tables.labelled import Features, column_names
+from fedcore.user_tables.matrices import check_clients
 from fedcore.validation import FLAG, require_valid
 from fedcore.words import counted
 
@@ -386,7 +387,8 @@ class FederatedPCA(Transformer):
         require_valid(FLAG, center=self.center, scale=self.scale)
         method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
-            matrices, features = inputs.checked(given)
+            matrices = check_clients(given.matrices)
+            features = Features(column_names(given.matrices[0]), matrices[0].shape[1])
             found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape

@@ -146,11 +146,6 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
         figure.text(1.0, -0.06 / height, corner, va="top", ha="right", color="0.4")
 
 
-def _histories(shown: Iterable[Any]) -> list[Recorded]:
-    """Return the histories of runs, and histories as they are."""
-    return [getattr(one, "history", one) for one in shown]
-
-
 def shows_nothing(file: Path) -> bool:
     """Whether a PNG file says that nothing of its figure was run."""
     with Image.open(file) as picture:
@@ -259,7 +254,8 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
     ``[data of unknown origin]`` for a history without a known status.
     """
-    found = {history.about.get("problem", {}).get("status") for history in _histories(shown)}
+    histories: list[Recorded] = [getattr(one, "history", one) for one in shown]  # of runs, too
+    found = {history.about.get("problem", {}).get("status") for history in histories}
     marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
     if found - set(STATUSES):
         marks.append("[data of unknown origin]")

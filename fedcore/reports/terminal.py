@@ -38,13 +38,13 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
     heads = ["method", *metrics, "rounds", "bytes up", "bytes down", *spent, "CPU s"]
     rows = [(*heads, "")]
     for name, found in histories.items():
-        ledger, seconds = found["ledger"], found.get("seconds")
+        ledger, values = found["ledger"], found["metrics"]
         rows.append((
             name,
-            *(_shown(found["metrics"].get(metric, {}).get("median")) for metric in metrics),
+            *(show(values.get(metric, {}).get("median", np.nan)) for metric in metrics),
             *(f"{ledger[count]:,.0f}" for count in ("round", "bytes_up", "bytes_down")),
-            *(_shown(ledger.get(word)) for word in spent),
-            "–" if seconds is None else f"{seconds:.2g}",
+            *(show(ledger.get(word, np.nan)) for word in spent),
+            show(found.get("seconds", np.nan)),
             _end(found),
         ))  # fmt: skip
     best = {
@@ -55,13 +55,9 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
     }
     if best:
         rest = [""] * (len(heads) - len(metrics))
-        rows.append(("at best", *(_shown(best.get(metric)) for metric in metrics), *rest))
+        rows.append(("at best", *(show(best.get(metric, np.nan)) for metric in metrics), *rest))
     lines = [*_data(every[0]), "", columns(rows, right=range(1, len(heads))), why_left_out(every)]
     return "\n".join(lines).rstrip()
-
-
-def _shown(value: float | None) -> str:
-    return "–" if value is None else show(value)
 
 
 def _end(found: Description) -> str:
