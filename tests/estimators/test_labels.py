@@ -113,6 +113,8 @@ def test_a_score_of_clients_is_that_of_all_their_samples_and_a_search_chooses_by
         pandas.Series(objects), [part.tolist() for part in PARTS], X.reshape(4, 10, D).tolist(),
     ):  # fmt: skip
         assert model.score(several) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(InputError, match="no clients"):
+        model.score({})
     rng, sizes = np.random.default_rng(0), [1, 2, 3, 4]
     clients = [rng.standard_normal((n, 6)) * [9, 5, 3, 0.5, 0.4, 0.3] for n in (40, 60, 80, 30, 50)]
     pooled = [
