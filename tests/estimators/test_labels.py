@@ -99,6 +99,11 @@ def test_clients_in_other_orders_have_the_scores_of_their_own_columns(names):
     groups = pandas.Series(np.arange(40) % 2, index=whole.index).sample(frac=1, random_state=0)
     scores = model.fit_transform(whole, groups=groups)
     np.testing.assert_array_equal(scores, model.transform(whole))
+    twice = whole.set_axis([*range(20)] * 2)
+    again = model.fit_transform(
+        twice, groups=pandas.Series(groups.sort_index().to_numpy(), twice.index)
+    )
+    np.testing.assert_array_equal(again, scores)
     assert model.get_feature_names_out([names[i] for i in order]).shape == (R,)
     with pytest.raises(InputError):
         model.get_feature_names_out(names)

@@ -48,6 +48,7 @@ TWO = {  # how a cell is written, given a random generator
     "clock": lambda rng: f"{rng.integers(10, 23)}:{rng.integers(10, 59)}",
     "leading zeros": lambda rng: f"0{rng.integers(1000, 9999)}",
     "exponent of a code": lambda rng: f"{rng.integers(1, 9)}E{rng.integers(1, 9)}",
+    "truth among numbers": lambda rng: ["TRUE", "3"][rng.integers(2)],
     "under line": lambda rng: f"{rng.integers(1, 999)}_{rng.integers(100, 999)}",
 }
 BESIDE = {
