@@ -113,6 +113,8 @@ FOREIGN: dict[str, Callable] = {
     "a folder": a_folder,
     "a file": lambda places: places.root / "own/Makefile",
     "a link to nothing": lambda places: linked(places, places.root / "nothing"),
+    "an empty name": lambda places: "",
+    "a blank": lambda places: " ",
 }  # fmt: skip
 
 

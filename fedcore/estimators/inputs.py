@@ -10,6 +10,7 @@ import numpy as np
 
 from fedcore import words
 from fedcore.errors import InputError
+from fedcore.user_tables import frames
 from fedcore.user_tables.labelled import column_names, per_row, row_labels
 from fedcore.user_tables.matrices import (
     check_like,
@@ -97,6 +98,16 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
         return matrix.take(rows)
     return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
+
+
+def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
+    """Warn of a client that is called a total, and of rows that sum up those of all groups."""
+    frames.tell_totals(given.labels or (), "client")
+    if given.rows is not None and column_names(given.matrices[0]) is not None:
+        whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
+        for part, rows in zip(matrices, given.rows, strict=True):
+            whole[rows] = part
+        frames.tell([], [whole], "all clients: ")
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:

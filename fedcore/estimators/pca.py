@@ -388,6 +388,7 @@ class FederatedPCA(Transformer):
         method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
             matrices = check_clients(given.matrices)
+            inputs.tell_totals(given, matrices)
             features = Features(column_names(given.matrices[0]), matrices[0].shape[1])
             found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components

@@ -11,9 +11,10 @@ import numpy as np
 from fedcore.user_tables.columns import as_values, listed
 from fedcore.user_tables.names import UNNAMED, counts_rows
 
-SAMPLE, SEVERAL = 200, 10  # rows looked at first; values that tell ids from measurements
+SAMPLE, SEVERAL = 200, 10  # rows, columns looked at first; values that tell ids from measurements
 SPREAD = 5  # values that show how far a column goes
-ENDS = 5  # rows at the end of a table that may sum up the others; different codes at one end
+ENDS, CODES = 10, 4  # rows at the end of a table that may sum up the others; codes at one end
+CHANCE = 3e-4  # that a row's numbers are a statistic of the others', and nobody meant it
 NAMED = re.compile(
     r"(.*[\W_])?((patient|case|u?subj|subject|record|sample|p|u)?id\d*|id[\W_].*|(patient|case|subj|"
     r"subject|record|account|sample|ward|site)[\W_]?(no|nr|num|number|key)|\w+nummer|code|zip|"
@@ -21,7 +22,9 @@ NAMED = re.compile(
     r"drg|cpt|loinc)|(?-i:.*[a-z]ID)",
     re.I,
 )
-CODE = re.compile(r"(7|8|9)\1+(\.\1*)?")  # such as 999 for a missing value
+# Such as 999 for a missing value, and what programs have for it: limits of types, and 1e20.
+CODE = re.compile(r"-?((7|8|9)\2+(\.\2*)?|9+[678]|3276[78]|65535|214748364[78]|.*e\+.*)")
+FEW = 10  # times as far lie codes from at most `SPREAD` values, as doses such as 1, 10, 100 do
 REPLIES = 8.0, 9.0  # to a question with up to `SPREAD` answers: not known, not given
 NEGATIVE = -1.0, -7.0, -8.0, -9.0
 # Decimals that are days, hours or months: the unit of what stands behind the point, the least and
@@ -69,6 +72,7 @@ def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt
         if UNNAMED.fullmatch(str(name).strip())
         or any(counts_rows(name, part, i == 0) for part in parts)
         or all(identifies(name, part) for part in parts)
+        or identifies(name, np.concatenate(parts))
     ]  # fmt: skip
     if coded:
         says = f"{listed(coded)} may be row numbers, ids, codes or dates, and counts as measured"
@@ -126,56 +130,104 @@ def _calendar(values: np.ndarray) -> bool:
 def far_codes(values: np.ndarray) -> list[float]:
     """Return values at the ends of a column that may stand for missing ones.
 
-    They lie far from all others, and occur again or are written 77, 999 or the like; or they are
-    few whole numbers from -1 to -9, and no other value is negative; or 8 and 9, again and again,
-    where others are whole numbers up to 5.
+    They lie far from all others, and occur again or are `CODE`; or they are negative, and no other
+    value is, and all are such, or few whole numbers; or 8 and 9, again and again, where others are
+    whole numbers up to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
-    again = (
-        {*values[(times > 1) & (2 * times < times.sum())].tolist()} if len(values) > SPREAD else {}
-    )
+    often = dict(zip(values.tolist(), times.tolist(), strict=True))
     found, rest = list[float](), values
     for step in (1, -1, 1, -1):  # at one end there may be what hides the other
-        for k in range(ENDS - 1, 0, -1):
-            ends, inner = rest[::step][:k], rest[::step][k:]
-            if len(inner) > 1 and all(v in again or CODE.fullmatch(f"{abs(v):.15g}") for v in ends):
+        for k in range(CODES, 0, -1):
+            ends, inner = rest[::step][:k].tolist(), rest[::step][k:]
+            coded = [CODE.fullmatch(f"{value:.15g}") is not None for value in ends]
+            again = [often[value] > 1 for value in ends]
+            few = 2 * sum(often[value] for value in [*found, *ends]) < times.sum()
+            if len(inner) > 1 and few and np.logical_or(coded, again).all():
                 spread = np.quantile(inner, [0.1, 0.9]) if len(inner) > SPREAD else inner
-                if abs(ends[-1] - inner[0]) > np.ptp(spread):
-                    found, rest = [*found, *ends.tolist()], inner[::step]
+                times_as_far = 1 if len(values) > SPREAD or all(coded) else FEW
+                if abs(ends[-1] - inner[0]) / times_as_far > np.ptp(spread):
+                    found, rest = [*found, *ends], inner[::step]
                     break
     below, rest = rest[rest < 0], rest[rest >= 0]
-    if len(rest) >= SPREAD and 0 < len(below) <= ENDS and np.isin(below, -np.arange(1, 10)).all():
-        if np.isin(below, NEGATIVE).all() or rest[-1] >= -5 * below[0]:
+    if len(rest) > 1 and 0 < len(below) <= SPREAD:
+        scale = below[-1] == -1 and len(rest) < SPREAD and not rest[0]  # such as -1, 0, 1
+        coded = [bool(value in NEGATIVE or CODE.fullmatch(f"{value:.15g}")) for value in below]
+        small = np.isin(below, -np.arange(1, 10)).all() and rest[-1] >= -5 * below[0]
+        if not scale and (all(coded) or (small and len(rest) >= SPREAD)):
             found += below.tolist()
     replies, answers = np.isin(rest, REPLIES), np.isin(rest, np.arange(SPREAD + 1))
     if answers.any() and (replies | answers).all() and not len(below):
-        found += [value for value in rest[replies].tolist() if times[values == value] > 1]
+        found += [value for value in rest[replies].tolist() if often[value] > 1]
     return found
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield which rows at an end of a matrix are the sum or the mean of all others.
+    """Yield which rows at an end of a matrix are a statistic of all others.
 
     Other such rows at this end may stand between.
     """
-    most = min(ENDS, len(x) - SEVERAL)
+    x, most = x[:, :SAMPLE], min(ENDS, len(x) - SEVERAL)
+    if most < 1:
+        return
     with np.errstate(all="ignore"):  # of codes such as the largest number
-        total, error = x.sum(axis=0, dtype=np.float64), x[:SAMPLE].std(axis=0) / 1000
-        varied = error > 0
+        inner = _with((0.0, 0.0, np.inf, -np.inf), x[most : len(x) - most])
         for where, side, rows in (" from the end", "above", x[::-1]), ("", "below", x):
-            rest, found = total, set[int]()
-            for k in range(1, (most + 1) * varied.any()):
-                rest = rest - rows[k - 1]
-                for what, value in (("sum", rest), ("mean", rest / (len(x) - k))):
-                    close = abs(rows[:k] - value) <= np.maximum(error, abs(value) / 1e6)
-                    for i in {*np.flatnonzero(close[:, varied].all(axis=1)).tolist()} - found:
-                        found.add(i)
-                        yield f"row {i + 1}{where} is the {what} of all {side} it"
+            rest, found = _with(inner, rows[len(x) - most :]), dict[int, str]()
+            some = rows[most : most + SAMPLE]
+            for k in range(most, 0, -1):
+                for what, value in _statistics(rest, len(x) - k):
+                    alike = _agreeing(rows[:k], value, some, rest)
+                    found |= {i: what for i in np.flatnonzero(alike).tolist() if i not in found}
+                rest = _with(rest, rows[k - 1 : k])
+            for i, what in sorted(found.items()):
+                yield f"row {i + 1}{where} is the {what} of all {side} it"
+
+
+def _with(sums: Sequence[Any], rows: np.ndarray) -> list[Any]:
+    """Return sum, sum of squares, least and largest values of more rows."""
+    total, squares, low, high = sums
+    more = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
+    low = np.minimum(low, rows.min(axis=0, initial=np.inf))
+    high = np.maximum(high, rows.max(axis=0, initial=-np.inf))
+    return [total + rows.sum(axis=0, dtype=np.float64), squares + more, low, high]
+
+
+def _statistics(rest: Sequence[Any], n: int) -> Iterator[tuple[str, Any]]:
+    total, squares, low, high = rest
+    variance = np.maximum(squares / n - (total / n) ** 2, 0)
+    yield from (("sum", total), ("mean", total / n), ("count", np.full_like(total, n)))
+    for value in variance, variance * n / (n - 1):
+        yield from (("variance", value), ("standard deviation", np.sqrt(value)))
+    yield from (("least value", low), ("largest value", high))
+
+
+def _agreeing(
+    rows: np.ndarray, value: np.ndarray, some: np.ndarray, rest: Sequence[Any]
+) -> np.ndarray:
+    """Return which rows have a statistic of the rest, but for rounding, where chance is unlikely.
+
+    `some` are rows of the rest.
+    """
+    spread = some.std(axis=0)
+    varied = spread > 0
+    error = np.tile(abs(value) / 1e6, (len(rows), 1))
+    for places in range(6, -1, -1):  # rows may be rounded
+        rounded = abs(rows - rows.round(places)) <= abs(rows) / 1e6
+        error = np.where(rounded, np.maximum(error, 0.51 / 10**places), error)
+    inside = (rest[2] - spread <= value) & (value <= rest[3] + spread)
+    chance = np.where(inside, error / spread, CHANCE)
+    close = (abs(rows - value) <= error)[:, varied].all(axis=1)
+    usual = (some == value)[:, varied].all(axis=1).any()
+    return close & (chance[:, varied].prod(axis=1) <= CHANCE) & varied.any() & ~usual
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:
     """Return where texts say that their rows sum up others, the first of each, if texts differ."""
-    cells = as_values(column).tolist()
+    cells = column
+    if not isinstance(column, list):
+        values = as_values(column)
+        cells = (values.astype(str) if values.dtype.kind == "S" else values).tolist()
     texts = {cell for cell in cells if isinstance(cell, str)}
     found = [(cells.index(cell), cell) for cell in texts if SUMMARIES.fullmatch(cell)]
     return sorted(found) * (len(texts) > 1)

@@ -11,7 +11,7 @@ import numpy as np
 from fedcore.arrays import is_missing
 from fedcore.errors import Advice, ColumnWarning, InputError, warn
 from fedcore.user_tables.columns import Unfit, examined, refusal
-from fedcore.user_tables.doubts import find
+from fedcore.user_tables.doubts import find, summarised
 from fedcore.user_tables.labelled import column_names, names_as_given, order_of
 from fedcore.user_tables.names import COUNTING, absent, counts_rows
 from fedcore.words import row
@@ -97,7 +97,14 @@ def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
         warn(ColumnWarning(f"{who}: takes {takes}, which look the same", [*other.values()]))
 
 
-def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
+def tell_totals(labels: Sequence[Any], whose: str) -> None:
+    """Warn of rows or clients whose labels say that they sum up others."""
+    for at, label in summarised([*labels]):
+        says = f"{whose} {at} is called {label!r}, and counts as measured: leave it out if so"
+        warn(ColumnWarning(says, []))
+
+
+def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}: ") -> None:
     """Warn of columns that may be no measurements, and rows that may be no samples.
 
     Parameters
@@ -106,8 +113,10 @@ def tell(names: Sequence[Any], matrices: Sequence[Any]) -> None:
         Names of the columns of data frames.
     matrices : sequence of ndarray
         The numbers of all clients.
+    whose : str
+        What messages call the matrix, if it is only one.
     """
     for doubt in find(names, matrices):
-        who = f"client {doubt.tables[0]}: " * (not doubt.columns)
+        who = whose.format(doubt.tables[0]) * (not doubt.columns)
         way = "put nan for it, and leave such rows out" if doubt.values else "leave it out if so"
         warn(ColumnWarning(f"{who}{doubt.what}: {way}", doubt.columns))

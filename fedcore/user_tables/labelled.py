@@ -205,7 +205,7 @@ def per_row(
             "one value per row"
         )
     wanted = range(count) if rows is None else rows
-    if _say(own, given, wanted):
+    if _say(own, given, wanted) and own != list(wanted):  # labels may occur twice in both
         rest = rows is None and all(isinstance(label, int) for label in own)
         if not (rest and {*own} != {*wanted}):
             if (at := order_of(own, wanted, who, "the rows have", "label")) is not None:

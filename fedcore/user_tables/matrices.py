@@ -54,8 +54,6 @@ def check_clients(
         names of features, or is sparse where the first client is dense, or the reverse.
     """
     clients = client_list(clients)
-    if not len(clients):
-        raise InputError("there are no clients: a federation needs at least one")
     first = names is None  # else others have been told of these columns
     orders: Sequence[list[int] | None] = [None] * len(clients)
     if not first or any(column_names(client) is not None for client in clients):
@@ -68,6 +66,7 @@ def check_clients(
     for i, (client, order, ready) in enumerate(zip(clients, orders, done, strict=True)):
         checked.append(client if ready else check_matrix(client, words.client(i), order))
         require_same_form(checked)
+        frames.tell_totals(row_labels(client) or (), f"{words.client(i)}: row")
     if first and names is not None:
         frames.tell(names, checked)
     return checked
@@ -91,12 +90,15 @@ def client_list(clients: Any) -> Sequence[Any]:
     Raises
     ------
     InputError
-        For a single matrix, a string, a set, or an object that is not iterable.
+        For a single matrix, a string, a set, an object that is not iterable, and no client.
     """
     require_no_path(clients, "clients")
     if is_matrix(clients):
         raise InputError("clients must be a list of matrices; for one client pass [matrix]")
-    return one_per_client(clients, "clients", "matrix")
+    found = one_per_client(clients, "clients", "matrix")
+    if not len(found):
+        raise InputError("there are no clients: a federation needs at least one")
+    return found
 
 
 def is_matrix(value: Any) -> bool:

@@ -44,9 +44,14 @@ def same(name: Any) -> str:
 
 def alike(name: Any, known: Iterable[Any]) -> list[Any]:
     """Return which other name was probably meant, if any."""
-    short = {re.sub(r"[\W_]+", "", same(one)): one for one in itertools.islice(known, MANY)}
-    close = difflib.get_close_matches(re.sub(r"[\W_]+", "", same(name)), short, n=1, cutoff=0.8)
-    return [short[one] for one in close]
+    short = {_letters(one): one for one in itertools.islice(known, MANY)}
+    own = _letters(name)
+    cutoff = 0.8 if len(own) > 4 else 0.65  # one letter of a short name is a larger part
+    return [short[one] for one in difflib.get_close_matches(own, short, n=1, cutoff=cutoff)]
+
+
+def _letters(name: Any) -> str:
+    return re.sub(r"[\W_]+", "", unicodedata.normalize("NFKC", same(name)))
 
 
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:

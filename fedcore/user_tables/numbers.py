@@ -144,7 +144,8 @@ class Cells:
         columns = [*values.reshape(self._shape).copy()]
         for i in np.flatnonzero(bad.any(axis=1)).tolist():
             cells = self._column(self._cells, i).filter(bad[i]).to_pylist()
-            values = [TRUTHS.get(cell.lower(), cell) for cell in cells]
+            others = np.isfinite(columns[i]).any()
+            values = cells if others else [TRUTHS.get(cell.lower(), cell) for cell in cells]
             if any(isinstance(value, str) for value in values):
                 columns[i] = columns[i].astype(object)
             columns[i][bad[i]] = values

@@ -206,13 +206,15 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
 def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
     """Leave the columns with these labels in a table, and return what is no feature."""
     path, own = table.path, table.labels
+    texts = {name: values for name, values in table.apart.items() if values is not None}
+    if isinstance(table.x, list):
+        texts |= {name: values for name, values in zip(own, table.x, strict=True)
+                  if name not in labels}  # fmt: skip
+    for name, values in texts.items():
+        for row, cell in doubts.summarised(values):
+            table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
     apart = {name: table.column(name) for name in how.apart}
     na = [*filter(np.isfinite, map(number, how.na))]
-    if isinstance(table.x, list) and not table.bare:
-        unused = {*own} - {*labels}.difference(how.apart)
-        for name, values in zip(own, table.x, strict=True):
-            for row, cell in doubts.summarised(values) if name in unused else ():
-                table.tell(f"{table.named(row)}, '{cell}' in '{name}', is taken as a sample")
     x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
         left = own and not labels

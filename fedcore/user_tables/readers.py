@@ -198,7 +198,8 @@ def _npz(path: str, how: Reading) -> Table:
         if len(labels) != x.shape[1]:
             says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
             raise fault(path, says, ("save it with all names, or without",))
-    vectors = {name: arrays[name] if name in how.apart else None for name in beside}
+    vectors = {name: arrays[name] if name in how.apart or heads[name][1].kind in "SU" else None
+               for name in beside}  # fmt: skip
     return Table(path, labels, x, vectors)
 
 

@@ -99,6 +99,11 @@ def test_clients_in_other_orders_have_the_scores_of_their_own_columns(names):
     groups = pandas.Series(np.arange(40) % 2, index=whole.index).sample(frac=1, random_state=0)
     scores = model.fit_transform(whole, groups=groups)
     np.testing.assert_array_equal(scores, model.transform(whole))
+    twice = whole.set_axis([*range(20)] * 2)
+    again = model.fit_transform(
+        twice, groups=pandas.Series(groups.sort_index().to_numpy(), twice.index)
+    )
+    np.testing.assert_array_equal(again, scores)
     assert model.get_feature_names_out([names[i] for i in order]).shape == (R,)
     with pytest.raises(InputError):
         model.get_feature_names_out(names)
@@ -113,6 +118,8 @@ def test_a_score_of_clients_is_that_of_all_their_samples_and_a_search_chooses_by
         pandas.Series(objects), [part.tolist() for part in PARTS], X.reshape(4, 10, D).tolist(),
     ):  # fmt: skip
         assert model.score(several) == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(InputError, match="no clients"):
+        model.score({})
     rng, sizes = np.random.default_rng(0), [1, 2, 3, 4]
     clients = [rng.standard_normal((n, 6)) * [9, 5, 3, 0.5, 0.4, 0.3] for n in (40, 60, 80, 30, 50)]
     pooled = [

@@ -16,7 +16,7 @@ import fedcore
 from commands import call
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
-from fedcore.user_tables import own_files
+from fedcore.user_tables import doubts, own_files
 from fedcore.user_tables.matrices import check_clients, check_labels, check_matrix
 
 pandas = pytest.importorskip("pandas")
@@ -48,6 +48,7 @@ TWO = {  # how a cell is written, given a random generator
     "clock": lambda rng: f"{rng.integers(10, 23)}:{rng.integers(10, 59)}",
     "leading zeros": lambda rng: f"0{rng.integers(1000, 9999)}",
     "exponent of a code": lambda rng: f"{rng.integers(1, 9)}E{rng.integers(1, 9)}",
+    "truth among numbers": lambda rng: ["TRUE", "3"][rng.integers(2)],
     "under line": lambda rng: f"{rng.integers(1, 999)}_{rng.integers(100, 999)}",
 }
 BESIDE = {
@@ -145,59 +146,93 @@ def test_lines_of_libsvm_files_without_a_sample_are_told(tmp_path, lines, at):
     assert "left out" in said(path) and own_files.read(path).x.shape == (3, 2)
 
 
-@pytest.mark.parametrize(
-    "what", [[np.sum], [np.mean], [np.sum, np.mean], [np.mean, np.min, np.sum]]
-)
+def deviation(x, axis):
+    return np.std(x, axis=axis, ddof=1)
+
+
+@pytest.mark.parametrize("what", [
+    [np.sum], [np.mean], [np.sum, np.mean], [np.mean, np.min, np.sum], [deviation], [np.std],
+    [np.var], [np.ma.count], [np.min, np.max], [np.ma.count, np.mean, deviation, np.min, np.max],
+])  # fmt: skip
 @pytest.mark.parametrize("top", [False, True])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "frame"])
-def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, kind):
+@pytest.mark.parametrize("places", [1, 9])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "frame", "groups"])
+def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, places, kind):
     x = np.random.default_rng(0).uniform(1, 9, (30, 3)).round(2)
-    rows = [one(x, axis=0) for one in what]
+    rows = [np.round(one(x, axis=0), places) for one in what]
     frame = pandas.DataFrame(np.vstack([*rows, x] if top else [x, *rows]), columns=NAMES)
-    told = sum(one is not np.min for one in what)
     path = tmp_path / f"a.{kind}"
     if kind == "frame":
         check_clients([frame])
-        assert sum(one.category is ColumnWarning for one in recwarn) == told
+    if kind == "groups":
+        fedcore.FederatedPCA(1).fit(frame, groups=np.arange(len(frame)) % 2)
+    if kind in ("frame", "groups"):
+        assert sum(one.category is ColumnWarning for one in recwarn) == len(what)
         return
     {"csv": lambda: frame.to_csv(path, index=False), "parquet": lambda: frame.to_parquet(path),
      "npz": lambda: np.savez(path, x=frame.to_numpy(), columns=NAMES)}[kind]()  # fmt: skip
-    assert said(path).count("below it" if top else "above it") == told
+    assert said(path).count("below it" if top else "above it") == len(what)
+
+
+@pytest.mark.parametrize("order", ["drawn", "sorted", "rounded", "few", "zeros", "one column"])
+@pytest.mark.parametrize("rows", [11, 30, 300])
+def test_a_row_that_is_a_sample_is_not_told(order, rows):
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x = rng.uniform(1, 9, (rows, 1 if order == "one column" else 3))
+        x = {"sorted": lambda x: np.sort(x, 0), "rounded": np.round, "few": lambda x: x // 5,
+             "zeros": lambda x: x * (rng.random(x.shape) < 0.3),
+             }.get(order, np.array)(x)  # fmt: skip
+        assert not [*doubts.summaries(x)]
 
 
 @pytest.mark.parametrize("word", ["Total", "mean", "Summe:", "Total (n = 12)", "Std. Dev.", "50%",
                                   "North Total", "count", "Totale"])  # fmt: skip
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "parquet", "npz", "index", "groups", "clients"])
 @pytest.mark.parametrize("place", [0, 6, 12])
 @pytest.mark.parametrize("by", [False, True])
 def test_a_row_called_a_total_is_told_though_its_name_is_no_feature(
-    tmp_path, word, kind, place, by
+    tmp_path, recwarn, word, kind, place, by
 ):
     x = np.random.default_rng(0).uniform(1, 9, (13, 3))
     wards = ["a", "b"] * 6
     wards.insert(place, word)
-    frame = pandas.DataFrame(x, columns=NAMES).assign(ward=wards)
-    getattr(frame, f"to_{kind}")(path := tmp_path / f"a.{kind}", index=False)
-    assert word in said(path, **({"by": "ward"} if by else {"without": "ward"}))
+    frame, path = pandas.DataFrame(x, columns=NAMES), tmp_path / f"a.{kind}"
+    model = fedcore.FederatedPCA(1)
+    if kind in ("index", "groups", "clients"):
+        {"index": lambda: model.fit([frame.set_axis(wards)]),
+         "groups": lambda: model.fit(frame if by else x, groups=wards),
+         "clients": lambda: model.fit({word: x, "a": x})}[kind]()  # fmt: skip
+        assert any(repr(word) in str(one.message) for one in recwarn)
+        return
+    if kind == "npz":
+        np.savez(path, x=x, columns=NAMES, ward=np.array(wards, "S" if by else "U"))
+    else:
+        getattr(frame.assign(ward=wards), f"to_{kind}")(path, index=False)
+    options = {} if kind == "npz" else {"without": "ward"}
+    assert word in said(path, **({"by": "ward"} if by else options))
 
 
 # Codes.
 
 CODES = [[-999], [999], [-1], [9999], [99], [88, 99], [777, 888, 999], [-9], [-99.0, 99],
-         [-2, -1], [-8, -5], [8, 9], [1e308]]  # fmt: skip
+         [-2, -1], [-8, -5], [8, 9], [1e308], [97, 98], [-9, 998], [-7], [1e20], [32767],
+         [-32768]]  # fmt: skip
 
 
 @pytest.mark.parametrize("codes", CODES)
 @pytest.mark.parametrize("times", [1, 3, 20])
-@pytest.mark.parametrize("scale", ["ages", "stages", "decimals"])
+@pytest.mark.parametrize("scale", ["ages", "stages", "two", "decimals"])
 @pytest.mark.parametrize("kind", ["npz", "csv", "frame"])
 def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, scale, kind):
     rng = np.random.default_rng(0)
-    low, high, places = {"ages": (20, 60, 0), "stages": (1, 5, 0), "decimals": (0, 9, 2)}[scale]
+    low, high, places = {"ages": (20, 60, 0), "stages": (1, 5, 0), "two": (0, 1, 0),
+                         "decimals": (0, 9, 2)}[scale]  # fmt: skip
     x = rng.uniform(low, high, (30, 2)).round(places)
-    near = {"ages": ([99], [88, 99], [8, 9]), "decimals": ([8, 9], [-2, -1], [-8, -5]),
-            "stages": ([-1], [-9], [-2, -1], [-8, -5])}  # fmt: skip
-    if codes in near[scale] or (codes in ([8, 9], [1e308]) and times == 1):
+    near = {"ages": ([99], [88, 99], [97, 98], [8, 9]),
+            "decimals": ([8, 9], [-2, -1], [-8, -5]), "stages": ([-2, -1], [-8, -5]),
+            "two": ([-1], [-2, -1], [-8, -5])}  # fmt: skip
+    if codes in near[scale] or (codes == [8, 9] and times == 1):
         return  # within reach of what is measured, or once
     rows = rng.permutation(30)[: times * len(codes)]
     x[rows, 1] = [*codes * times][: len(rows)]
@@ -354,11 +389,13 @@ NEAR = {
     "two letters": lambda name: name[:-2] + name[-1] + name[-2],
 }  # fmt: skip
 NAME = "größe in cm"
+PAIRS = [(NAME, near(NAME)) for near in NEAR.values()]
+PAIRS += [("dose", "dsoe"), ("bmi", "bmj"), ("x\u00b2", "x2"), ("iron", "\u0456ron")]
 
 
-def pair(folder, other, kind):
+def pair(folder, other, kind, first=NAME):
     rng, paths = np.random.default_rng(0), []
-    for i, name in enumerate((NAME, other)):
+    for i, name in enumerate((first, other)):
         frame = pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
         paths.append(str(folder / f"{i}.{kind}"))
         if kind == "npz":
@@ -398,21 +435,20 @@ def test_names_of_frames_that_look_the_same_are_one_and_told(how):
     np.testing.assert_array_equal(vector, np.arange(12))
 
 
-@pytest.mark.parametrize("how", NEAR)
+@pytest.mark.parametrize(("name", "other"), PAIRS)
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_out(
-    tmp_path, how, kind
+    tmp_path, name, other, kind
 ):
-    other = NEAR[how](NAME)
-    paths = pair(tmp_path, other, kind)
+    paths = pair(tmp_path, other, kind, name)
     with pytest.raises(TableError) as told:
         own_files.together(paths)
     assert not told.value.advice[0].options and repr(other) in told.value.advice[0].what
-    assert {one.meant for one in told.value.parts} == {NAME, other}
+    assert {one.meant for one in told.value.parts} == {name, other}
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
     line = call("pca", paths[0], "--bounds", ranges).stderr
     assert f"did you mean its line {other!r}" in line
-    frames = [pandas.DataFrame(np.eye(2), columns=[name, "age"]) for name in (NAME, other)]
+    frames = [pandas.DataFrame(np.eye(2), columns=[one, "age"]) for one in (name, other)]
     with pytest.raises(TableError, match="did you mean"):
         fedcore.FederatedPCA(1).fit(frames)
 
