@@ -40,6 +40,14 @@ class Table(NamedTuple):
     shown: Callable[[Rows], Rows] | None = None
 
 
+def declared_tables(results: Results) -> dict[str, Table]:
+    """Return ``TABLES`` of the module that the plan of a paper names."""
+    files = paper_files.at(results.plan["entry"])
+    files.make_importable()
+    declared: dict[str, Table] = getattr(importlib.import_module(files.tables), "TABLES", {})
+    return declared
+
+
 def write_tables(plan: str | os.PathLike[str]) -> None:
     """Write the tables in ``TABLES`` of the module that the plan names, by the plan's captions.
 
@@ -55,12 +63,10 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     """
     results = Results(plan)
     paper, captions = results.plan["paper"], results.plan["tables"]
-    files = paper_files.at(results.plan["entry"])
-    files.make_importable()
-    report = importlib.import_module(files.tables)
-    declared: dict[str, Table] = getattr(report, "TABLES", {})
+    declared = declared_tables(results)
     differing = sorted(set(captions) ^ set(declared))
     if differing:
+        files = paper_files.at(results.plan["entry"])
         where = files.report if differing[0] in declared else files.paper
         raise ConfigError(
             f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "

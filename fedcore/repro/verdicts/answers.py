@@ -120,36 +120,20 @@ def word_of(verdict: Verdict) -> str:
     return "" if verdict.otherwise is None else verdict.otherwise.state
 
 
-def tally(words: Iterable[str]) -> list[tuple[str, int]]:
-    """Return the words that occur, in their order, with their numbers."""
-    counts = Counter(words)
+def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
+    """Return the words of first lines, or of second ones, in their order, with their numbers."""
+    counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 
 
-def count_words(words: Iterable[str]) -> str:
+def count_words(verdicts: Iterable[Verdict], otherwise: bool = False) -> str:
     """Return how often each word occurs, as in ``1 holds, 2 fail``."""
-    return ", ".join(f"{n} {form(word, n)}" for word, n in tally(words))
+    return ", ".join(f"{n} {form(word, n)}" for word, n in tally(verdicts, otherwise))
 
 
 def form(word: str, number: int) -> str:
     """Return a word as it stands after a number."""
     return {HOLDS: "hold", FAILS: "fail"}.get(word, word) if number > 1 else word
-
-
-def causes(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return the causes of failing items, each with the number of items, the most first."""
-    causes = [v.cause or "no cause found" for v in verdicts if v.word == FAILS]
-    return Counter(causes).most_common()
-
-
-def not_judged(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return why items were not run, each reason with the number of items, the most first."""
-    return Counter(v.why for v in verdicts if v.word == NOT_RUN).most_common()
-
-
-def remarks(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return what is to be said of tests, each with the number of items, the most first."""
-    return Counter(v.remark for v in verdicts if v.remark).most_common()
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
