@@ -221,10 +221,9 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
 
     results = Results(file)
     plan = results.plan
-    paper, run, printed = plan["paper"], plan["run"], claims_files.read(claims)
+    run, printed = plan["run"], claims_files.read(claims)
     found = judge(
-        paper, printed, results.tables.parent,
-        not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
+        plan["paper"], printed, results.tables.parent, not_run=plan["missing"],
         stand_ins=run["surrogates"], quick=run["quick"],
         remarks=records.remarks(claims.parent, printed, run["seed"]),
     )  # fmt: skip

@@ -44,15 +44,14 @@ def answer(verdicts: Iterable[Verdict]) -> str:
     if not fail:
         return "Mostly." if 2 * hold > len(found) else f"Cannot say as printed{_others(found)}."
     holding = [v for v in found if v.word == HOLDS]
-    said = f"{_together(holding, 'holds', 'hold')}; {_together(failing, 'fails', 'fail')}"
+    said = f"{_together(holding, HOLDS)}; {_together(failing, FAILS)}"
     return f"Partly: {said}{_conditions(failing)}."
 
 
-def _together(verdicts: Sequence[Verdict], one: str, many: str) -> str:
-    names = [v.headline for v in verdicts]
-    if len(names) == 1:
-        return f"{names[0]} {one}"
-    return f"{', '.join(names[:-1])} and {names[-1]} {many}"
+def _together(verdicts: Sequence[Verdict], word: str) -> str:
+    *first, last = [v.headline for v in verdicts]
+    names = f"{', '.join(first)} and {last}" if first else last
+    return f"{names} {form(word, len(verdicts))}"
 
 
 def _others(found: Sequence[Verdict]) -> str:
@@ -69,9 +68,7 @@ def _conditions(failing: Sequence[Verdict]) -> str:
         if (reading := v.otherwise) is not None and reading.state == HOLDS:
             groups.setdefault(_clause(reading.replaces), []).append(v)
     parts = [
-        f"; holds if {how}"
-        if len(mine) == len(failing)
-        else f"; {_together(mine, 'holds', 'hold')} if {how}"
+        f"; holds if {how}" if len(mine) == len(failing) else f"; {_together(mine, HOLDS)} if {how}"
         for how, mine in groups.items()
     ]
     return "".join(parts)

@@ -182,7 +182,7 @@ def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
     why = Counter(v.cause or "no cause found" for v in failing)
     gone = Counter(v.why for v in printed if v.word == NOT_RUN)
     remarks = Counter(v.remark for v in printed if v.remark)
-    verb = "fails" if len(failing) == 1 else "fail"
+    verb = answers.form("fails", len(failing))
     told = [
         (f"Why {counted(len(failing), 'item')} {verb}", _numbered(why, "{}: {}")),
         ("Not judged", _numbered(gone)),

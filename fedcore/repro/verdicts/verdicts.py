@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -143,7 +143,7 @@ def judge(
     claims: Mapping[str, Any],
     tables_dir: str | os.PathLike[str],
     *,
-    not_run: Mapping[str, str],
+    not_run: Collection[str],
     stand_ins: bool,
     quick: bool = False,
     remarks: Mapping[str, str] = {},
@@ -157,8 +157,8 @@ def judge(
         A claims file as `fedcore.repro.config.claims.read` returns it.
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
-    not_run : mapping of str to str
-        Why something of the plan is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
+    not_run : collection of str
+        Names of problems and experiments of the paper that are not run.
     stand_ins : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says where the data come from.
@@ -167,12 +167,11 @@ def judge(
     remarks : mapping of str to str
         What is to be said of an item's test.
     """
-    left_out = {name.removeprefix(f"{paper}/") for name in not_run}
-    measurements = Measurements(Path(tables_dir) / paper, stand_ins, left_out)
+    measurements = Measurements(Path(tables_dir) / paper, stand_ins, {*not_run})
     found = []
     for section in ("items", SOFTWARE):
         for item in claims[section]:
-            lacks = [g for g in item["needs"] if all(f"{paper}/{name}" in not_run for name in g)]
+            lacks = [group for group in item["needs"] if {*not_run}.issuperset(group)]
             reason = item.get("not_run", "")
             if lacks:
                 names = ", ".join(" or ".join(group) for group in lacks)
