@@ -33,10 +33,20 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
     cells, versions, commits = {}, {}, set()
     for cell in plan.cells_of(paper):
         file = results / "histories" / f"{cell.path}.h5"
-        about = History.load(file).about
+        history = History.load(file)
+        about = history.about
         if not about.get("restored"):
             benchmark = results / "benchmarks" / f"{cell.path}.tsv"
-            cells[cell.path] = kept_cells.of_history(file, cell, benchmark)
+            took = job_costs.measured(benchmark)
+            cells[cell.path] = kept_cells.Kept(
+                cell.path,
+                kept_cells.arrays_sha256(file),
+                kept_cells.settings_of(cell),
+                about["code"],
+                job_costs.seconds(benchmark),
+                took.memory if took else 0.0,
+                kept_cells.ends_of(history),
+            )
             versions |= about["versions"]
             commits.add(about["commit"])
     made = {problem for path in cells for problem in plan.cells[path].problems}

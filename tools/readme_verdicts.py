@@ -52,8 +52,8 @@ def section(root: Path) -> str:
             {"paper": tables.Link(f"{run[paper]['title']}", f"papers/{paper}/README.md"),
              "question": question_of(root, paper),
              "answer": answers.answer(printed),
-             "headline claims, as printed": answers.count_words(v.word for v in lines),
-             "otherwise": answers.count_words(map(answers.word_of, lines))}
+             "headline claims, as printed": answers.count_words(lines),
+             "otherwise": answers.count_words(lines, otherwise=True)}
         )  # fmt: skip
     return tables.markdown(rows)
 

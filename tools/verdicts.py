@@ -66,10 +66,10 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
         link = f"[`{paper}`](../papers/{paper}/README.md)"
         parts.append(f"- {link}: {asked} **{answers.answer(items)}**\n")
     linked = {paper: tables.Link(paper, f"../papers/{paper}/README.md") for paper in verdicts}
-    there = verdict_pages.tally(verdict_pages.printed_items(found))
+    there = answers.tally(verdict_pages.printed_items(found))
     parts += ["As printed:\n", tables.markdown(verdict_pages.counts(found, linked))]
     parts.append("".join(f"- **{word}**: {WORDS[word]}\n" for word, _ in there))
-    checks = answers.count_words(v.word for v in verdict_pages.checks(found))
+    checks = answers.count_words(verdict_pages.checks(found))
     if checks:
         parts.append(f"Checks of this software, which say nothing of the papers: {checks}.\n")
     parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]

@@ -48,7 +48,7 @@ def test_every_paper_is_run_by_default_and_has_its_files(plans):
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_the_quick_run_is_a_part_of_the_full_one(plans, paper):
-    cells, small = ({cell.path: cell for cell in plan.all_cells_of(paper)} for plan in plans)
+    cells, small = ({cell.path: cell for cell in plan.all_cells[paper]} for plan in plans)
     assert small.keys() <= cells.keys()
     for path, cell in small.items():
         assert cell.metrics == cells[path].metrics

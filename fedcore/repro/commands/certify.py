@@ -18,7 +18,7 @@ import click
 from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, InputError, require_known
-from fedcore.repro.commands.jobs import CONFIGFILE
+from fedcore.repro.commands.jobs import CONFIGFILE, planned
 from fedcore.words import counted
 
 if TYPE_CHECKING:
@@ -69,14 +69,12 @@ def certify(
       OPENBLAS_CORETYPE=Haswell fedcore certify --minutes 60
     """
     from fedcore.repro.commands.probe import probe_speed
-    from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.plan import draws, kept_cells
     from fedcore.repro.plan.machine import describe_arithmetic
-    from fedcore.repro.plan.plan import load_plan
     from fedcore.repro.site import certificate
 
-    plan = load_plan(read_configuration(configfile), check_claims=False)
+    plan = planned(configfile)
     if paper is not None:
         require_known(paper, plan.papers, "PAPER: unknown paper", InputError)
     records = kept or CHECKOUT / kept_cells.FOLDER
@@ -103,20 +101,17 @@ def certify(
         raise InputError(f"no cell fits into {minutes:g} minutes: give more --minutes")
     out = out or Path(f"certificate-{seed}")
     _begin(out, describe_arithmetic(), plan)
-    planned = sum(draws.together(pool, drawn)) / cores / 60
+    minutes_planned = draws.together(pool, drawn) / cores / 60
     how = f"drawn by --seed {seed}" if item is None else f"those of {item}"
     say(
         f"{counted(len(drawn), 'cell')} of {len(pool)}, {how}, for about "
-        f"{max(planned, 0.1):.1f} minutes on {counted(cores, 'core')}, in {out}",
+        f"{max(minutes_planned, 0.1):.1f} minutes on {counted(cores, 'core')}, in {out}",
         err=True,
     )
     judged = [name for name in runs if name in plan.judged and not plan.config["quick"]]
     whole = [name for name in judged if {cell.path for cell in plan.cells_of(name)} <= {*drawn}]
     _make(out, drawn, whole, cores)
-    given: dict[str, object] = {"item": item}
-    if item is None:
-        given = {"seed": seed, "minutes": f"{minutes:g}", "cores": cores}
-    given |= {"kept": kept, "configfile": configfile}
+    given = click.get_current_context().params | {"paper": None, "seed": seed, "out": None}
     again = [f"--{name}={value}" for name, value in given.items() if value is not None]
     kernel = [f"{name}={os.environ[name]}" for name in KERNEL if os.environ.get(name)]
     command = shlex.join([*kernel, "fedcore", "certify", *filter(None, [paper]), *again])

@@ -8,28 +8,23 @@ import os
 import sys
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import click
 
 from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, InputError, require_known
-from fedcore.repro.commands.jobs import CONFIGFILE
+from fedcore.repro.commands.jobs import CONFIGFILE, planned
 from fedcore.words import counted
-
-if TYPE_CHECKING:
-    from fedcore.repro.plan.plan import Plan
 
 HEAD = "# Least numbers of repeats, which `fedcore decide` has given; the plan reads them.\n"
 Targets = dict[str, int]  # repeats of cells, by their paths
 
 
-@dataclass(frozen=True)
-class Open:
+class Open(NamedTuple):
     """An undecided item: the repeats that would decide it, or why none would."""
 
     item: str
@@ -79,7 +74,7 @@ def decide(
     before, more = run.words(papers), set[str]()
     while True:
         left = end - time.monotonic()
-        found = [one for name in papers for one in run.undecided(name, item)]
+        found = run.undecided(papers, item)
         chosen, targets, seconds = run.choose(found, left * cores)
         if not chosen:
             break
@@ -113,14 +108,8 @@ class _Run:
 
     def __init__(self, configfile: Path | None, call: list[str]) -> None:
         self._configfile, self.call = configfile, call
-        self.plan = self._planned()
+        self.plan = planned(configfile)
         self.results = Path(self.plan.config["paths"]["results"])
-
-    def _planned(self) -> Plan:
-        from fedcore.repro.config.configuration import read_configuration
-        from fedcore.repro.plan.plan import load_plan
-
-        return load_plan(read_configuration(self._configfile), check_claims=False)
 
     def judged(self, paper: str | None) -> list[str]:
         """Return the papers that have verdicts; refuse one that has none."""
@@ -142,30 +131,57 @@ class _Run:
         found = verdict_pages.read_papers(self.results / "verdicts", papers)
         return verdict_pages.words_of(verdict_pages.printed_items(found))
 
-    def undecided(self, paper: str, item: str | None) -> list[Open]:
-        """Return the undecided items of a paper, each with the repeats that would decide it."""
+    def undecided(self, papers: Sequence[str], item: str | None) -> list[Open]:
+        """Return the undecided items of papers, each with the repeats that would decide it."""
         from fedcore.repro.verdicts.claim_tests import UNDECIDED
         from fedcore.repro.verdicts.evidence import Evidence
 
-        plan = self.plan
-        names = [
-            n.partition("/")[2] for n, word in self.words([paper]).items() if word == UNDECIDED
+        found = []
+        for paper in papers:
+            words = self.words([paper]).items()
+            ids = [name.partition("/")[2] for name, word in words if word == UNDECIDED]
+            asked = [name for name in ids if item in (None, name)]
+            if asked:
+                plan = self.results / "plans" / f"{paper}.json"
+                evidence = Evidence(plan, self.plan.claims_of(paper))
+                found += [self._open(f"{paper}/{n}", *evidence.growth(n)) for n in asked]
+        return found
+
+    def _open(self, item: str, factor: float, cells: Sequence[str]) -> Open:
+        """Return an undecided item that `factor` times as many runs of its cells would decide."""
+        from fedcore.repro.plan.plan import draws_of
+
+        if not factor:
+            return Open(item, {}, "no number of runs would decide it")
+        # A method that draws nothing has one repeat; a second would be its copy. Equally many in
+        # an experiment stay equally many, because tables compare its runs with each other.
+        behind = [self.plan.cell(path) for path in cells]
+        alike = {(cell.paper, cell.experiment, cell.repeats) for cell in behind}
+        several = [
+            cell
+            for cell in self.plan.cells.values()
+            if cell.repeats > 1 and (cell.paper, cell.experiment, cell.repeats) in alike
         ]
-        names = [name for name in names if item in (None, name)]
-        if not names:
-            return []
-        evidence = Evidence(self.results / "plans" / f"{paper}.json", plan.claims_of(paper))
-        return [_open(plan, f"{paper}/{name}", *evidence.growth(name)) for name in names]
+        if not several:
+            return Open(item, {}, "each of its cells has one repeat")
+        targets = {cell.path: ceil(cell.repeats * factor - 1e-9) for cell in several}
+        for cell in several:
+            n = targets[cell.path]
+            draws = draws_of(self.plan.problems[f"{cell.paper}/{cell.problem}"])
+            if draws is not None and n > draws:
+                said = f"{cell.problem} has {counted(draws, 'draw')}, and {n} are needed"
+                return Open(item, targets, f"{said}: raise `draws`")
+        return Open(item, targets)
 
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
         """Return what to decide within so many CPU seconds, cheapest first, and what it costs."""
         from fedcore.repro.plan import job_costs
 
         now = {path: cell.repeats for path, cell in self.plan.cells.items()}
-        each, nothing = {}, job_costs.Took(1.0, 1.0, 0.0)
-        for path in {path for one in found for path in one.targets}:
-            took = job_costs.measured(self.results / "benchmarks" / f"{path}.tsv") or nothing
-            each[path] = (took.cpu or took.wall) / now[path]
+        each = {
+            path: job_costs.seconds(self.results / "benchmarks" / f"{path}.tsv") / now[path]
+            for path in {path for one in found for path in one.targets}
+        }
 
         def cost(one: Open) -> float:
             return sum(each[path] * max(0, n - now[path]) for path, n in one.targets.items())
@@ -201,7 +217,7 @@ class _Run:
             known = merge(known, {"repeats": {paper: {cell: n}}})
         with atomic.replace(file) as draft:
             draft.write_text(HEAD + yaml.safe_dump(known), encoding="utf-8")
-        self.plan = self._planned()
+        self.plan = planned(self._configfile)
 
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
         """Bring papers up to date, and the pages if there are some.
@@ -221,29 +237,3 @@ class _Run:
             forced = ["--forcerun", *map(str, [*plans, *histories])]
         if workflow.run([*self.call, *forced, "--", *targets]):
             raise DataError("Snakemake has failed and says why above: mend that, and run again")
-
-
-def _open(plan: Plan, item: str, factor: float, cells: Sequence[str]) -> Open:
-    """Return an undecided item that `factor` times as many runs of its cells would decide."""
-    from fedcore.repro.plan.plan import draws_of
-
-    if not factor:
-        return Open(item, {}, "no number of runs would decide it")
-    # A method that draws nothing has one repeat; a second would be its copy. Equally many repeats
-    # in an experiment stay equally many, because tables compare its runs with each other.
-    alike = {(plan.cells[path].experiment, plan.cells[path].repeats) for path in cells}
-    paper = item.partition("/")[0]
-    several = [
-        cell
-        for cell in plan.cells.values()
-        if cell.paper == paper and cell.repeats > 1 and (cell.experiment, cell.repeats) in alike
-    ]
-    targets = {cell.path: ceil(cell.repeats * factor - 1e-9) for cell in several}
-    if not targets:
-        return Open(item, {}, "each of its cells has one repeat")
-    for cell in several:
-        draws, n = draws_of(plan.problems[f"{cell.paper}/{cell.problem}"]), targets[cell.path]
-        if draws is not None and n > draws:
-            why = f"{cell.problem} has {counted(draws, 'draw')}, and {n} are needed: raise `draws`"
-            return Open(item, targets, why)
-    return Open(item, targets)

@@ -4,17 +4,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,6 +21,9 @@ import fedcore
 from fedcore.cli import blas, options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
+
+if TYPE_CHECKING:
+    from fedcore.repro.plan.plan import Plan
 
 # Signals that by default end a process silently. Here they raise an exception, so that temporary
 # files are removed.
@@ -33,6 +35,17 @@ CONFIGFILE = click.option(
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Of another run than that of config/config.yaml.",
 )
+
+
+def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
+    """Return the plan of the configuration that a command is given, or only of some papers."""
+    from fedcore.repro.config.configuration import read_configuration
+    from fedcore.repro.plan.plan import load_plan
+
+    config = read_configuration(configfile)
+    if papers:
+        config["papers"] = [*papers]
+    return load_plan(config, check_claims=False)
 
 
 class JobError(FedcoreError):
@@ -47,33 +60,32 @@ class Jobs(click.Group):
         from fedcore.repro.config import papers
 
         papers.require_checkout("fedcore job")
-        with _ended_by_signals():
-            try:
-                return super().invoke(ctx)
-            except (MemoryError, ValueError, OverflowError) as error:
-                if (words := too_large(error)) is None:
-                    raise
-                raise JobError(
-                    f"the job is too large for this machine ({words}): make its problem smaller"
-                ) from error
-            except OSError as error:
-                if error.errno not in FULL:
-                    raise
-                name = error.filename2 or error.filename  # of a copy, what is written
-                where = f", {name}" if name else ""
-                what = (
-                    "a file may not become larger here: raise `ulimit -f`, run again"
-                    if error.errno == errno.EFBIG
-                    else "no space is left on the disk: make room, and run again"
-                )
-                said = f"{what} ({error.strerror}{where})"
-                say(f"Error: {said}")  # the log of standard error may be on that disk
-                raise JobError(said) from error
+        _end_by_signals()
+        try:
+            return super().invoke(ctx)
+        except (MemoryError, ValueError, OverflowError) as error:
+            if (words := too_large(error)) is None:
+                raise
+            raise JobError(
+                f"the job is too large for this machine ({words}): make its problem smaller"
+            ) from error
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            name = error.filename2 or error.filename  # of a copy, what is written
+            where = f", {name}" if name else ""
+            what = (
+                "a file may not become larger here: raise `ulimit -f`, run again"
+                if error.errno == errno.EFBIG
+                else "no space is left on the disk: make room, and run again"
+            )
+            said = f"{what} ({error.strerror}{where})"
+            say(f"Error: {said}")  # the log of standard error may be on that disk
+            raise JobError(said) from error
 
 
-@contextlib.contextmanager
-def _ended_by_signals() -> Iterator[None]:
-    """Let signals end the block by an exception; this process has nothing but its job."""
+def _end_by_signals() -> None:
+    """Let signals end this process by an exception; it has nothing but its job."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise JobError(f"the job was ended before it was done, by {signal.Signals(number).name}")
@@ -81,7 +93,6 @@ def _ended_by_signals() -> Iterator[None]:
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` ignores SIGHUP
             signal.signal(number, end)
-    yield
 
 
 def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
@@ -109,15 +120,9 @@ def job() -> None:
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
     """Say how long the cells of PAPERS take that have no history, and how much memory."""
     from fedcore.repro.commands.probe import probe_speed
-    from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan import forecast
-    from fedcore.repro.plan.plan import load_plan
 
-    config = read_configuration(configfile)
-    if names:
-        config["papers"] = [*names]
-    plan = load_plan(config, check_claims=False)
-    say(forecast.sentence(plan, cores, probe_speed()))
+    say(forecast.sentence(planned(configfile, names), cores, probe_speed()))
 
 
 @job.command()
@@ -195,31 +200,30 @@ def cell(
 
 
 @job.command()
-@click.argument("planned", metavar="PLAN", type=PATH)
-def tables(planned: Path) -> None:
+@click.argument("file", metavar="PLAN", type=PATH)
+def tables(file: Path) -> None:
     """Write the tables of a paper."""
     from fedcore.repro.tables.report import write_tables
 
-    write_tables(planned)
+    write_tables(file)
 
 
 @job.command()
-@click.argument("planned", metavar="PLAN", type=PATH)
+@click.argument("file", metavar="PLAN", type=PATH)
 @click.argument("claims", type=PATH)
 @click.argument("output", type=PATH)
-def verdicts(planned: Path, claims: Path, output: Path) -> None:
+def verdicts(file: Path, claims: Path, output: Path) -> None:
     """Hold what a paper prints against its tables."""
     from fedcore.repro.config import claims as claims_files
     from fedcore.repro.tables.results import Results
     from fedcore.repro.verdicts import records, verdict_pages
     from fedcore.repro.verdicts.verdicts import judge
 
-    results = Results(planned)
+    results = Results(file)
     plan = results.plan
-    paper, run, printed = plan["paper"], plan["run"], claims_files.read(claims)
+    run, printed = plan["run"], claims_files.read(claims)
     found = judge(
-        paper, printed, results.tables.parent,
-        not_run={f"{paper}/{name}": why for name, why in plan["missing"].items()},
+        plan["paper"], printed, results.tables.parent, not_run=plan["missing"],
         stand_ins=run["surrogates"], quick=run["quick"],
         remarks=records.remarks(claims.parent, printed, run["seed"]),
     )  # fmt: skip

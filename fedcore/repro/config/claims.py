@@ -21,6 +21,7 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.repro.config.short_forms import merge
 from fedcore.words import counted
 
+CHANGES, TESTS = ("fills_in", "replaces"), ("select", "test")  # keys of a reading
 LIMITS = ("at_most", "at_least", "between", "equals")
 SECTIONS = ("items", "software")
 NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
@@ -65,8 +66,6 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     for key, items in lists.items():
         lists[key] = [_with_cells(item, sound["tables"], folder, where) for item in items]
     checked = check({**claims, **lists}, "claims", where, ids)
-    for name, change in checked["changes"].items():
-        _check_change(change, f"{where}, change {name}")
     for name, cause in checked["causes"].items():
         require_known(cause["taken_away"], checked["changes"], f"{where}, cause {name}: change")
     seen: set[str] = set()
@@ -77,7 +76,7 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
                 raise ConfigError(f"{what}: two items have this id: rename one")
             seen.add(item["id"])
             item["needs"] = [[need] if isinstance(need, str) else need for need in item["needs"]]
-            _finish(item, checked, what)
+            _check_item(item, checked, what)
             if (item["kind"] == "check") != (section == "software"):
                 raise ConfigError(f"{what}: items of the kind 'check', and no others, are software")
     _require_judged(checked, where)
@@ -123,60 +122,61 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item whose cells, and those of its readings, are written out."""
+    """Return an item whose readings, its own the first, have all cells written out."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
             raise ConfigError(f"{what}: an item has a test or 'not_run', not both")
         return item
     item = copy.deepcopy(item)
-    cells, printed = item.get("cells") or {"": {}}, {"": item.get("printed")}
-    common: dict[str, Any] = {key: item[key] for key in ("select", "test") if key in item}
+    own = {key: item.pop(key) for key in (*CHANGES, *TESTS, "cells") if key in item}
+    cells, printed = own.pop("cells", None) or {"": {}}, {"": item.get("printed")}
     if "row" in item:
-        printed = _row(item, tables, what)
-        common.setdefault("test", {"number": {}})
+        printed = _row(item, cells, tables, what)
+        own.setdefault("test", {"number": {}})
     elif "panel" in item:
         cells = _points(folder / "printed" / item["panel"], what)
-    item["cells"] = {name: _laid(common, cell) for name, cell in cells.items()}
-    for name, cell in item["cells"].items():
+    cells = {name: _laid(own, cell) for name, cell in cells.items()}
+    for name, cell in cells.items():
         number = cell.get("test", {}).get("number")
         if number is not None and printed.get(name) is not None:
             number.setdefault("of", printed[name])
-    readings = []
-    for reading in item.get("readings", []):
-        own: dict[str, Any] = {key: reading[key] for key in ("select", "test") if key in reading}
+    first = {key: own[key] for key in CHANGES if key in own}
+    readings, item["readings"] = [first, *item.get("readings", [])], []
+    for reading in readings:
         parts = reading.get("cells", {})
         for name in parts:
-            require_known(name, item["cells"], f"{what}: a reading has the unknown cell")
-        laid = {n: _laid(_laid(c, own), parts.get(n, {})) for n, c in item["cells"].items()}
-        changes = {key: reading[key] for key in ("fills_in", "replaces") if key in reading}
-        readings.append(changes | {"cells": laid})
-    item["readings"] = readings
+            require_known(name, cells, f"{what}: a reading has the unknown cell")
+        laid = {n: _laid(_laid(c, reading), parts.get(n, {})) for n, c in cells.items()}
+        changes = {key: reading[key] for key in CHANGES if key in reading}
+        item["readings"].append(changes | {"cells": laid})
     return item
 
 
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cell laid over another; a test of another kind replaces."""
-    laid = merge(under, over)
+    """Return what is selected and tested, laid over another; a test of another kind replaces."""
+    over = {key: over[key] for key in TESTS if key in over}
+    laid = merge({key: under[key] for key in TESTS if key in under}, over)
     if "test" in over and over["test"].keys() != under.get("test", over["test"]).keys():
         laid["test"] = copy.deepcopy(over["test"])
     return laid
 
 
-def _row(item: dict[str, Any], tables: Mapping[str, Any], what: str) -> dict[str, str | None]:
+def _row(
+    item: dict[str, Any], cells: Mapping[str, Any], tables: Mapping[str, Any], what: str
+) -> dict[str, str | None]:
     """Return what a printed row has in each column, and fill in what its table says of it."""
     name, row = item["row"]
     require_known(name, tables, f"{what}: unknown table")
     table = tables[name]
     require_known(row, table["rows"], f"{what}: {name} has no row")
     printed = dict(zip(table["columns"], table["rows"][row], strict=False))
-    for column in item.get("cells", {}):
+    for column in cells:
         if printed.get(column) is None:
             raise ConfigError(f"{what}: {name} prints nothing in row {row}, column {column}")
     labels = table["labels"]
     item.setdefault("source", table["source"])
     item.setdefault("kind", "row")
-    cells = item.get("cells", {})
     item.setdefault("printed", "; ".join(f"{labels.get(c, c)} {printed[c]}" for c in cells))
     return printed
 
@@ -196,18 +196,8 @@ def _points(path: Path, what: str) -> dict[str, Any]:
     return cells
 
 
-def _check_change(change: Mapping[str, Any], where: str) -> None:
-    ground = change["ground"]
-    if ground == "contradiction" and len(change["passages"]) < 2:
-        raise ConfigError(f"{where}: quote the two passages that exclude each other")
-    if ground == "authors' code" and not change["passages"]:
-        raise ConfigError(f"{where}: quote what their code does")
-    if ground == "search" and not {"tried", "searched"} <= change.keys():
-        raise ConfigError(f"{where}: say how many readings were tried, and on which items")
-
-
-def _finish(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> None:
-    """Check an item that fits the schema, and put its own reading before the others."""
+def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> None:
+    """Check an item that fits the schema."""
     if "cause" in item:
         require_known(item["cause"], checked["causes"], f"{where}: unknown cause")
     for key in ("source", "kind", "printed"):
@@ -215,10 +205,6 @@ def _finish(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> Non
             raise ConfigError(f"{where}: '{key}' is missing")
     if "not_run" in item:
         return
-    own = {key: item[key] for key in ("fills_in", "replaces", "cells")}
-    for key in ("select", "test", *own):
-        item.pop(key, None)
-    item["readings"].insert(0, own)
     tried: list[set[str]] = []
     for reading in item["readings"]:
         names = [*reading["fills_in"], *reading["replaces"]]

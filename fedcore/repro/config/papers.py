@@ -158,12 +158,6 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
             f"starts at {Path.cwd()}"
         )
     _require_name(found.name, f"papers: {entry}: '{found.name}'")
-    if (same := known.get(found.name)) is not None:
-        if same.folder.resolve() == found.folder.resolve():
-            return same
-        raise ConfigError(
-            f"papers: {entry} has the name of {same.folder}, and so would their results: rename it"
-        )
     return found
 
 
@@ -172,12 +166,13 @@ def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str,
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)
-        if files.name in found:
+        same = known.get(files.name, files)
+        if files.name in found or same.folder.resolve() != files.folder.resolve():
             raise ConfigError(
-                f"papers: {found[files.name].folder} and {entry} have one name, and so would their "
-                "results: rename one"
+                f"papers: {found.get(files.name, same).folder} and {entry} have one name, and so "
+                "would their results: rename one"
             )
-        found[files.name] = files
+        found[files.name] = same
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
 
 import numpy as np
 
@@ -11,27 +10,14 @@ from fedcore.repro.plan.job_costs import OUTSIDE
 from fedcore.repro.plan.kept_cells import KeptRun, settings_of
 from fedcore.repro.plan.plan import Plan
 
-
-class Cost(NamedTuple):
-    """What a cell costs on this machine.
-
-    Attributes
-    ----------
-    kind : (str, str)
-        Paper and algorithm of the cell.
-    seconds : float
-        CPU seconds of its job.
-    problems : mapping of str to float
-        CPU seconds of making the data that it reads, by their names.
-    """
-
-    kind: tuple[str, str]
-    seconds: float
-    problems: Mapping[str, float]
+# CPU seconds of a cell's own job, and of the jobs that make its data, by the names of the jobs.
+Jobs = Mapping[str, float]
 
 
-def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Cost]:
-    """Return the cells that can be compared: planned, recorded, and with the same settings.
+def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
+    """Return the jobs of the cells that can be compared, with what they cost on this machine.
+
+    These cells are planned, recorded, and have the same settings.
 
     Parameters
     ----------
@@ -41,44 +27,36 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Co
     probe : float
         CPU seconds of `commands.probe.probe_speed` on this machine.
     """
-    found = {}
+    found: dict[str, Jobs] = {}
     for paper, run in runs.items():
-        slower = probe / run.probe
         for path, kept in run.cells.items():
             cell = plan.cells.get(path)
             if cell is not None and settings_of(cell) == kept.settings:
-                made = {
-                    f"{paper}/{p}": slower * run.problems.get(p, 1.0) + OUTSIDE
-                    for p in cell.problems
-                }
-                found[path] = Cost((paper, cell.algorithm), slower * kept.cpu + OUTSIDE, made)
+                jobs = {f"{paper}/{name}": run.problems.get(name, 1.0) for name in cell.problems}
+                jobs[path] = kept.cpu
+                found[path] = {n: s * probe / run.probe + OUTSIDE for n, s in jobs.items()}
     return found
 
 
-def together(pool: Mapping[str, Cost], cells: Collection[str]) -> tuple[float, float]:
-    """Return the CPU seconds of cells, and of making their data, each once."""
-    made = {name: cost for cell in cells for name, cost in pool[cell].problems.items()}
-    return sum(pool[cell].seconds for cell in cells), sum(made.values())
+def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
+    """Return the CPU seconds of cells and of their data, each job once."""
+    return sum({name: s for cell in cells for name, s in pool[cell].items()}.values())
 
 
-def draw(pool: Mapping[str, Cost], seconds: float, seed: int) -> list[str]:
+def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
     """Return cells of at most so many CPU seconds in all.
 
-    The cheapest of each kind comes first, then others by chance. A cell that costs half as much is
-    twice as likely to come next. What no longer fits is left out.
+    The cheapest of each method of a paper comes first, then others by chance. A cell that costs
+    half as much is twice as likely to come next. What no longer fits is left out.
     """
     cheapest: dict[tuple[str, str], str] = {}
-    for cell in sorted(pool, key=lambda cell: (pool[cell].seconds, cell)):
-        cheapest.setdefault(pool[cell].kind, cell)
+    for cell in sorted(pool, key=lambda cell: (pool[cell][cell], cell)):
+        paper, _, algorithm, _ = cell.split("/")
+        cheapest.setdefault((paper, algorithm), cell)
     others = sorted(pool.keys() - set(cheapest.values()))
-    waits = np.random.default_rng(seed).exponential([pool[cell].seconds for cell in others])
+    waits = np.random.default_rng(seed).exponential([pool[cell][cell] for cell in others])
     found: list[str] = []
-    made: set[str] = set()
     for cell in (*cheapest.values(), *(others[i] for i in np.argsort(waits))):
-        new = {name: cost for name, cost in pool[cell].problems.items() if name not in made}
-        cost = pool[cell].seconds + sum(new.values())
-        if cost <= seconds:
+        if together(pool, [*found, cell]) <= seconds:
             found.append(cell)
-            made |= new.keys()
-            seconds -= cost
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from fedcore.repro.config.papers import CHECKOUT
@@ -51,32 +50,25 @@ def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) ->
     checkout : path
         Its folder ``kept`` says what earlier runs took.
     """
-    histories = Path(plan.config["paths"]["results"], "histories")
-    todo = [path for path in plan.cells if not (histories / f"{path}.h5").is_file()]
+    results, clients = (Path(plan.config["paths"][key]) for key in ("results", "clients"))
+    todo = [path for path in plan.cells if not (results / f"histories/{path}.h5").is_file()]
     took = expected(plan, checkout, probe)
     measured = [took[path] for path in todo if path in took]
-    seconds = [one.cpu for one in measured]
-    jobs = seconds + _data(plan, todo, probe, checkout)
-    work = sum(jobs) + job_costs.OUTSIDE * len(jobs)
-    hours = max(work / cores, max(seconds, default=0.0)) / 3600
+    jobs = {path: took[path].cpu for path in todo if path in took}
+    longest = max(jobs.values(), default=0.0)
+    records = kept_cells.read_all(checkout / kept_cells.FOLDER, plan.papers)
+    for cell in (plan.cells[path] for path in todo if plan.cells[path].paper in records):
+        run = records[cell.paper]
+        for name in (f"{cell.paper}/{problem}" for problem in cell.problems):
+            if not (clients / f"{name}.h5").is_file():
+                made = run.problems.get(name.partition("/")[2], 1.0)
+                jobs[name] = probe / run.probe * made
+    work = sum(jobs.values()) + job_costs.OUTSIDE * len(jobs)
+    hours = max(work / cores, longest) / 3600
     memory = sorted((one.memory for one in measured), reverse=True)
-    unknown = len(todo) - len(seconds)
+    unknown = len(todo) - len(measured)
     rest = f"; {counted(unknown, 'cell')} of them never measured" if unknown else ""
     return (
         f"{counted(len(todo), 'cell')} to make: about {hours:.1f} hours on "
         f"{counted(cores, 'core')}, and up to {sum(memory[:cores]) / 1000:.1f} GB of memory{rest}."
     )
-
-
-def _data(plan: Plan, cells: Iterable[str], probe: float, checkout: Path) -> list[float]:
-    """Return the CPU seconds of making each problem that cells read and that is not there yet."""
-    records = kept_cells.read_all(checkout / kept_cells.FOLDER, plan.papers)
-    found = []
-    for paper, problem in sorted(
-        {(plan.cells[path].paper, name) for path in cells for name in plan.cells[path].problems}
-    ):
-        file = Path(plan.config["paths"]["clients"], paper, f"{problem}.h5")
-        if paper in records and not file.is_file():
-            run = records[paper]
-            found.append(probe / run.probe * run.problems.get(problem, 1.0))
-    return found

@@ -35,6 +35,12 @@ def measured(benchmark: str | os.PathLike[str]) -> Took | None:
         return None
 
 
+def seconds(benchmark: str | os.PathLike[str]) -> float:
+    """Return the CPU seconds of a job, or else its seconds; 1 of a job without a time."""
+    took = measured(benchmark) or Took(0.0, 1.0, 0.0)
+    return took.cpu or took.wall
+
+
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
     """Return wall seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
 

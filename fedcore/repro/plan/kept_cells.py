@@ -23,7 +23,6 @@ from fedcore.errors import DataError
 from fedcore.experiments.cell import Cell
 from fedcore.files import atomic
 from fedcore.history import History
-from fedcore.repro.plan import job_costs
 
 FOLDER = "kept/records"  # of a checkout
 DIGIT = 1e-3  # relative difference that leaves the third digit alone
@@ -155,21 +154,6 @@ def ends_of(history: History) -> dict[str, Ends]:
 
 def _short(number: float) -> float | None:
     return float(f"{number:.6g}") if math.isfinite(number) else None
-
-
-def of_history(path: Path, cell: Cell, benchmark: Path) -> Kept:
-    """Return what is kept of a history; a job without a time took 1 s."""
-    took = job_costs.measured(benchmark) or job_costs.Took(0.0, 1.0, 0.0)
-    history = History.load(path)
-    return Kept(
-        cell.path,
-        arrays_sha256(path),
-        settings_of(cell),
-        history.about["code"],
-        took.cpu or took.wall,
-        took.memory,
-        ends_of(history),
-    )
 
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:

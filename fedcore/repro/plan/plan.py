@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache, cached_property
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -59,14 +60,16 @@ class Plan:
         package of a method on them is not installed.
     files : dict of str to PaperFiles
         Where the files of each paper lie.
+    all_cells : dict of str to list of Cell
+        All cells of each paper, also cells that cannot run.
     """
 
     config: dict[str, Any]
     papers: dict[str, dict[str, Any]]
     unavailable: dict[str, str] = field(default_factory=dict)
     files: dict[str, PaperFiles] = field(default_factory=dict)
+    all_cells: dict[str, list[Cell]] = field(default_factory=dict, repr=False)
     _claims: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
-    _all_cells: dict[str, list[Cell]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
@@ -80,34 +83,28 @@ class Plan:
     @cached_property
     def cells(self) -> dict[str, Cell]:
         """Every cell that can run, by its path."""
-        cells: dict[str, Cell] = {}
-        for paper in self.papers:
-            for cell in self.all_cells_of(paper):
-                if cell.path in cells:
-                    raise ConfigError(
-                        f"{self.files[paper].paper}: two cells are called {cell.path}"
-                    )
-                cells[cell.path] = cell
         recipe = cache(self.recipe)  # many cells share a problem
-        return {
-            path: replace(
-                cell,
-                recipes=[recipe(f"{cell.paper}/{p}") for p in cell.problems],
-                code=fingerprint(*digests(*cell.modules)),
-            )
-            for path, cell in cells.items()
-            if not {f"{cell.paper}/{name}" for name in cell.problems} & self.unavailable.keys()
-        }
+        cells: dict[str, Cell] = {}
+        for cell in chain.from_iterable(self.all_cells.values()):
+            if cell.path in cells:
+                raise ConfigError(
+                    f"{self.files[cell.paper].paper}: two cells are called {cell.path}"
+                )
+            names = [f"{cell.paper}/{name}" for name in cell.problems]
+            if self.unavailable.keys().isdisjoint(names):
+                code = fingerprint(*digests(*cell.modules))
+                cells[cell.path] = replace(cell, recipes=[*map(recipe, names)], code=code)
+        return cells
 
     def cell(self, path: str) -> Cell:
         """Return a cell that can run."""
         if path in self.cells:
             return self.cells[path]
-        cells = {cell.path: cell for paper in self.papers for cell in self.all_cells_of(paper)}
+        cells = {cell.path: cell for cell in chain.from_iterable(self.all_cells.values())}
         require_known(path, cells, "there is no cell")
-        missing = self.missing_of(cells[path].paper)
-        reasons = [missing[name] for name in cells[path].problems if name in missing]
-        raise ConfigError(f"{path} is not run: {reasons[0]}")
+        names = (f"{cells[path].paper}/{name}" for name in cells[path].problems)
+        reason = next(self.unavailable[name] for name in names if name in self.unavailable)
+        raise ConfigError(f"{path} is not run: {reason}")
 
     def problem(self, name: str) -> str:
         """Return the name of a problem that can be made; errors as of `cell`."""
@@ -127,14 +124,14 @@ class Plan:
 
     def missing_of(self, paper: str) -> dict[str, str]:
         """Return why experiments and problems of a paper are not run, by their names."""
-        made = {cell.experiment for cell in self.all_cells_of(paper)}
         why = f"it is left out by the configuration, under overrides.{paper}.{CELLS}."
-        experiments, problems = (self.papers[paper][k] for k in ("experiments", "problems"))
-        left_out = {name: why for name in experiments if name not in made}
-        names = {name: f"{paper}/{name}" for name in problems}
-        return left_out | {
-            name: self.unavailable[full] for name, full in names.items() if full in self.unavailable
-        }
+        missing = dict.fromkeys(self.papers[paper]["experiments"], why)
+        for cell in self.all_cells[paper]:
+            missing.pop(cell.experiment, None)
+        for name in self.papers[paper]["problems"]:
+            if f"{paper}/{name}" in self.unavailable:
+                missing[name] = self.unavailable[f"{paper}/{name}"]
+        return missing
 
     @property
     def not_run(self) -> dict[str, str]:
@@ -159,8 +156,11 @@ class Plan:
 
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
         """Leave out the problems whose data cannot be obtained, unless they have results."""
+        results, clients = (Path(self.config["paths"][key]) for key in ("results", "clients"))
         for name, reason in self.missing_data(answers).items():
-            if not _has_results(self.config["paths"], name):
+            paper, problem = name.split("/")
+            histories = (results / "histories" / paper).glob(f"*/*/{problem}-*.h5")
+            if not (clients / f"{name}.h5").is_file() and not any(histories):
                 self.unavailable.setdefault(name, reason)
 
     def raw_files(self, problem: str) -> list[str]:
@@ -237,13 +237,10 @@ class Plan:
 
     def claims_of(self, paper: str) -> dict[str, Any]:
         """Return what a paper prints, read at the first call."""
-        if paper not in self._claims:
-            self._claims[paper] = self._read_claims(paper)
-        return self._claims[paper]
-
-    def _read_claims(self, paper: str) -> dict[str, Any]:
+        if paper in self._claims:
+            return self._claims[paper]
         path, settings = self.files[paper].claims, self.papers[paper]
-        read = claims.read(path)
+        read = self._claims[paper] = claims.read(path)
         for item in (*read["items"], *read["software"]):
             where = f"{path}, {item['id']}"
             for group in item["needs"]:
@@ -256,13 +253,6 @@ class Plan:
             }
             _check_names(selected, settings["tables"], f"{where}: selects from the unknown table")
         return read
-
-    def all_cells_of(self, paper: str) -> list[Cell]:
-        """Return all cells of one paper, also cells that cannot run; the first call makes them."""
-        if paper not in self._all_cells:
-            made = _cells(self.papers[paper], self.files[paper], self.config)
-            self._all_cells[paper] = list(made)
-        return self._all_cells[paper]
 
 
 def load_plan(
@@ -294,12 +284,11 @@ def load_plan(
     known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper, files in plan.files.items():
-        changes = checked["overrides"].get(paper, {})
-        plan.papers[paper] = _read_paper(files, changes)
-        _check_patterns(plan, paper)
+        settings = _read_paper(files, checked["overrides"].get(paper, {}))
+        plan.papers[paper], plan.all_cells[paper] = settings, _cells(settings, files, checked)
         if check_claims and plan.papers[paper]["judged"]:
             plan.claims_of(paper)
-    plan.unavailable.update(_without_package(plan))
+    _leave_out_without_package(plan)
     plan.leave_out_missing(answers)
     return plan
 
@@ -312,42 +301,20 @@ def _read_paper(files: PaperFiles, changes: Mapping[str, Any]) -> dict[str, Any]
         if isinstance(changes.get(group), Mapping):
             where = f"the configuration, overrides.{files.name}.{group}"
             _check_names(changes[group], settings[group], f"{where}: {path} has no")
-    checked = _check_paper(
-        merge(settings, changes), f"{path} with the overrides" if changes else str(path)
-    )
+    where = f"{path} with the overrides" if changes else str(path)
+    checked = check(merge(settings, changes), "paper", where)
+    for group in ("problems", "experiments"):
+        require_written_out(checked[group], f"{where}, {group}")
+    for name, spec in checked["problems"].items():
+        _check_problem(spec, f"{where}, problem {name}")
+    for name, spec in checked["experiments"].items():
+        twins = [part["twin"] for part in (spec, *spec["runs"]) if "twin" in part]
+        unknown = f"{where}, experiment {name}: twin names the unknown problem"
+        for twin in twins:
+            _check_names(twin if isinstance(twin, list) else [], checked["problems"], unknown)
     if files.tables == paper_files.DEFAULT_TABLES:
         checked["tables"] = checked["tables"] or dict(paper_files.ENDS)
     return checked | {"judged": checked["judged"] and files.claims.is_file()}
-
-
-def _check_paper(settings: Mapping[str, Any], path: str) -> dict[str, Any]:
-    checked = check(settings, "paper", path)
-    for group in ("problems", "experiments"):
-        require_written_out(checked[group], f"{path}, {group}")
-    for name, spec in checked["problems"].items():
-        _check_problem(spec, f"{path}, problem {name}")
-        if "label" in spec:
-            spec["label"] = _label(spec, f"{path}, problem {name}")
-        if "over" in spec and "draws" not in spec:
-            raise ConfigError(f"{path}, problem {name}: 'over' needs 'draws', for each value")
-    for name, spec in checked["experiments"].items():
-        for part in (spec, *spec["runs"]):
-            if isinstance(part.get("twin"), list):
-                where = f"{path}, experiment {name}: twin names the unknown problem"
-                _check_names(part["twin"], checked["problems"], where)
-    return checked
-
-
-def _has_results(paths: Mapping[str, str], problem: str) -> bool:
-    """Whether the file of a problem, or a history on it, exists from an earlier run."""
-    paper, name = problem.split("/")
-    histories = Path(paths["results"], "histories", paper).glob(f"*/*/{name}-*.h5")
-    return Path(paths["clients"], f"{problem}.h5").is_file() or any(histories)
-
-
-def _twin(setting: str | list[str], problem: str) -> str:
-    """Return the kind of twin of the cells on a problem; a list names the problems with twins."""
-    return setting if isinstance(setting, str) else "rounding" if problem in setting else "none"
 
 
 def _check_names(names: Iterable[str], known: Collection[str], what: str) -> None:
@@ -355,13 +322,24 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
         require_known(name, known, what)
 
 
-def _check_problem(spec: Mapping[str, Any], where: str) -> None:
-    """Refuse an unknown generator or data set, and parameters that `build` would refuse."""
+def _check_problem(spec: dict[str, Any], where: str) -> None:
+    """Refuse what `build` would refuse; fill the parameters into the label, to fit each size."""
     try:
         build.digests(spec)
         build.check(spec)
     except ValueError as error:
         raise ConfigError(f"{where}: {error}") from error
+    values = {**spec.get("options", {}), **spec.get("params", {})}
+    try:
+        if "label" in spec:
+            spec["label"] = spec["label"].format(**values)
+    except (LookupError, ValueError, TypeError, AttributeError) as error:
+        raise ConfigError(
+            f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
+            f"there are {', '.join(values) or 'no parameters'}"
+        ) from None
+    if "over" in spec and "draws" not in spec:
+        raise ConfigError(f"{where}: 'over' needs 'draws', for each value")
 
 
 def _check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
@@ -371,99 +349,87 @@ def _check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None
         raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
 
 
-def _label(spec: Mapping[str, Any], where: str) -> str:
-    """Fill the problem's parameters into its label, so that the label fits every size."""
-    values = {**spec.get("options", {}), **spec.get("params", {})}
-    try:
-        return spec["label"].format(**values)
-    except (LookupError, ValueError, TypeError, AttributeError) as error:
-        raise ConfigError(
-            f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
-            f"there are {', '.join(values) or 'no parameters'}"
-        ) from None
-
-
-def _cells(
-    settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
-) -> Iterator[Cell]:
-    """Yield the cells of a paper that the configuration wants, changed as it says.
-
-    Errors are those of `Plan.all_cells_of`.
-    """
+def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]) -> list[Cell]:
+    """Return the cells of a paper that the configuration wants, changed as it says."""
+    described = list(_described(settings, files, config))
+    names = [cell.short for cell in described]
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
-    given = {} if config["quick"] else config["repeats"].get(files.name, {})
-    for cell in _described(settings, files, config):
+    given = config["repeats"].get(files.name, {})
+    unknown = [name for name in wanted if not fnmatch.filter(names, name)]
+    where = "the configuration, {}: unknown cell"
+    _check_cells(unknown, names, where.format(f"overrides.{files.name}.{CELLS}"))
+    _check_cells(given, names, where.format(f"repeats.{files.name}"))
+    cells = []
+    for cell in described:
         fitting = [
             changes for name, changes in wanted.items() if fnmatch.fnmatchcase(cell.short, name)
         ]
         if fitting and fitting[-1] is not False:
             where = f"{files.paper}, experiment {cell.experiment}"
-            for changes in fitting:
-                cell = _changed(cell, changes or {}, where)
-            cell = replace(cell, repeats=max(cell.repeats, given.get(cell.short, 0)))
+            for changes in filter(None, fitting):
+                if "tune" in changes and cell.tune is None:
+                    raise ConfigError(f"{where}: {cell.short} has no `tune` to change")
+                before = {key: getattr(cell, key) for key in changes}
+                cell = replace(cell, **merge(before, changes))  # mappings are merged
+            if not config["quick"]:
+                cell = replace(cell, repeats=max(cell.repeats, given.get(cell.short, 0)))
             _check_cell(cell, where)
             _check_draws(cell, settings["problems"][cell.problem], where)
-            yield cell
-
-
-def _changed(cell: Cell, changes: Mapping[str, Any], where: str) -> Cell:
-    """Return a cell with other values; mappings are merged."""
-    if "tune" in changes and cell.tune is None:
-        raise ConfigError(f"{where}: {cell.short} has no `tune` that overrides could change")
-    before = {key: getattr(cell, key) for key in changes}
-    return replace(cell, **merge(before, changes))
+            cells.append(cell)
+    return cells
 
 
 def _described(
     settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
 ) -> Iterator[Cell]:
     """Yield the cells that a paper's file describes."""
+    problems = settings["problems"]
     for experiment, spec in settings["experiments"].items():
         where = f"{files.paper}, experiment {experiment}"
         if guests := spec.get("newcomers"):
-            _check_newcomers(guests["problem"], settings["problems"], where)
+            _check_newcomers(guests["problem"], problems, where)
         for i, run in enumerate(spec["runs"]):
-            _check_run(run, i, spec, settings["problems"], where)
-            for cell in _cells_of_run(
-                run, spec, settings["problems"], where,
-                paper=files.name, experiment=experiment, seed=config["seed"],
-                iterates=spec.get("iterates", config["iterates"]),
-            ):  # fmt: skip
+            if not run.get("problems", spec.get("problems")):
+                raise ConfigError(f"{where}: runs.{i} has no problems")
+            unknown = f"{where}: params_of the unknown problem"
+            _check_names(run.get("params_of", {}), problems, unknown)
+            if ("noise_factor" in run) != (spec.get("audit") == "canary"):
+                raise ConfigError(
+                    f"{where}, {run['algorithm']}: 'audit: canary' and 'noise_factor' go together: "
+                    "an audit proves nothing unless it detects a cell with less noise"
+                )
+            shared = {
+                "paper": files.name,
+                "experiment": experiment,
+                "algorithm": run["algorithm"],
+                "seed": config["seed"],
+                "iterates": spec.get("iterates", config["iterates"]),
+                **{key: spec[key] for key in OF_EXPERIMENT & spec.keys()},
+                **{key: run[key] for key in OF_RUN & run.keys()},
+            }
+            for cell in _cells_of_run(run, spec, problems, shared, where):
                 yield cell
                 if "noise_factor" in run:
                     twin = f"{cell.name}-{WEAKENED}"
                     yield replace(cell, name=twin, noise_factor=run["noise_factor"])
 
 
-def _check_run(
-    run: Mapping[str, Any], i: int, spec: Mapping[str, Any], problems: Mapping[str, Any], where: str
-) -> None:
-    """Refuse run `i` of an experiment if it has no problems, or is an audit that proves nothing."""
-    if not run.get("problems", spec.get("problems")):
-        raise ConfigError(f"{where}: runs.{i} has no problems")
-    _check_names(run.get("params_of", {}), problems, f"{where}: params_of the unknown problem")
-    if ("noise_factor" in run) != (spec.get("audit") == "canary"):
-        raise ConfigError(
-            f"{where}, {run['algorithm']}: 'audit: canary' and 'noise_factor' go together: an "
-            "audit proves nothing unless it detects a cell with less noise"
-        )
-
-
 def _cells_of_run(
     run: Mapping[str, Any],
     spec: Mapping[str, Any],
     problems: Mapping[str, Any],
+    shared: Mapping[str, Any],
     where: str,
-    **named: Any,
 ) -> Iterator[Cell]:
-    """Yield a cell for every problem and variant of a run; what is `named` all cells share.
+    """Yield a cell for every problem and variant of a run; what is `shared` all of them have.
 
     What the run says has precedence over what its experiment's `spec` says.
     """
-    shared = {key: spec[key] for key in OF_EXPERIMENT & spec.keys()}
-    shared |= {key: run[key] for key in OF_RUN & run.keys()}
-    for problem in run.get("problems", spec.get("problems", [])):
+    for problem in run.get("problems", spec.get("problems")):
         require_known(problem, problems, f"{where}: unknown problem")
+        twin = run.get("twin", spec["twin"])
+        if isinstance(twin, list):  # the problems with twins
+            twin = "rounding" if problem in twin else "none"
         for variant, changes in run.get("variants", {"default": {}}).items():
             own = dict(changes or {})
             tags = problems[problem]["tags"] | own.pop("tags", {})
@@ -479,16 +445,8 @@ def _cells_of_run(
                 | run.get("params_of", {}).get(problem, {})
                 | own
             )
-            yield Cell(
-                **named,
-                algorithm=run["algorithm"],
-                name=f"{problem}-{variant}",
-                problem=problem,
-                params=params,
-                twin=_twin(run.get("twin", spec["twin"]), problem),
-                tags=tags,
-                **shared,
-            )
+            name = f"{problem}-{variant}"
+            yield Cell(**shared, name=name, problem=problem, params=params, twin=twin, tags=tags)
 
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
@@ -534,16 +492,6 @@ def _check_cell(cell: Cell, where: str) -> None:
         raise ConfigError(f"{where}: {error}") from error
 
 
-def _check_patterns(plan: Plan, paper: str) -> None:
-    """Refuse patterns in a paper's overrides that name no cell."""
-    every = [cell.short for cell in _described(plan.papers[paper], plan.files[paper], plan.config)]
-    wanted = plan.config["overrides"].get(paper, {}).get(CELLS, {})
-    unknown = [name for name in wanted if not fnmatch.filter(every, name)]
-    _check_cells(unknown, every, f"the configuration, overrides.{paper}.{CELLS}: unknown cell")
-    given = plan.config["repeats"].get(paper, {})
-    _check_cells(given, every, f"the configuration, repeats.{paper}: unknown cell")
-
-
 def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
     """Refuse unknown cells; of the known ones, which can be hundreds, say those that are alike."""
     for name in [name for name in names if name not in known]:
@@ -551,20 +499,15 @@ def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> Non
         raise ConfigError(f"{what} '{name}', of <experiment>/<algorithm>/<cell>: {alike}")
 
 
-def _without_package(plan: Plan) -> dict[str, str]:
-    """Return the problems of methods that need a package that is not installed, with the reason."""
-    found: dict[str, str] = {}
-    for paper in plan.papers:
-        for cell in plan.all_cells_of(paper):
-            task = algorithms.get(cell.algorithm).task
-            missing = [package for package in task.packages if find_spec(package) is None]
-            names = {f"{paper}/{name}" for name in cell.problems} - (
-                plan.unavailable | found
-            ).keys()
-            if missing and names:
-                get = f"pip install {missing[0]}"
-                if missing[0] == "torch":
-                    get += ", or make env EXTRAS=deep in fedcore's checkout"
+def _leave_out_without_package(plan: Plan) -> None:
+    """Leave out the problems of methods that need a package that is not installed."""
+    for cell in chain.from_iterable(plan.all_cells.values()):
+        packages = algorithms.get(cell.algorithm).task.packages
+        missing = [package for package in packages if find_spec(package) is None]
+        if missing:
+            get = f"pip install {missing[0]}"
+            if missing[0] == "torch":
+                get += ", or make env EXTRAS=deep in fedcore's checkout"
+            for name in cell.problems:
                 reason = f"{cell.algorithm} needs the package {missing[0]}: {get}"
-                found |= dict.fromkeys(sorted(names), reason)
-    return found
+                plan.unavailable.setdefault(f"{cell.paper}/{name}", reason)

@@ -17,22 +17,23 @@ def changed(cell: Cell, history: History) -> list[str]:
     """
     about, tune = history.about, cell.tune
     chosen = (tune or {}).get("over", {})  # by the run itself
-    before = {f"parameter {name}": v for name, v in about["params"].items() if name not in chosen}
-    now = {f"parameter {name}": v for name, v in cell.params.items() if name not in chosen}
-    before |= {
-        "number of repeats": history.repeats,
-        "seed": about["seed"]["master"],
-        "twin": about.get("twin", "none"),
-        "number of newcomers' epochs": (about.get("newcomers") or {}).get("epochs"),
-        "tuning": _tuned(about.get("tuning")),
-    }
-    now |= {
-        "number of repeats": cell.repeats,
-        "seed": cell.seed,
-        "twin": cell.twin,
-        "number of newcomers' epochs": (cell.newcomers or {}).get("epochs"),
-        "tuning": _tuned(tune),
-    }
+
+    def named(params: Mapping[str, Any], *others: Any) -> dict[str, Any]:
+        told = {f"parameter {name}": v for name, v in params.items() if name not in chosen}
+        repeats, seed, twin, newcomers, tuning = others
+        return told | {
+            "number of repeats": repeats,
+            "seed": seed,
+            "twin": twin,
+            "number of newcomers' epochs": (newcomers or {}).get("epochs"),
+            "tuning": _tuned(tuning),
+        }
+
+    before = named(
+        about["params"], history.repeats, about["seed"]["master"], about.get("twin", "none"),
+        about.get("newcomers"), about.get("tuning"),
+    )  # fmt: skip
+    now = named(cell.params, cell.repeats, cell.seed, cell.twin, cell.newcomers, tune)
     found = [
         f"{name} was {before.get(name, 'not given')} and is {now.get(name, 'not given')}"
         for name in sorted(before | now)

@@ -7,7 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -41,15 +41,8 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {
-        "slug": model.slug, "number": number, "markdown": markdown, "form": answers.form,
-        "items": partial(counted, noun="item"), "tally": verdict_pages.tally,
-        "ran": verdict_pages.ran,
-        "answer": answers.answer, "headlines": answers.headlines,
-        "first_line": answers.first_line, "second_line": answers.second_line,
-        "told_of": verdict_pages.told_of, "sections": verdict_pages.sections,
-        "counted": verdict_pages.counted_words,
-    }  # fmt: skip
+    made.filters |= {"slug": model.slug, "number": number, "markdown": markdown}
+    made.globals |= {"answers": answers, "pages": verdict_pages, "counted": counted}
     made.policies["json.dumps_kwargs"] = {"sort_keys": False}
     return made
 
@@ -122,11 +115,9 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
     def page(template: str, name: str, **values: Any) -> None:
         _page(folder, common, template, f"{paper.name}/{name}.html", paper=paper, **values)
 
-    for exhibit in paper.figures:
-        shutil.copyfile(exhibit.file, own / exhibit.file.name)
-    for exhibit in paper.own_tables:
-        latex = exhibit.file.with_suffix(".tex")
-        shutil.copyfile(latex, own / latex.name)
+    files = [exhibit["file"] for exhibit in paper.figures]
+    for file in (*files, *(one["file"].with_suffix(".tex") for one in paper.own_tables)):
+        shutil.copyfile(file, own / file.name)
     page("paper.html.j2", "index", replays=replays)
     page("runs.html.j2", "runs")
     told = {verdict.id: verdict for verdict in paper.told}

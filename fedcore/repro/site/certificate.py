@@ -83,12 +83,11 @@ def compare(
             must = paper in same and path not in other
             found[path], rows = kept_cells.compared(kept, file, must)
             columns += rows
-    words = _words(whole, out)
     n = Counter(found.values())
     told = ", ".join(f"{n[word]} {word}" for word in MEANING if n[word])
-    here = machine | versions
-    kept_on = {paper: run.machine | run.versions for paper, run in runs.items()}
-    names = sorted({*here, *(name for known in kept_on.values() for name in known)})
+    machines = {"here": machine | versions}
+    machines |= {paper: run.machine | run.versions for paper, run in runs.items()}
+    names = sorted({name for known in machines.values() for name in known})
     return {
         "version": "https://codecheck.org.uk/spec/config/1.0/",
         "paper": {"title": "fedcore", "authors": [{"name": PERSON}], "reference": PERSON},
@@ -106,13 +105,13 @@ def compare(
         ],
         "columns": columns,
         "words compared of": [*whole],
-        "words": words,
+        "words": _words(whole, out),
         "bytes must agree": same,
         "by other code": other,
         "commit": provenance.own_commit(),
         "command": command,
         "platform": [
-            {"": name, "here": here.get(name)} | {p: kept_on[p].get(name) for p in kept_on}
+            {"": name, **{where: known.get(name) for where, known in machines.items()}}
             for name in names
         ],
         "inputs": _inputs(plan, drawn, records),

@@ -55,13 +55,11 @@ def groups(plan: Path) -> list[dict[str, Any]]:
         entry["runs"].append(_curves(results.plan["paper"], run))
     methods = curve_styles.of_methods(results.plan)
     for entry in found.values():
+        metrics = results.plan["experiments"][entry["experiment"]]["metrics"]
         _tell_apart(entry["runs"], methods)
         entry["varied"] = _varied(entry["runs"])
-    experiments = results.plan["experiments"]
-    return [
-        {**entry, "measures": _measures(entry["runs"], experiments[entry["experiment"]]["metrics"])}
-        for entry in found.values()
-    ]
+        entry["measures"] = _measures(entry["runs"], metrics)
+    return list(found.values())
 
 
 def script(groups: list[dict[str, Any]]) -> str:

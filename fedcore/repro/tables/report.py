@@ -8,13 +8,13 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from fedcore.errors import ConfigError
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.config import papers as paper_files
-from fedcore.repro.tables.results import Results, Run, last
+from fedcore.repro.tables.results import Results, last
 from fedcore.repro.tables.rows import Rows, groups
 from fedcore.repro.tables.summaries import statistic
 
@@ -40,6 +40,14 @@ class Table(NamedTuple):
     shown: Callable[[Rows], Rows] | None = None
 
 
+def declared_tables(results: Results) -> dict[str, Table]:
+    """Return ``TABLES`` of the module that the plan of a paper names."""
+    files = paper_files.at(results.plan["entry"])
+    files.make_importable()
+    declared: dict[str, Table] = getattr(importlib.import_module(files.tables), "TABLES", {})
+    return declared
+
+
 def write_tables(plan: str | os.PathLike[str]) -> None:
     """Write the tables in ``TABLES`` of the module that the plan names, by the plan's captions.
 
@@ -55,12 +63,10 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     """
     results = Results(plan)
     paper, captions = results.plan["paper"], results.plan["tables"]
-    files = paper_files.at(results.plan["entry"])
-    files.make_importable()
-    report = importlib.import_module(files.tables)
-    declared: dict[str, Table] = getattr(report, "TABLES", {})
+    declared = declared_tables(results)
     differing = sorted(set(captions) ^ set(declared))
     if differing:
+        files = paper_files.at(results.plan["entry"])
         where = files.report if differing[0] in declared else files.paper
         raise ConfigError(
             f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
@@ -83,14 +89,13 @@ def ends(results: Results) -> Rows:
     """
     experiments = results.plan["experiments"].values()
     measures = list(dict.fromkeys(name for spec in experiments for name in spec["metrics"]))
-    return [row for run in results.runs() for row in _rows(run, measures)]
-
-
-def _rows(run: Run, measures: list[str]) -> Rows:
-    there = run.history.columns
-    columns = dict.fromkeys(measures) | {"epsilon": None}
-    columns |= {name: last(name) for name in columns if name in there}
-    return run.rows(**columns, **{name: last(column) for name, column in SPENT.items()})
+    rows: Rows = []
+    for run in results.runs():
+        columns: dict[str, Any] = dict.fromkeys([*measures, "epsilon"])
+        columns |= {name: last(name) for name in columns if name in run.history.columns}
+        columns |= {name: last(column) for name, column in SPENT.items()}
+        rows += run.rows(**columns)
+    return rows
 
 
 def medians(rows: Rows) -> Rows:

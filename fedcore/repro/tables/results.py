@@ -119,7 +119,8 @@ class Run:
             "variant": self.variant,
             **self.tags,
         }
-        return named | {name: self._value(name, column) for name, column in columns.items()}
+        values = {name: self._value(name, column, ()) for name, column in columns.items()}
+        return named | {name: value.item() for name, value in values.items()}
 
     def rows(self, **columns: Column) -> Rows:
         """Return a row per repeat: the entries of `row`, the number of the repeat, and `columns`.
@@ -136,26 +137,22 @@ class Run:
         """
         repeats, values = self.history.repeats, {}
         for name, column in columns.items():
-            value = np.asarray(column(self) if callable(column) else column)
-            if value.shape not in ((), (repeats,)):
-                raise InputError(
-                    f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                    f"give one value, or one for each repeat (this run has {repeats})"
-                )
+            value = self._value(name, column, (), (repeats,))
             values[name] = np.broadcast_to(value, (repeats,)).tolist()
         return [
             self.row(repeat=repeat, **{name: value[repeat] for name, value in values.items()})
             for repeat in range(repeats)
         ]
 
-    def _value(self, name: str, column: Column) -> Any:
-        value = column(self) if callable(column) else column
-        if np.ndim(value):
+    def _value(self, name: str, column: Column, *shapes: tuple[int, ...]) -> np.ndarray:
+        """Return the value of a column, which has one of these shapes."""
+        value = np.asarray(column(self) if callable(column) else column)
+        if value.shape not in shapes:
             raise InputError(
-                f"column '{name}' of {self.experiment}/{self.algorithm}: shape {np.shape(value)}, "
-                "give one value for the run"
+                f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
+                f"give {' or '.join(map(str, shapes))}"
             )
-        return value.item() if isinstance(value, np.generic | np.ndarray) else value
+        return value
 
 
 def last(column: str) -> Callable[[Run], np.ndarray]:
@@ -206,6 +203,10 @@ class Results:
         Title, problems, experiments, tables, figures, cells, and the problems without data.
     cells : dict of str to Cell
         The cells of the plan, by their paths.
+    figures, tables : Path
+        Folders of this paper's figures and tables.
+    noted : set of str
+        Cells that have been asked for, until someone clears it.
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
@@ -222,7 +223,10 @@ class Results:
                 f"{plan} is of another version ({error}): run snakemake to make it again"
             ) from error
         self._folder = Path(plan).parents[1]
+        self.figures = self._folder / "figures" / self.plan["paper"]
+        self.tables = self._folder / "tables" / self.plan["paper"]
         self._read: dict[str, History] = {}
+        self.noted: set[str] = set()
 
     def __getitem__(self, cell: str) -> History:
         """Return the history of the cell ``<experiment>/<algorithm>/<problem>-<variant>``.
@@ -237,6 +241,7 @@ class Results:
         HistoryError
             When it is missing or damaged.
         """
+        self.noted.add(cell)
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
             history = History.load(path)
@@ -396,13 +401,3 @@ class Results:
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
         marks |= {f"measures {NOT_RELEASED}" for run in shown if run.history.released is not None}
         return ", ".join([*words, *sorted(marks)])
-
-    @cached_property
-    def figures(self) -> Path:
-        """Folder of this paper's figures."""
-        return self._folder / "figures" / self.plan["paper"]
-
-    @cached_property
-    def tables(self) -> Path:
-        """Folder of this paper's tables."""
-        return self._folder / "tables" / self.plan["paper"]

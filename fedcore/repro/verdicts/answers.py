@@ -44,15 +44,14 @@ def answer(verdicts: Iterable[Verdict]) -> str:
     if not fail:
         return "Mostly." if 2 * hold > len(found) else f"Cannot say as printed{_others(found)}."
     holding = [v for v in found if v.word == HOLDS]
-    said = f"{_together(holding, 'holds', 'hold')}; {_together(failing, 'fails', 'fail')}"
+    said = f"{_together(holding, HOLDS)}; {_together(failing, FAILS)}"
     return f"Partly: {said}{_conditions(failing)}."
 
 
-def _together(verdicts: Sequence[Verdict], one: str, many: str) -> str:
-    names = [v.headline for v in verdicts]
-    if len(names) == 1:
-        return f"{names[0]} {one}"
-    return f"{', '.join(names[:-1])} and {names[-1]} {many}"
+def _together(verdicts: Sequence[Verdict], word: str) -> str:
+    *first, last = [v.headline for v in verdicts]
+    names = f"{', '.join(first)} and {last}" if first else last
+    return f"{names} {form(word, len(verdicts))}"
 
 
 def _others(found: Sequence[Verdict]) -> str:
@@ -69,9 +68,7 @@ def _conditions(failing: Sequence[Verdict]) -> str:
         if (reading := v.otherwise) is not None and reading.state == HOLDS:
             groups.setdefault(_clause(reading.replaces), []).append(v)
     parts = [
-        f"; holds if {how}"
-        if len(mine) == len(failing)
-        else f"; {_together(mine, 'holds', 'hold')} if {how}"
+        f"; holds if {how}" if len(mine) == len(failing) else f"; {_together(mine, HOLDS)} if {how}"
         for how, mine in groups.items()
     ]
     return "".join(parts)
@@ -120,36 +117,20 @@ def word_of(verdict: Verdict) -> str:
     return "" if verdict.otherwise is None else verdict.otherwise.state
 
 
-def tally(words: Iterable[str]) -> list[tuple[str, int]]:
-    """Return the words that occur, in their order, with their numbers."""
-    counts = Counter(words)
+def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
+    """Return the words of first lines, or of second ones, in their order, with their numbers."""
+    counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 
 
-def count_words(words: Iterable[str]) -> str:
+def count_words(verdicts: Iterable[Verdict], otherwise: bool = False) -> str:
     """Return how often each word occurs, as in ``1 holds, 2 fail``."""
-    return ", ".join(f"{n} {form(word, n)}" for word, n in tally(words))
+    return ", ".join(f"{n} {form(word, n)}" for word, n in tally(verdicts, otherwise))
 
 
 def form(word: str, number: int) -> str:
     """Return a word as it stands after a number."""
     return {HOLDS: "hold", FAILS: "fail"}.get(word, word) if number > 1 else word
-
-
-def causes(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return the causes of failing items, each with the number of items, the most first."""
-    causes = [v.cause or "no cause found" for v in verdicts if v.word == FAILS]
-    return Counter(causes).most_common()
-
-
-def not_judged(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return why items were not run, each reason with the number of items, the most first."""
-    return Counter(v.why for v in verdicts if v.word == NOT_RUN).most_common()
-
-
-def remarks(verdicts: Iterable[Verdict]) -> list[tuple[str, int]]:
-    """Return what is to be said of tests, each with the number of items, the most first."""
-    return Counter(v.remark for v in verdicts if v.remark).most_common()
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:

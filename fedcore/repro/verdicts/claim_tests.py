@@ -11,7 +11,7 @@ nothing of the item. Neither agrees with what is printed; a None does not speak 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, NamedTuple
@@ -165,17 +165,13 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
         above, below = weigh(k, m, q)
         return above >= holds or below >= fails
 
-    m = _needed(decides, n)
-    more = counted(m - n, "more run")
-    return UNDECIDED, f"{more} would decide, if they agree as often" if m else "no clear order", m
-
-
-def _needed(decides: Callable[[int], bool], n: int) -> int:
-    """Return how many runs would decide if they agreed as often as these `n`; 0 if too many."""
-    m = n + 1
+    m = n + 1  # how many would decide if they agreed as often as these
     while m < MOST and not decides(m):
         m += max(1, m // 50)
-    return m if m < MOST else 0
+    if m >= MOST:
+        return UNDECIDED, "no clear order", 0
+    more = counted(m - n, "more run")
+    return UNDECIDED, f"{more} would decide, if they agree as often", m
 
 
 def judge_number(
@@ -294,7 +290,7 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
         Limits that values must not exceed; the slack is printed.
     """
     n, silent = len(agree), agree.count(None)
-    measured = f"{agree.count(1.0)} of {n}" if values == agree else _told(values)
+    measured = f"{agree.count(1.0)} of {n}" if values == agree else _ranged(values, np.median)
     if 0.0 in agree:
         return Outcome(FAILS, measured, runs=n)
     if silent:
@@ -369,19 +365,13 @@ def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
     return math.sqrt(squares / freedom), freedom
 
 
-def _ranged(known: np.ndarray) -> str:
-    """Return mean and ends of values."""
-    mean, low, high = (tables.show(float(f(known))) for f in (np.mean, np.min, np.max))
-    return mean if low == high else f"{mean} [{low}, {high}]"
-
-
-def _told(values: Numbers) -> str:
-    """Return median and ends of the values that there are."""
+def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean) -> str:
+    """Return a middle and the ends of the values that there are."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "no result"
-    middle, low, high = (tables.show(float(f(known))) for f in (np.median, min, max))
-    return middle if low == high else f"{middle} [{low}, {high}]"
+    mean, low, high = (tables.show(float(f(known))) for f in (middle, min, max))
+    return mean if low == high else f"{mean} [{low}, {high}]"
 
 
 def _half_digit(printed: str | float) -> float:

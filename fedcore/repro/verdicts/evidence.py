@@ -6,33 +6,19 @@ whose experiment and problem the rows have that it selects, where the table tell
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterable, Mapping
 from copy import copy
 from typing import Any
 
 from fedcore.experiments.cell import Cell
-from fedcore.history import History
 from fedcore.reports import tables
-from fedcore.repro.config import papers as paper_files
+from fedcore.repro.tables.report import declared_tables
 from fedcore.repro.tables.results import Results
-from fedcore.repro.verdicts.claim_tests import UNDECIDED
-from fedcore.repro.verdicts.measurements import Measurements, matching
+from fedcore.repro.verdicts.claim_tests import UNDECIDED, judge_jointly
+from fedcore.repro.verdicts.measurements import Measurements, Obstacle, matching
 from fedcore.repro.verdicts.verdicts import demand_of
 
 APART = ("experiment", "problem")  # columns by which rows tell cells apart
-
-
-class _Noting(Results):
-    """Results that note which histories are read."""
-
-    def __init__(self, plan: Any) -> None:
-        super().__init__(plan)
-        self.noted: set[str] = set()
-
-    def __getitem__(self, cell: str) -> History:
-        self.noted.add(cell)
-        return super().__getitem__(cell)
 
 
 class Evidence:
@@ -47,10 +33,8 @@ class Evidence:
     """
 
     def __init__(self, plan: Any, claims: Mapping[str, Any]) -> None:
-        results = _Noting(plan)
-        files = paper_files.at(results.plan["entry"])
-        files.make_importable()
-        declared = importlib.import_module(files.tables).TABLES
+        results = Results(plan)
+        declared = declared_tables(results)
         self._claims, self._paper = claims, results.plan["paper"]
         self._measurements = Measurements(
             results.tables, results.plan["run"]["surrogates"], {*results.plan["missing"]}
@@ -81,9 +65,13 @@ class Evidence:
         for reading in printed:
             demand = demand_of(item, reading, self._claims["changes"])
             what = f"{self._paper}, {name}"
-            made = self._measurements.measure(reading["cells"], demand, "panel" in item, what)
-            if made.outcome.state == UNDECIDED:
-                factors.append(made.outcome.growth)
+            try:
+                cells, _ = self._measurements.measure(reading["cells"], demand, what)
+            except Obstacle:
+                continue
+            made = judge_jointly(cells, "panel" in item)
+            if made.state == UNDECIDED:
+                factors.append(made.growth)
                 open_.append(reading)
         return (max(factors) if factors and all(factors) else 0.0), self._behind(open_)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -101,16 +102,10 @@ def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
-def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return the words of first lines, or of second ones, in their order, with their numbers."""
-    return answers.tally(answers.word_of(v) if otherwise else v.word for v in verdicts)
-
-
 def counted_words(verdicts: Sequence[Verdict]) -> str:
     """Return how many printed items there are, and how many have each word."""
     printed = printed_items(verdicts)
-    words = answers.count_words(v.word for v in printed)
-    return f"{counted(len(printed), 'item')} {AS_PRINTED}: {words}"
+    return f"{counted(len(printed), 'item')} {AS_PRINTED}: {answers.count_words(printed)}"
 
 
 def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
@@ -148,11 +143,11 @@ def counts(verdicts: Iterable[Verdict], labels: Mapping[str, str] = {}) -> list[
     `labels` may have other words for papers.
     """
     printed = printed_items(verdicts)
-    none = dict.fromkeys((word for word, _ in tally(printed)), 0)
-    found = by_paper(printed)
+    none = dict.fromkeys((word for word, _ in answers.tally(printed)), 0)
+    found = grouped(printed, "paper")
     found |= {"total": printed} if len(found) > 1 else {}
     return [
-        {"paper": labels.get(paper, paper), "items": len(mine), **none, **dict(tally(mine))}
+        {"paper": labels.get(paper, paper), "items": len(mine), **none, **dict(answers.tally(mine))}
         for paper, mine in found.items()
     ]
 
@@ -165,11 +160,11 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
     printed = printed_items(verdicts)
     if is_quick(printed):
         return ""
-    lines: list[tables.Row] = [
-        {"claim": f"{v.printed} ({v.source})", AS_PRINTED: _marked(v.word, answers.first_line(v)),
-         OTHERWISE: _marked(answers.word_of(v), answers.second_line(v))}
-        for v in answers.headlines(printed)
-    ]  # fmt: skip
+    lines: list[tables.Row] = []
+    for v in answers.headlines(printed):
+        told = _told(v, "**{}**: {}")
+        lines.append({"claim": f"{v.printed} ({v.source})"})
+        lines[-1] |= {AS_PRINTED: told[AS_PRINTED], OTHERWISE: told[OTHERWISE]}
     parts = [
         f"{question} **{answers.answer(printed)}**\n",
         *([tables.markdown(lines)] * bool(lines)),
@@ -180,39 +175,39 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _marked(word: str, said: str) -> str:
-    return f"**{word}**: {said}" if word else ""
-
-
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
     """Return causes, what was not judged, and what would change the answer; none that is empty."""
     printed = printed_items(verdicts)
-    why = [f"{cause}: {counted(n, 'item')}" for cause, n in answers.causes(printed)]
-    gone = [f"{reason} ({counted(n, 'item')})" for reason, n in answers.not_judged(printed)]
-    failing = sum(v.word == "fails" for v in printed)
-    title = f"Why {counted(failing, 'item')} {'fails' if failing == 1 else 'fail'}"
+    failing = [v for v in printed if v.word == "fails"]
+    why = Counter(v.cause or "no cause found" for v in failing)
+    gone = Counter(v.why for v in printed if v.word == NOT_RUN)
+    remarks = Counter(v.remark for v in printed if v.remark)
+    verb = answers.form("fails", len(failing))
     told = [
-        (title, why),
-        ("Not judged", gone),
+        (f"Why {counted(len(failing), 'item')} {verb}", _numbered(why, "{}: {}")),
+        ("Not judged", _numbered(gone)),
         ("What would change the answer", answers.what_would_change(printed)),
-        ("The tests", [f"{said} ({counted(n, 'item')})" for said, n in answers.remarks(printed)]),
+        ("The tests", _numbered(remarks)),
     ]
     return [(title, points) for title, points in told if points]
+
+
+def _numbered(texts: Counter[str], form: str = "{} ({})") -> list[str]:
+    """Return texts with the numbers of their items, the most first."""
+    return [form.format(text, counted(n, "item")) for text, n in texts.most_common()]
 
 
 def page(verdicts: Sequence[Verdict]) -> str:
     """Return the page: counts, what the words mean, and all items by paper and place."""
     printed = printed_items(verdicts)
     parts = [tables.markdown(counts(verdicts))] if printed else []
-    there = [word for word, _ in tally(printed)]
+    there = [word for word, _ in answers.tally(printed)]
     parts += ["".join(f"- **{word}**: {WORDS[word]}\n" for word in there)] if there else []
-    papers = by_paper(verdicts)
+    papers = grouped(verdicts, "paper")
     for paper, mine in papers.items():
         parts += [f"## {paper}\n"] if len(papers) > 1 else []
-        items = printed_items(mine)
-        for source in dict.fromkeys(v.source for v in items):
-            parts.append(f"### {tables.escaped(source)}\n")
-            parts.append(_table([v for v in items if v.source == source]))
+        for source, items in grouped(printed_items(mine), "source").items():
+            parts += [f"### {tables.escaped(source)}\n", _table(items)]
         if own := checks(mine):
             parts.append("### Checks of this software\n")
             parts.append("They say nothing of the paper and are not counted among its items.\n")
@@ -221,20 +216,21 @@ def page(verdicts: Sequence[Verdict]) -> str:
 
 
 def _table(verdicts: Sequence[Verdict]) -> str:
-    lines = [
-        {
-            "item": v.title,
-            "printed": v.printed,
-            AS_PRINTED: _marked(v.word, answers.first_line(v)),
-            OTHERWISE: _marked(answers.word_of(v), answers.second_line(v)),
-            "cause": v.cause if v.word == "fails" else "",
-            FILLED_IN: answers.filled_in(v),
-            "test": answers.test_of(v),
-        }
-        for v in verdicts
-    ]
+    lines = [{"item": v.title, "printed": v.printed, **_told(v, "**{}**: {}")} for v in verdicts]
     used = [name for name in lines[0] if any(line[name] for line in lines)]
     return tables.markdown([{name: line[name] for name in used} for line in lines])
+
+
+def _told(v: Verdict, form: str) -> dict[str, str]:
+    """Return both lines of a verdict and what explains them; `form` takes a word and its line."""
+    lines = {AS_PRINTED: (v.word, answers.first_line(v))}
+    lines[OTHERWISE] = (answers.word_of(v), answers.second_line(v))
+    return {
+        **{name: form.format(*line) if line[0] else "" for name, line in lines.items()},
+        "cause": v.cause if v.word == "fails" else "",
+        FILLED_IN: answers.filled_in(v),
+        "test": answers.test_of(v),
+    }
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
@@ -249,14 +245,9 @@ def told_of(readings: Iterable[Reading]) -> list[str]:
 def describe(verdict: Verdict, readings: bool = True) -> str:
     """Return a verdict as text for a terminal, by default with all its readings."""
     v = verdict
-    lines = {
-        "printed": f"{v.printed} ({v.source})",
-        AS_PRINTED: f"{v.word}: {answers.first_line(v)}".rstrip(": "),
-        OTHERWISE: f"{answers.word_of(v)}: {answers.second_line(v)}".strip(": "),
-        "cause": v.cause if v.word == "fails" else "",
-        FILLED_IN: answers.filled_in(v),
-        "test": answers.test_of(v),
-    }
+    lines = {"printed": f"{v.printed} ({v.source})", **_told(v, "{}: {}")}
+    for line in (AS_PRINTED, OTHERWISE):
+        lines[line] = lines[line].rstrip(": ")
     if readings and len(v.readings) > 1:
         lines["readings"] = "; ".join(told_of(v.readings))
     body = [_wrapped(f"{name}: {text}") for name, text in lines.items() if text]
@@ -272,12 +263,12 @@ def overview(
 
     A quick run has no answers; those of the `kept` verdicts take their place.
     """
-    everything, known = list(verdicts), by_paper(printed_items(kept))
+    everything, known = list(verdicts), grouped(printed_items(kept), "paper")
     quick = is_quick(everything)
     blocks = []
     if quick:
         blocks.append("A quick run: toy size, stand-in data. It says nothing about a paper.")
-    for paper, printed in by_paper(printed_items(everything)).items():
+    for paper, printed in grouped(printed_items(everything), "paper").items():
         lines = [questions.get(paper, "")]
         if not quick:
             lines.append(answers.answer(printed))
@@ -285,7 +276,7 @@ def overview(
             lines.append(f"Kept answer: {answers.answer(known[paper])}")
         lines.append(f"{counted_words(printed)}.")
         blocks.append("\n".join([paper, *map(_wrapped, filter(None, lines))]))
-    states = answers.count_words(v.word for v in checks(everything))
+    states = answers.count_words(checks(everything))
     if states:
         blocks.append(f"checks of this software: {states}")
     return "\n\n".join(blocks) or "no printed items"
@@ -316,9 +307,9 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent="    ")
 
 
-def by_paper(verdicts: Iterable[Verdict]) -> dict[str, list[Verdict]]:
-    """Return the verdicts of each paper."""
-    papers: dict[str, list[Verdict]] = {}
+def grouped(verdicts: Iterable[Verdict], by: str) -> dict[str, list[Verdict]]:
+    """Return the verdicts that have one paper, or one source, in the order of their first."""
+    found: dict[str, list[Verdict]] = {}
     for verdict in verdicts:
-        papers.setdefault(verdict.paper, []).append(verdict)
-    return papers
+        found.setdefault(getattr(verdict, by), []).append(verdict)
+    return found

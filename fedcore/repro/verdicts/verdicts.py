@@ -10,13 +10,20 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedcore.repro.verdicts.claim_tests import FAILS, HEADLINE, HOLDS, UNDECIDED, Demand
-from fedcore.repro.verdicts.measurements import Measurement, Measurements
+from fedcore.repro.verdicts.claim_tests import (
+    FAILS,
+    HEADLINE,
+    HOLDS,
+    UNDECIDED,
+    Demand,
+    judge_jointly,
+)
+from fedcore.repro.verdicts.measurements import Measurements, Obstacle
 
 NOT_RUN = "not run"
 RAN, DID_NOT_RUN = "ran", "did not run"  # of a quick run, which has no words
@@ -29,6 +36,8 @@ WORDS = {
     DID_NOT_RUN: "a quick run, which says nothing about a paper.",
 }
 SOFTWARE = "software"  # `section` of the checks of this software, which are counted apart
+# What a verdict says as its item does.
+CLAIMED = ("id", "source", "kind", "title", "printed", "headline", "because", "figure")
 STAND_INS = "It ran on stand-ins for the data."
 
 
@@ -134,7 +143,7 @@ def judge(
     claims: Mapping[str, Any],
     tables_dir: str | os.PathLike[str],
     *,
-    not_run: Mapping[str, str],
+    not_run: Collection[str],
     stand_ins: bool,
     quick: bool = False,
     remarks: Mapping[str, str] = {},
@@ -148,8 +157,8 @@ def judge(
         A claims file as `fedcore.repro.config.claims.read` returns it.
     tables_dir : path-like
         The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
-    not_run : mapping of str to str
-        Why something of the plan is not run, by ``<paper>/<name>``, as in `Plan.not_run`.
+    not_run : collection of str
+        Names of problems and experiments of the paper that are not run.
     stand_ins : bool
         Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
         unless their column ``status`` says where the data come from.
@@ -158,71 +167,71 @@ def judge(
     remarks : mapping of str to str
         What is to be said of an item's test.
     """
-    left_out = {name.removeprefix(f"{paper}/") for name in not_run}
-    measurements = Measurements(Path(tables_dir) / paper, stand_ins, left_out)
+    measurements = Measurements(Path(tables_dir) / paper, stand_ins, {*not_run})
     found = []
     for section in ("items", SOFTWARE):
         for item in claims[section]:
-            lacks = [g for g in item["needs"] if all(f"{paper}/{name}" in not_run for name in g)]
+            lacks = [group for group in item["needs"] if {*not_run}.issuperset(group)]
             reason = item.get("not_run", "")
             if lacks:
                 names = ", ".join(" or ".join(group) for group in lacks)
-                reason = _absent(item) or f"This run left out what it needs: {names}."
+                cells = [c for one in item["readings"][:1] for c in one["cells"].values()]
+                absent = (c["select"]["absent"] for c in cells if "absent" in c["select"])
+                reason = next(absent, f"This run left out what it needs: {names}.")
             readings: tuple[Reading, ...] = ()
             if not reason:
-                readings = _readings(item, claims["changes"], measurements, paper, section)
+                readings = tuple(
+                    _reading(item, given, claims["changes"], measurements, paper)
+                    for given in item["readings"]
+                )
             word, measured, why = as_printed(readings) if readings else (NOT_RUN, "", reason)
             if quick and section != SOFTWARE:
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
                 word, measured = RAN if ran else DID_NOT_RUN, ""
                 why = "" if ran else why
-            cause = _cause(claims["causes"][item["cause"]], readings) if "cause" in item else ""
-            known = {key: item[key] for key in ("id", "source", "kind", "title", "printed")}
-            given = {key: item.get(key, "") for key in ("headline", "because", "figure")}
+            cause = claims["causes"].get(item.get("cause"), {})
+            without = {c.name for r in readings if r.state == HOLDS for c in r.replaces}
             found.append(
                 Verdict(
-                    paper=paper, section=section, **known, **given, word=word, measured=measured,
-                    why=why, cause=cause, remark=remarks.get(item["id"], ""), readings=readings,
+                    paper=paper, section=section, word=word, measured=measured, why=why,
+                    cause=cause["what"] if cause.get("taken_away") in without else "",
+                    remark=remarks.get(item["id"], ""), readings=readings,
+                    **{key: item.get(key, "") for key in CLAIMED},
                 )
             )  # fmt: skip
     return found
 
 
-def _absent(item: Mapping[str, Any]) -> str:
-    """Return why a run may lack the rows of an item's own reading; empty if nobody says it."""
-    cells = [cell for reading in item["readings"][:1] for cell in reading["cells"].values()]
-    return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), "")
-
-
-def _cause(given: Mapping[str, str], readings: Sequence[Reading]) -> str:
-    """Return the words of a cause if the item holds where it is taken away, or nothing."""
-    shown = any(
-        reading.state == HOLDS
-        and given["taken_away"] in {change.name for change in reading.replaces}
-        for reading in readings
-    )
-    return given["what"] if shown else ""
-
-
-def _readings(
+def _reading(
     item: Mapping[str, Any],
+    given: Mapping[str, Any],
     changes: Mapping[str, Any],
     measurements: Measurements,
     paper: str,
-    section: str,
-) -> tuple[Reading, ...]:
-    """Return what came out of each reading of an item."""
-    found = []
-    for given in item["readings"]:
-        fills_in, replaces = (
-            tuple(_change(name, changes[name], item["id"]) for name in given[key])
-            for key in ("fills_in", "replaces")
-        )
-        reading = Reading(fills_in, replaces)
-        demand, what = demand_of(item, given, changes), f"{paper}, {item['id']}"
-        measured = measurements.measure(given["cells"], demand, "panel" in item, what)
-        found.append(_filled(reading, measured, section))
-    return tuple(found)
+) -> Reading:
+    """Return what came out of a reading of an item."""
+    fills_in, replaces = (
+        tuple(_change(name, changes[name], item["id"]) for name in given[key])
+        for key in ("fills_in", "replaces")
+    )
+    reading = Reading(fills_in, replaces)
+    demand = demand_of(item, given, changes)
+    try:
+        cells, stand_in = measurements.measure(given["cells"], demand, f"{paper}, {item['id']}")
+    except Obstacle as obstacle:
+        return replace(reading, obstacle=str(obstacle))
+    if stand_in and item["kind"] != "check":
+        return replace(reading, obstacle=STAND_INS)
+    out = judge_jointly(cells, "panel" in item)
+    failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
+    return replace(
+        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs, failed=failed
+    )
+
+
+def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
+    searched = given.get("searched", {}).get(item, "")
+    return Change(name, given["what"], given["ground"], given.get("tried", 1), searched)
 
 
 def demand_of(
@@ -232,24 +241,6 @@ def demand_of(
     tried = (changes[name].get("tried", 1) for name in reading["replaces"])
     demand = HEADLINE if "headline" in item else Demand()
     return demand._replace(searched=math.prod(tried))
-
-
-def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
-    searched = given.get("searched", {}).get(item, "")
-    return Change(name, given["what"], given["ground"], given.get("tried", 1), searched)
-
-
-def _filled(reading: Reading, made: Measurement, section: str) -> Reading:
-    if made.obstacle:
-        return replace(reading, obstacle=made.obstacle)
-    if made.stand_in and section != SOFTWARE:
-        return replace(reading, obstacle=STAND_INS)
-    out = made.outcome
-    cells = made.cells or {}
-    failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
-    return replace(
-        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs, failed=failed
-    )
 
 
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:

@@ -231,7 +231,7 @@ def test_items_that_cannot_be_read(changes, name):
         ({"ground": "contradiction"}, "passages"),
         ({"ground": "authors' code"}, "code"),
         ({"ground": "search"}, "tried"),
-        ({"ground": "search", "tried": 20}, "tried"),
+        ({"ground": "search", "tried": 20}, "searched"),
         ({"because": ""}, "changes.code.because"),
     ],
 )

@@ -90,6 +90,6 @@ def test_an_item_of_which_the_other_side_was_left_out_was_not_run(paper, tmp_pat
         for group in item["needs"]:
             if set(group) <= plan.papers[paper]["experiments"].keys():
                 made = found | {"items": [item], "software": []}
-                given = {"not_run": planned(paper, *group).not_run, "stand_ins": False}
+                given = {"not_run": planned(paper, *group).missing_of(paper), "stand_ins": False}
                 (verdict,) = verdicts.judge(paper, made, tmp_path, **given)
                 assert verdict.word == "not run" and group[0] in verdict.why

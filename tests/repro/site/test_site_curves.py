@@ -39,5 +39,5 @@ def test_beside_a_flag_stand_the_numbers_that_it_was_read_off():
     rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
     select = {"table": "claims", "where": {"claim": "c"}, "column": "holds", "points": []}
     judged = judged_by(select, rows)
-    assert judged.columns == ["claim", "repeat", "ratio", "holds"]
-    assert judged.rows[1] == ["c", "1", "2.5", "true"]
+    assert judged["columns"] == ["claim", "repeat", "ratio", "holds"]
+    assert judged["rows"][1] == ["c", "1", "2.5", "true"]

@@ -101,9 +101,12 @@ def test_the_answer_follows_from_the_words_of_the_headlines(words, seconds, answ
 def test_causes_and_reasons_are_counted_in_items():
     found = [made(word=FAILS, name=str(i), cause=cause) for i, cause in enumerate(("stop",) * 2)]
     found += [made(word=FAILS), made(word=HOLDS, cause="stop"), CHECK]
-    assert answers.causes(found) == [("stop", 2), ("no cause found", 1)]
+    why = ("Why 3 items fail", ["stop: 2 items", "no cause found: 1 item"])
+    assert verdict_pages.sections(found) == [why]
     gone = [made(word=NOT_RUN, why=why, readings=()) for why in ("No data.", "Hours.", "No data.")]
-    assert answers.not_judged(gone) == [("No data.", 2), ("Hours.", 1)]
+    assert verdict_pages.sections(gone) == [
+        ("Not judged", ["No data. (2 items)", "Hours. (1 item)"])
+    ]
 
 
 def test_every_word_has_a_rank():

@@ -59,9 +59,7 @@ def judge(tmp_path):
             tables.write(table, tmp_path / "mf" / "t.tsv")
         given = {"changes": CHANGES, "items": list(items), "software": list(software)}
         read = written_out(given, "mf.yaml")
-        return verdicts.judge(
-            "mf", read, tmp_path, not_run=dict(not_run), stand_ins=stand_ins, **more
-        )
+        return verdicts.judge("mf", read, tmp_path, not_run=not_run, stand_ins=stand_ins, **more)
 
     return judge
 
@@ -197,7 +195,7 @@ def test_points_that_the_run_left_out_are_named(judge):
     select = {"table": "t", "where": {"way": ["own", "two", "three"]}, "column": "value"}
     table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
     given = item(select=select | {"points": ["way"]})
-    (found,) = judge(table, given, not_run={"mf/three": "no data"})
+    (found,) = judge(table, given, not_run={"three"})
     assert (found.word, found.measured) == (HOLDS, "14 of 14, three not run")
     # Without points each of the values must be there.
     assert judge(table, item(select=select))[0].word == NOT_RUN
@@ -289,8 +287,8 @@ def test_not_run_says_why_in_a_sentence(judge):
     cases = [
         (None, item(), {}, "This run made no such table."),
         (rows(flags(7, 7)), item(select=absent), {}, "A start takes hours."),
-        (rows(flags(7, 7)), item(needs=[["x", "y"]]), {"mf/x": "r", "mf/y": "s"}, "x or y"),
-        (None, item(select=absent, needs=["x"]), {"mf/x": "r"}, "A start takes hours."),
+        (rows(flags(7, 7)), item(needs=[["x", "y"]]), {"x", "y"}, "x or y"),
+        (None, item(select=absent, needs=["x"]), {"x"}, "A start takes hours."),
         (rows(flags(7, 7), status="surrogate"), item(), {}, "stand-ins"),
     ]
     for table, given, not_run, why in cases:
@@ -299,9 +297,7 @@ def test_not_run_says_why_in_a_sentence(judge):
     bare = {k: v for k, v in ITEM.items() if k not in ("select", "test")}
     (found,) = judge(None, bare | {"not_run": "CelebA may not be passed on."})
     assert (found.word, found.why) == (NOT_RUN, "CelebA may not be passed on.")
-    assert (
-        judge(rows(flags(7, 7)), item(needs=[["x", "y"]]), not_run={"mf/x": "r"})[0].word == HOLDS
-    )
+    assert judge(rows(flags(7, 7)), item(needs=[["x", "y"]]), not_run={"x"})[0].word == HOLDS
 
 
 def test_an_unknown_status_or_a_damaged_table_is_an_error_and_no_verdict(judge, tmp_path):
