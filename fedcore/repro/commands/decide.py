@@ -232,7 +232,8 @@ class _Run:
             targets.append(str(page))
         forced = []
         if given:
-            plans = [self.results / "plans" / f"{paper}.json" for paper in papers]
+            grown = sorted({path.partition("/")[0] for path in given})
+            plans = [self.results / "plans" / f"{paper}.json" for paper in grown]
             histories = [self.results / "histories" / f"{path}.h5" for path in given]
             forced = ["--forcerun", *map(str, [*plans, *histories])]
         if workflow.run([*self.call, *forced, "--", *targets]):
