@@ -130,13 +130,13 @@ def _with_cells(
         return item
     item = copy.deepcopy(item)
     own = {key: item.pop(key) for key in (*CHANGES, *TESTS, "cells") if key in item}
-    cells, printed = own.pop("cells", None) or {"": {}}, {"": item.get("printed")}
+    cells, printed = own.pop("cells", {}), {"": item.get("printed")}
     if "row" in item:
         printed = _row(item, cells, tables, what)
         own.setdefault("test", {"number": {}})
     elif "panel" in item:
         cells = _points(folder / "printed" / item["panel"], what)
-    cells = {name: _laid(own, cell) for name, cell in cells.items()}
+    cells = {name: _laid(own, cell) for name, cell in (cells or {"": {}}).items()}
     for name, cell in cells.items():
         number = cell.get("test", {}).get("number")
         if number is not None and printed.get(name) is not None:

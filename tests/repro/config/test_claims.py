@@ -129,6 +129,11 @@ def test_cells_of_a_row_take_what_the_table_prints():
     cells = first["readings"][0]["cells"]
     assert [cells[name]["test"]["number"]["of"] for name in cells] == ["337", "1.80e-06"]
     assert second["readings"][0]["cells"]["rounds"]["test"] == {"exact": {"equals": "55"}}
+    own = "printed: few, select: {column: rounds}, test: {exact: {equals: 5}}, because: b}"
+    text = TABLE[: TABLE.index("cells: {rounds: {select: {column: rounds}, test")] + own
+    text = text.replace("unjudged: {", "unjudged: {rounds: by the whole row, ")
+    _, whole = written(text)["items"]
+    assert list(whole["readings"][0]["cells"]) == [""]
 
 
 def test_points_that_were_read_from_a_panel_are_cells(tmp_path):
