@@ -119,7 +119,7 @@ class Run:
             "variant": self.variant,
             **self.tags,
         }
-        values = {name: self._value(name, column, ()) for name, column in columns.items()}
+        values = {name: self._value(name, column) for name, column in columns.items()}
         return named | {name: value.item() for name, value in values.items()}
 
     def rows(self, **columns: Column) -> Rows:
@@ -137,20 +137,22 @@ class Run:
         """
         repeats, values = self.history.repeats, {}
         for name, column in columns.items():
-            value = self._value(name, column, (), (repeats,))
+            value = self._value(name, column, of_repeats=True)
             values[name] = np.broadcast_to(value, (repeats,)).tolist()
         return [
             self.row(repeat=repeat, **{name: value[repeat] for name, value in values.items()})
             for repeat in range(repeats)
         ]
 
-    def _value(self, name: str, column: Column, *shapes: tuple[int, ...]) -> np.ndarray:
-        """Return the value of a column, which has one of these shapes."""
+    def _value(self, name: str, column: Column, of_repeats: bool = False) -> np.ndarray:
+        """Return the value of a column: one for the run, or perhaps one for each repeat."""
         value = np.asarray(column(self) if callable(column) else column)
-        if value.shape not in shapes:
+        repeats = self.history.repeats
+        if value.shape and not (of_repeats and value.shape == (repeats,)):
+            each = f", or one for each of the {repeats} repeats of this run" * of_repeats
             raise InputError(
                 f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                f"give {' or '.join(map(str, shapes))}"
+                f"give one value{each}"
             )
         return value
 
