@@ -102,7 +102,7 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
 
 def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
     """Warn of a client that is called a total, and of rows that sum up those of all groups."""
-    frames.tell_totals(given.labels or (), "client")
+    frames.tell_totals(given.labels or ())
     if given.rows is not None and column_names(given.matrices[0]) is not None:
         whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
         for part, rows in zip(matrices, given.rows, strict=True):

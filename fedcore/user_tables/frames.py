@@ -97,10 +97,11 @@ def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
         warn(ColumnWarning(f"{who}: takes {takes}, which look the same", [*other.values()]))
 
 
-def tell_totals(labels: Sequence[Any], whose: str) -> None:
-    """Warn of rows or clients whose labels say that they sum up others."""
+def tell_totals(labels: Sequence[Any], who: str = "") -> None:
+    """Warn of a client's rows, or else of clients, whose labels say that they sum up others."""
     for at, label in summarised([*labels]):
-        says = f"{whose} {at} is called {label!r}, and counts as measured: leave it out if so"
+        what = f"{who}: row {row(who, at)}" if who else f"client {at}"
+        says = f"{what} is called {label!r}, and counts as measured: leave it out if so"
         warn(ColumnWarning(says, []))
 
 

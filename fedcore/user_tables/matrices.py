@@ -66,7 +66,7 @@ def check_clients(
     for i, (client, order, ready) in enumerate(zip(clients, orders, done, strict=True)):
         checked.append(client if ready else check_matrix(client, words.client(i), order))
         require_same_form(checked)
-        frames.tell_totals(row_labels(client) or (), f"{words.client(i)}: row")
+        frames.tell_totals(row_labels(client) or (), words.client(i))
     if first and names is not None:
         frames.tell(names, checked)
     return checked
