@@ -135,15 +135,17 @@ def far_codes(values: np.ndarray) -> list[float]:
     whole numbers up to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
-    often = dict(zip(values.tolist(), times.tolist(), strict=True))
+
+    def often(some: Any) -> np.ndarray:
+        return times[np.searchsorted(values, some)]
+
     found, rest = list[float](), values
     for step in (1, -1, 1, -1):  # at one end there may be what hides the other
         for k in range(CODES, 0, -1):
             ends, inner = rest[::step][:k].tolist(), rest[::step][k:]
             coded = [CODE.fullmatch(f"{value:.15g}") is not None for value in ends]
-            again = [often[value] > 1 for value in ends]
-            few = 2 * sum(often[value] for value in [*found, *ends]) < times.sum()
-            if len(inner) > 1 and few and np.logical_or(coded, again).all():
+            few = 2 * often([*found, *ends]).sum() < times.sum()
+            if len(inner) > 1 and few and np.logical_or(coded, often(ends) > 1).all():
                 spread = np.quantile(inner, [0.1, 0.9]) if len(inner) > SPREAD else inner
                 times_as_far = 1 if len(values) > SPREAD or all(coded) else FEW
                 if abs(ends[-1] - inner[0]) / times_as_far > np.ptp(spread):
@@ -158,7 +160,7 @@ def far_codes(values: np.ndarray) -> list[float]:
             found += below.tolist()
     replies, answers = np.isin(rest, REPLIES), np.isin(rest, np.arange(SPREAD + 1))
     if answers.any() and (replies | answers).all() and not len(below):
-        found += [value for value in rest[replies].tolist() if often[value] > 1]
+        found += rest[replies & (often(rest) > 1)].tolist()
     return found
 
 
