@@ -23,8 +23,9 @@ NAMED = re.compile(
     re.I,
 )
 # Such as 999 for a missing value, and what programs have for it: limits of types, and 1e20.
-CODE = re.compile(r"-?((7|8|9)\2+(\.\2*)?|9+[678]|3276[78]|65535|214748364[78]|.*e\+.*)")
-FEW = 10  # times as far lie codes from at most `SPREAD` values, as doses such as 1, 10, 100 do
+CODE = re.compile(r"0|-?((7|8|9)\2+(\.\2*)?|9+[678]|3276[78]|65535|214748364[78]|.*e\+.*)")
+FAR = 10  # times as far lie codes from few values, and all that is no `CODE`: doses are 1, 10, 100
+LONG = 1_000_000  # ids and days from here on; prices and incomes below
 REPLIES = 8.0, 9.0  # to a question with up to `SPREAD` answers: not known, not given
 NEGATIVE = -1.0, -7.0, -8.0, -9.0
 # Decimals that are days, hours or months: the unit of what stands behind the point, the least and
@@ -92,8 +93,8 @@ def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt
 def identifies(name: Any, values: np.ndarray) -> bool:
     """Whether a column has ids, codes, dates or times, and probably no measurements.
 
-    These are whole numbers that all differ, or are called a code, or have as many digits each;
-    days as YYYYMMDD or DD.MM; and hours as HH.MM.
+    These are whole numbers that all differ and lie close, or are called a code, or have as many
+    digits each, from seven on, as days do; days as DD.MM; and hours as HH.MM.
     """
     values = values[np.isfinite(values)]
     first = values[:SAMPLE]
@@ -103,18 +104,16 @@ def identifies(name: Any, values: np.ndarray) -> bool:
         return _calendar(first) and _calendar(values)
     if (values % 1 > 0).any():
         return False
-    return bool(NAMED.fullmatch(str(name).strip())) or (_differ(first) and _differ(values))
+    return bool(NAMED.fullmatch(str(name).strip())) or _differ(values)
 
 
 def _differ(values: np.ndarray) -> bool:
-    year, month, day = values // 10000, values // 100 % 100, values % 100
-    days = abs(year - 2000) <= 200, abs(month - 6.5) < 6, abs(day - 16) <= 15
-    low, high = float(values.min()), float(values.max())
-    long = low >= 10_000 and len(f"{low:.0f}") == len(f"{high:.0f}") and (values % 10 > 0).any()
-    return bool(
-        np.logical_and.reduce(days).all() or len(different := np.unique(values)) == len(values)
-        or (long and len(different) >= SEVERAL)
-    )  # fmt: skip
+    low, high, n = float(values.min()), float(values.max()), len(values)
+    if low >= LONG and len(f"{low:.0f}") == len(f"{high:.0f}") and (values % 10 > 0).any():
+        return True
+    # As many of `between` numbers, if drawn, would hardly all differ.
+    between = high - low + 1
+    return bool(n <= between <= n * (n - 1) / 8 and len(np.unique(values)) == n)
 
 
 def _calendar(values: np.ndarray) -> bool:
@@ -122,7 +121,8 @@ def _calendar(values: np.ndarray) -> bool:
         whole, part = np.divmod(np.round(values * unit), unit)
         fits = (first <= whole) & (whole <= last) & (least <= part) & (part <= most)
         fits &= abs(values * unit - np.round(values * unit)) < 1e-6
-        if fits.all() and (part % 10 > 0).any():
+        varied = first == 1900 or np.ptp(whole) > 1  # unlike pH, which is 7.21 to 7.58
+        if varied and fits.all() and (part % 10 > 0).any():
             return True
     return False
 
@@ -147,7 +147,7 @@ def far_codes(values: np.ndarray) -> list[float]:
             few = 2 * often([*found, *ends]).sum() < times.sum()
             if len(inner) > 1 and few and np.logical_or(coded, often(ends) > 1).all():
                 spread = np.quantile(inner, [0.1, 0.9]) if len(inner) > SPREAD else inner
-                times_as_far = 1 if len(values) > SPREAD or all(coded) else FEW
+                times_as_far = 1 if len(inner) > SPREAD and all(coded) else FAR
                 if abs(ends[-1] - inner[0]) / times_as_far > np.ptp(spread):
                     found, rest = [*found, *ends], inner[::step]
                     break
@@ -176,10 +176,11 @@ def summaries(x: np.ndarray) -> Iterator[str]:
         inner = _with((0.0, 0.0, np.inf, -np.inf), x[most : len(x) - most])
         for where, side, rows in (" from the end", "above", x[::-1]), ("", "below", x):
             rest, found = _with(inner, rows[len(x) - most :]), dict[int, str]()
-            some = rows[most : most + SAMPLE]
+            some = rows[: most + SAMPLE]
+            once = np.array([(some == row).all(axis=1).sum() == 1 for row in rows[:most]])
             for k in range(most, 0, -1):
                 for what, value in _statistics(rest, len(x) - k):
-                    alike = _agreeing(rows[:k], value, some, rest)
+                    alike = _agreeing(rows[:k], value, some[most:], rest) & once[:k]
                     found |= {i: what for i in np.flatnonzero(alike).tolist() if i not in found}
                 rest = _with(rest, rows[k - 1 : k])
             for i, what in sorted(found.items()):
@@ -220,8 +221,7 @@ def _agreeing(
     inside = (rest[2] - spread <= value) & (value <= rest[3] + spread)
     chance = np.where(inside, error / spread, CHANCE)
     close = (abs(rows - value) <= error)[:, varied].all(axis=1)
-    usual = (some == value)[:, varied].all(axis=1).any()
-    return close & (chance[:, varied].prod(axis=1) <= CHANCE) & varied.any() & ~usual
+    return close & (chance[:, varied].prod(axis=1) <= CHANCE) & varied.any()
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:

@@ -174,13 +174,15 @@ def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, pla
     assert said(path).count("below it" if top else "above it") == len(what)
 
 
-@pytest.mark.parametrize("order", ["drawn", "sorted", "rounded", "few", "zeros", "one column"])
+@pytest.mark.parametrize("order", ["drawn", "sorted", "rounded", "few", "zeros", "one column",
+                                   "ends alike"])  # fmt: skip
 @pytest.mark.parametrize("rows", [11, 30, 300])
 def test_a_row_that_is_a_sample_is_not_told(order, rows):
     rng = np.random.default_rng(0)
     for _ in range(20):
         x = rng.uniform(1, 9, (rows, 1 if order == "one column" else 3))
         x = {"sorted": lambda x: np.sort(x, 0), "rounded": np.round, "few": lambda x: x // 5,
+             "ends alike": lambda x: np.clip(np.sort(x, 0), *np.quantile(x, [0.2, 0.8], axis=0)),
              "zeros": lambda x: x * (rng.random(x.shape) < 0.3),
              }.get(order, np.array)(x)  # fmt: skip
         assert not [*doubts.summaries(x)]
