@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -119,7 +120,10 @@ def pca(
     if plot:
         from fedcore.reports import scores
 
-        for file in scores.draw(plot, model, data):
+        stems = {Path(file).stem for file in files}
+        short = tables["by"] is None and len(stems) == len(files)
+        named = {Path(name).stem if short else name: x for name, x in data.items()}
+        for file in scores.draw(plot, model, named):
             say(file, err=True)
 
 

@@ -13,7 +13,7 @@ import click
 
 from fedcore.cli import options
 from fedcore.cli.output import say
-from fedcore.errors import DataError, InputError, TableError, foreign_errors, require_known
+from fedcore.errors import ConfigError, DataError, InputError, TableError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
 from fedcore.words import EXACT
 
@@ -211,10 +211,15 @@ class RunOptions(SimpleNamespace):
         from fedcore import datasets
         from fedcore.user_tables import own_files
 
+        known = datasets.names()
         for name in words:
             if not own_files.readable(name) and not Path(name).exists():
-                require_known(name, datasets.names(), "no file and no data set")
-                raise InputError(f"data set {name} stands alone: drop the other names")
+                if name in known:
+                    raise InputError(f"data set {name} stands alone: drop the other names")
+                raise ConfigError(
+                    f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
+                    f"({', '.join(sorted(own_files.READERS))}) for each client"
+                )
 
     def _files(self, paths: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         from fedcore.experiments import from_files

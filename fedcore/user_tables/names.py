@@ -44,8 +44,10 @@ def same(name: Any) -> str:
 
 def alike(name: Any, known: Iterable[Any]) -> list[Any]:
     """Return which other name was probably meant, if any."""
-    short = {_letters(one): one for one in itertools.islice(known, MANY)}
     own = _letters(name)
+    short = {_letters(one): one for one in itertools.islice(known, MANY)}
+    numbered = re.sub(r"\d", "", own)  # x1 and x2 are two columns
+    short = {t: one for t, one in short.items() if t == own or re.sub(r"\d", "", t) != numbered}
     cutoff = 0.8 if len(own) > 4 else 0.65  # one letter of a short name is a larger part
     return [short[one] for one in difflib.get_close_matches(own, short, n=1, cutoff=cutoff)]
 

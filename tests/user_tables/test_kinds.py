@@ -16,7 +16,7 @@ import fedcore
 from commands import call
 from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
-from fedcore.user_tables import doubts, own_files
+from fedcore.user_tables import doubts, names, own_files
 from fedcore.user_tables.matrices import check_clients, check_labels, check_matrix
 
 pandas = pytest.importorskip("pandas")
@@ -455,6 +455,13 @@ def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_ou
     frames = [pandas.DataFrame(np.eye(2), columns=[one, "age"]) for one in (name, other)]
     with pytest.raises(TableError, match="did you mean"):
         fedcore.FederatedPCA(1).fit(frames)
+
+
+@pytest.mark.parametrize(
+    ("name", "other"), [("q10", "q11"), ("x1", "x2"), ("marker_2", "marker_12")]
+)
+def test_names_that_differ_in_digits_are_two_columns(name, other):
+    assert not names.alike(name, [other])
 
 
 # Objects.
