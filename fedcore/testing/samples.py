@@ -49,9 +49,9 @@ def sparse_clients() -> list[scipy.sparse.csr_array]:
     ]
 
 
-def starting_basis() -> np.ndarray:
-    """Gaussian matrix of shape (FEATURES, RANK)."""
-    return np.random.default_rng(11).standard_normal((FEATURES, RANK))
+def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:
+    """Gaussian matrix of shape (d, RANK)."""
+    return np.random.default_rng(seed).standard_normal((d, RANK))
 
 
 def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
@@ -63,18 +63,20 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 
 
 def images(
-    sizes: Sequence[int] = (7, 12, 5, 12), *, draw: int = 0, dtype: Any = np.float64
+    sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
     """Gaussian samples with the class of a linear form that differs from client to client."""
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
-    rng = np.random.default_rng([7, draw])
+    rng = np.random.default_rng([seed, draw])
     x = [rng.standard_normal((size, FEATURES)).astype(dtype) for size in sizes]
     y = [(a @ form).argmax(axis=1).astype(dtype) for a, form in zip(x, forms, strict=True)]
     return Clients(x, labels=y)
 
 
-def held_out(sizes: Sequence[int] = (7, 12, 5, 12), *, dtype: Any = np.float64) -> Clients:
+def held_out(
+    sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
+) -> Clients:
     """Other draws with the same forms, to measure on."""
-    return images(sizes, draw=1, dtype=dtype)
+    return images(sizes, seed=seed, draw=1, dtype=dtype)
