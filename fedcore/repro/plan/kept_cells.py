@@ -27,6 +27,7 @@ from fedcore.history import History
 FOLDER = "kept/records"  # of a checkout
 DIGIT = 1e-3  # relative difference that leaves the third digit alone
 FLOOR = float(np.sqrt(np.finfo(float).eps))  # of the largest value of a column: rounding
+ZERO = 1000 * float(np.finfo(float).eps)  # of a measure without unit, such as a sine: rounding
 SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differs"
 
 
@@ -38,11 +39,14 @@ class Ends(NamedTuple):
     high: float | None
     largest: float | None  # absolute value in the whole column
 
-    def agreement(self, new: Ends) -> str:
-        """Return how the ends of the same column of another run agree with these."""
+    def agreement(self, new: Ends, zero: float = 0.0) -> str:
+        """Return how the ends of the same column of another run agree with these.
+
+        Differences up to `zero` are rounding.
+        """
         if self.median is None or new.median is None:
             return DIGITS if self.median is new.median else DIFFERS
-        room = max(DIGIT * abs(self.median), FLOOR * (self.largest or 0.0))
+        room = max(DIGIT * abs(self.median), FLOOR * (self.largest or 0.0), zero)
         if abs(new.median - self.median) <= room:
             return DIGITS
         low, high = self.low, self.high
@@ -167,14 +171,16 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
     same : bool
         Whether its bytes must be the same.
     """
-    new, none = ends_of(History.load(path)), Ends(None, None, None, None)
+    history, none = History.load(path), Ends(None, None, None, None)
+    new = ends_of(history)
     same_bytes = arrays_sha256(path) == kept.sha256
     if same_bytes and new == kept.ends:
         return SAME, []
     others = []
     for name in kept.ends | new:
         was, now = kept.ends.get(name, none), new.get(name, none)
-        word = was.agreement(now)
+        unit, _ = history.units.get(name, ("", ""))
+        word = was.agreement(now, ZERO if unit == "1" else 0.0)
         if word != DIGITS:
             row = {"cell": kept.cell, "column": name, "kept": was.median, "here": now.median}
             others.append(row | {"kept smallest": was.low, "kept largest": was.high, "so": word})

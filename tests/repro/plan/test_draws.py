@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fedcore.repro.plan.draws import draw, together
-from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, Ends
+from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, ZERO, Ends
 
 pools = st.dictionaries(
     st.from_regex("p/e/[xyz]/[a-f]{1,4}", fullmatch=True),
@@ -59,3 +59,9 @@ def test_each_kind_comes_first_and_cheap_cells_come_more_often():
 )
 def test_ends_agree_to_three_digits_or_in_the_kept_range(kept, new, word):
     assert kept.agreement(Ends(new, new, new, 3.0)) == word
+
+
+def test_a_sine_of_zero_is_rounding_and_a_loss_is_not():
+    kept, here = (Ends(x, x, x, x) for x in (4.8e-16, 9.4e-16))
+    assert kept.agreement(here) == DIFFERS and kept.agreement(here, ZERO) == DIGITS
+    assert kept.agreement(Ends(1e-12, 1e-12, 1e-12, 1e-12), ZERO) == DIFFERS
