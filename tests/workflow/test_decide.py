@@ -8,8 +8,7 @@ import pytest
 import yaml
 
 from fedcore.history import History
-from fedcore.repro.commands import workflow
-from fedcore.repro.commands.decide import _Run
+from fedcore.repro.commands.decide import forced
 from fedcore.repro.verdicts import verdict_pages
 
 SMALL = """
@@ -78,13 +77,11 @@ def test_runs_that_snakemake_has_no_record_of_get_repeats(done):
     assert not done.planned()
 
 
-def test_papers_that_get_no_repeats_keep_what_they_have(monkeypatch, tmp_path):
-    run, calls = object.__new__(_Run), list[list[str]]()
-    run.call, run.results = [], tmp_path
-    monkeypatch.setattr(workflow, "run", lambda words: calls.append(words))
-    run.update(["one", "two"], ["one/e/m/c"])
-    forced = calls[0][calls[0].index("--forcerun") + 1 : calls[0].index("--")]
-    assert forced == [str(tmp_path / n) for n in ("plans/one.json", "histories/one/e/m/c.h5")]
+def test_papers_that_get_no_repeats_keep_what_they_have(tmp_path):
+    names = ("plans/one.json", "histories/one/e/m/c.h5")
+    expected = ["--forcerun", *(str(tmp_path / name) for name in names)]
+    assert forced(tmp_path, ["one/e/m/c"]) == expected
+    assert forced(tmp_path, []) == []
 
 
 def test_without_words_there_is_nothing_to_decide(fresh):

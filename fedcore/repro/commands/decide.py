@@ -230,11 +230,15 @@ class _Run:
         targets = list(papers)
         if page.is_file():
             targets.append(str(page))
-        forced = []
-        if given:
-            grown = sorted({path.partition("/")[0] for path in given})
-            plans = [self.results / "plans" / f"{paper}.json" for paper in grown]
-            histories = [self.results / "histories" / f"{path}.h5" for path in given]
-            forced = ["--forcerun", *map(str, [*plans, *histories])]
-        if workflow.run([*self.call, *forced, "--", *targets]):
+        if workflow.run([*self.call, *forced(self.results, given), "--", *targets]):
             raise DataError("Snakemake has failed and says why above: mend that, and run again")
+
+
+def forced(results: Path, given: Collection[str]) -> list[str]:
+    """Return Snakemake's words for what runs anew: histories of cells, and their papers' plans."""
+    if not given:
+        return []
+    papers = sorted({path.partition("/")[0] for path in given})
+    plans = [results / "plans" / f"{paper}.json" for paper in papers]
+    histories = [results / "histories" / f"{path}.h5" for path in given]
+    return ["--forcerun", *map(str, [*plans, *histories])]
