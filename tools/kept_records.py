@@ -1,8 +1,8 @@
 """Keeps of each history of a run its checksum and what it ended with, in kept/records/.
 
 ``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
-what it writes. Run it on the machine of the run, which it notes. Restored histories are records of
-an earlier commit, and stay out.
+what it writes. Run it on the machine of the run, which it notes. A restored history lacks arrays:
+its record of before stands if that is of the same code and arithmetic, or else it stays out.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ from fedcore.repro.verdicts.evidence import Evidence
 from fedcore.words import counted
 
 
-def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
-    """Return what is to be kept of the run of a paper."""
+def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_cells.KeptRun:
+    """Return what is to be kept of the run of a paper, of which `before` was kept earlier."""
     results = Path(plan.config["paths"]["results"])
     planned = results / "plans" / f"{paper}.json"
     if not planned.is_file():
         raise DataError(f"there is no {planned}: run `snakemake {paper}` first")
     cells, versions, commits = {}, {}, set()
+    machine = describe_arithmetic()
     for cell in plan.cells_of(paper):
         file = results / "histories" / f"{cell.path}.h5"
         history = History.load(file)
@@ -47,6 +48,11 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
                 took.memory if took else 0.0,
                 kept_cells.ends_of(history),
             )
+        elif before is not None and cell.path in before.cells:
+            same = kept_cells.same_arithmetic(before, machine, about["versions"])
+            if same and before.cells[cell.path].code == cell.code:
+                cells[cell.path] = before.cells[cell.path]
+        if cell.path in cells:
             versions |= about["versions"]
             commits.add(about["commit"])
     made = {problem for path in cells for problem in plan.cells[path].problems}
@@ -59,7 +65,7 @@ def kept_run(plan: Plan, paper: str) -> kept_cells.KeptRun:
     return kept_cells.KeptRun(
         commit=", ".join(sorted(commits)),
         date=datetime.now(UTC).date().isoformat(),
-        machine=describe_arithmetic(),
+        machine=machine,
         versions=versions,
         seed=plan.config["seed"],
         probe=probe_speed(),
@@ -74,9 +80,10 @@ def keep(configfile: Path | None, kept: Path, papers: Collection[str]) -> None:
     plan = load_plan(read_configuration(configfile))
     done = Path(plan.config["paths"]["results"], "plans")
     for paper in papers or [name for name in plan.papers if (done / f"{name}.json").is_file()]:
-        run = kept_run(plan, paper)
+        record = kept / f"{paper}.jsonl"
+        run = kept_run(plan, paper, kept_cells.read(record) if record.is_file() else None)
         if run.cells:
-            kept_cells.write(kept / f"{paper}.jsonl", run)
+            kept_cells.write(record, run)
         print(f"{paper}: {counted(len(run.cells), 'history', 'histories')} recorded")
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from fedcore.history import History
+from fedcore.repro.plan import kept_cells
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = "tools/kept_histories.py"
@@ -63,8 +64,17 @@ def test_restored_histories_run_again_only_when_their_code_changes(ended):
     assert done.cells() == {"first/wk2023/easy-default", "first/wk2023/little-default"}
 
 
-def test_a_record_of_other_code_and_other_data_comes_back_and_says_so(ended):
-    done, before = ended
+def recorded(checkout):
+    """Record the results; return the checksums of the recorded cells."""
+    found = checkout.python("tools/kept_records.py", *WORDS[2:], "--kept", "records", "tiny")
+    assert found.returncode == 0, found.stderr
+    cells = kept_cells.read(checkout.root / "records/tiny.jsonl").cells
+    return {path: kept.sha256 for path, kept in cells.items()}
+
+
+def test_a_record_of_other_code_and_other_data_comes_back_and_says_so(done):
+    first = recorded(done)
+    before = kept_only(done)
     done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
     file = done.root / "kept" / f"{CELL}.h5"
     history = History.load(file)
@@ -78,6 +88,9 @@ def test_a_record_of_other_code_and_other_data_comes_back_and_says_so(ended):
     done.snakemake()
     page = (done.root / "results/tiny/report/tiny/index.html").read_text(encoding="utf-8")
     assert found.about["commit"] in page and "Three images were approximations." in page
+    # What was recorded of the run itself stands, but not that of other code.
+    assert len(first) == 6
+    assert recorded(done) == {path: sha for path, sha in first.items() if "wk2023" not in path}
 
 
 def test_the_histories_that_the_repository_keeps_are_read():
