@@ -1,7 +1,9 @@
 """Writes what reviewers ask for: docs/reviewers.md, codemeta.json and paper.bib.
 
 The page says of every headline claim which command checks it, how long that takes, and the kept
-word. codemeta.json and paper.bib follow from pyproject.toml and CITATION.cff. A test remakes all.
+word. It also says what differed under other kernels and Pythons, from the certificates that are
+copied into kept/certificates. codemeta.json and paper.bib follow from pyproject.toml and
+CITATION.cff. A test remakes all.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import tomllib
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.reports import tables
 from fedcore.repro.config import claims
 from fedcore.repro.plan import kept_cells
+from fedcore.repro.site import certificate
 from fedcore.repro.verdicts import verdict_pages
 from fedcore.repro.verdicts.verdicts import NOT_RUN
 
@@ -142,7 +146,33 @@ def page(root: Path) -> str:
                 )  # fmt: skip
         if rows:
             parts += [f"## [{paper}](verdicts/{paper}.md)\n", tables.markdown(rows)]
-    return "\n".join(parts)
+    return "\n".join([*parts, *certificates(root / "kept" / "certificates")])
+
+
+def certificates(folder: Path) -> list[str]:
+    """Return what certificates of other kernels and Pythons say, and each digit that differs."""
+    rows: list[tables.Row] = []
+    differing: list[str] = []
+    for file in sorted(folder.glob("*.yml")):
+        found = read_yaml(file)
+        here = {row[""]: row["here"] for row in found["platform"]}
+        n = Counter(entry["comment"] for entry in found["manifest"])
+        judged = ", ".join(found["words compared of"])
+        rows.append(
+            {"certificate": file.stem, "BLAS": here["BLAS"], "Python": here["python"],
+             "cells": len(found["manifest"]), **{word: n[word] for word in certificate.MEANING},
+             "words compared of": judged or "no whole paper",
+             "words that differ": len(found["words"]), "command": f"`{found['command']}`"}
+        )  # fmt: skip
+        for part in ("words", "columns"):
+            if found[part]:
+                differing += [
+                    f"### {file.stem}: {certificate.PARTS[part].lower()}\n",
+                    tables.markdown(found[part]),
+                ]
+    if not rows:
+        return []
+    return ["## Other kernels and Pythons\n", tables.markdown(rows), *differing]
 
 
 def codemeta(root: Path) -> str:
