@@ -98,7 +98,7 @@ quickstart: $(READY) ## each method, table and figure, small, on stand-in data, 
 	$(if $(wildcard kept/records/*.jsonl),@echo \
 	  "'. $(VENV)/bin/activate; fedcore certify' makes ten minutes of the kept run again and compares.")
 
-reproduce: $(READY) ## every experiment of the five papers at the papers' size, or of PAPERS
+reproduce: $(READY) ## every experiment of the five papers and the arena at full size, or of PAPERS
 	$(CHECKED)
 	$(if $(SNAKEMAKE_ARGS),,@$(IN_ENV) python -m fedcore job forecast $(PAPERS) --cores $(CORES))
 	$(SNAKEMAKE) $(ONLY) --cores $(CORES) $(SNAKEMAKE_ARGS)

@@ -30,7 +30,8 @@ ASKED: list[tables.Row] = [
     for question, answer in (
         (
             "Does it install and run?",
-            "`make quickstart`: every method, table and figure, small; minutes, no network",
+            "`make quickstart`: every method, table and figure, small, on stand-in data; minutes. "
+            "The first call makes `.venv`, which needs the package index",
         ),
         (
             "Are the results those of this code?",
@@ -44,7 +45,8 @@ ASKED: list[tables.Row] = [
         ("What do the words mean?", tables.Link("How items are judged", "judging.md")),
         (
             "What machine does it need?",
-            "Linux or macOS, no GPU; `fedcore job forecast` says hours and memory",
+            "Linux or macOS, two cores, no GPU. `make reproduce` takes the hours and memory that "
+            "`fedcore job forecast` says; without PyTorch `fedrep` is left out",
         ),
     )
 ]
@@ -97,6 +99,17 @@ OTHERS: dict[str, dict[str, str]] = {
         "author": "Beutel, Daniel J. and others", "year": "2020",
         "eprint": "2007.14390", "archiveprefix": "arXiv",
     },
+    "hartebrodt": {
+        "type": "article", "title": "Federated horizontally partitioned principal component "
+        "analysis for biomedical applications", "author": "Hartebrodt, Anne and R{\\\"o}ttger, "
+        "Richard", "journal": "Bioinformatics Advances", "volume": "2", "year": "2022",
+        "doi": "10.1093/bioadv/vbac026",
+    },
+    "diffprivlib": {
+        "type": "misc", "title": "Diffprivlib: The IBM Differential Privacy Library",
+        "author": "Holohan, Naoise and Braghin, Stefano and Mac Aonghusa, P{\\'o}l and Levacher, "
+        "Killian", "year": "2019", "eprint": "1907.02444", "archiveprefix": "arXiv",
+    },
     "benchopt": {
         "type": "inproceedings", "title": "Benchopt: Reproducible, efficient and collaborative "
         "optimization benchmarks", "author": "Moreau, Thomas and others",
@@ -107,19 +120,30 @@ OTHERS: dict[str, dict[str, str]] = {
         "type": "misc", "title": "Mapping stellar surfaces III: An Efficient, Scalable, and "
         "Open-Source Doppler Imaging Model", "author": "Luger, Rodrigo and others", "year": "2021",
         "eprint": "2110.06271", "archiveprefix": "arXiv",
+        "note": "The article that introduces showyourwork",
     },
     "snakemake": {
         "type": "article", "title": "Sustainable data analysis with Snakemake",
         "author": "M{\\\"o}lder, Felix and others", "journal": "F1000Research", "volume": "10",
-        "year": "2021", "doi": "10.12688/f1000research.29032",
+        "year": "2021", "doi": "10.12688/f1000research.29032.2",
     },
     "codecheck": {
         "type": "article", "title": "CODECHECK: an Open Science initiative for the independent "
-        "execution of computations underlying research articles during peer review",
+        "execution of computations underlying research articles during peer review to improve "
+        "reproducibility",
         "author": "N{\\\"u}st, Daniel and Eglen, Stephen J.", "journal": "F1000Research",
-        "volume": "10", "year": "2021", "doi": "10.12688/f1000research.51738",
+        "volume": "10", "year": "2021", "doi": "10.12688/f1000research.51738.2",
     },
 }  # fmt: skip
+
+# Fields of BibTeX, and what CITATION.cff calls them.
+FIELDS = {
+    "journal": "journal",
+    "booktitle": "collection-title",
+    "volume": "volume",
+    "number": "issue",
+    "doi": "doi",
+}
 
 
 def page(root: Path) -> str:
@@ -145,7 +169,7 @@ def page(root: Path) -> str:
                      "minutes": minutes, "word": words.get(item["id"], NOT_RUN)}
                 )  # fmt: skip
         if rows:
-            parts += [f"## [{paper}](verdicts/{paper}.md)\n", tables.markdown(rows)]
+            parts += [f"## [{paper}](../papers/{paper}/README.md)\n", tables.markdown(rows)]
     return "\n".join([*parts, *certificates(root / "kept" / "certificates")])
 
 
@@ -197,7 +221,14 @@ def codemeta(root: Path) -> str:
         "keywords": project["keywords"],
         "author": [{"@type": "Organization", "name": who["name"]} for who in cited["authors"]],
         "developmentStatus": "active",
-        "referencePublication": [work["title"] for work in cited["references"]],
+        "referencePublication": [
+            {
+                "@type": "ScholarlyArticle",
+                "name": work["title"],
+                "identifier": work.get("doi", work["identifiers"][0]["value"]),
+            }
+            for work in cited["references"]
+        ],
     }
     return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
 
@@ -210,11 +241,17 @@ def bibliography(root: Path) -> str:
         eprint = next(one["value"] for one in work["identifiers"])
         name = f"{work['authors'][0]['family-names'].lower()}{work['year']}"
         entries[name] = {
-            "type": "article" if "journal" in work else "misc", "title": work["title"],
+            "type": "misc", "title": work["title"],
             "author": " and ".join(people), "year": str(work["year"]),
-            **{key: work[key] for key in ("journal", "doi") if key in work},
+            **{key: str(work[known]) for key, known in FIELDS.items() if known in work},
             "eprint": eprint.removeprefix("arXiv:"), "archiveprefix": "arXiv",
         }  # fmt: skip
+        if "journal" in work:
+            entries[name]["type"] = "article"
+        if "collection-title" in work:
+            entries[name]["type"] = "inproceedings"
+        if "start" in work:
+            entries[name]["pages"] = f"{work['start']}--{work['end']}"
     lines = []
     for name, given in sorted(entries.items()):
         fields = [f"  {key} = {{{value}}}" for key, value in given.items() if key != "type"]
