@@ -113,6 +113,8 @@ class Verdict:
         What is to be said of its test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
         What was tried, the item's own first.
+    aside : bool
+        Whether it is a headline claim that the paper's question is not about.
     """
 
     paper: str
@@ -131,6 +133,7 @@ class Verdict:
     figure: str
     remark: str
     readings: tuple[Reading, ...]
+    aside: bool = False
 
     @property
     def otherwise(self) -> Reading | None:
@@ -189,17 +192,52 @@ def judge(
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
                 word, measured = RAN if ran else DID_NOT_RUN, ""
                 why = "" if ran else why
-            cause = claims["causes"].get(item.get("cause"), {})
-            without = {c.name for r in readings if r.state == HOLDS for c in r.replaces}
             found.append(
                 Verdict(
                     paper=paper, section=section, word=word, measured=measured, why=why,
-                    cause=cause["what"] if cause.get("taken_away") in without else "",
                     remark=remarks.get(item["id"], ""), readings=readings,
-                    **{key: item.get(key, "") for key in CLAIMED},
+                    **_claimed(item, claims["causes"], readings),
                 )
             )  # fmt: skip
     return found
+
+
+def _claimed(
+    item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading]
+) -> dict[str, Any]:
+    """Return what a verdict says as the claims file does."""
+    cause = causes.get(item.get("cause"), {})
+    without = {c.name for r in readings if r.state == HOLDS for c in r.replaces}
+    shown = cause["what"] if cause.get("taken_away") in without else ""
+    words = {key: item.get(key, "") for key in CLAIMED}
+    return words | {"cause": shown, "aside": item.get("aside", False)}
+
+
+def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any]) -> Verdict:
+    """Return a verdict that was kept, in the words that its item has today; nothing is measured.
+
+    Parameters
+    ----------
+    verdict : Verdict
+    item : mapping
+        Its item, whose test must still be the one that was made.
+    claims : mapping
+        The item's claims file.
+    """
+    known = claims["changes"]
+
+    def today(changes: Sequence[Change]) -> tuple[Change, ...]:
+        return tuple(_change(change.name, known[change.name], verdict.id) for change in changes)
+
+    readings = tuple(
+        replace(reading, fills_in=today(reading.fills_in), replaces=today(reading.replaces))
+        for reading in verdict.readings
+    )
+    words = _claimed(item, claims["causes"], readings)
+    if not readings:
+        return replace(verdict, why=item.get("not_run", verdict.why), **words)
+    word, measured, why = as_printed(readings)
+    return replace(verdict, word=word, measured=measured, why=why, readings=readings, **words)
 
 
 def _reading(

@@ -321,7 +321,7 @@ def test_a_quick_run_has_no_words(judge):
     text = verdict_pages.overview([own, gone], {}, kept)
     assert (
         "2 items as printed: 1 ran, 1 did not run" in text
-        and "Yes." in text
+        and "Yes. Holds: the claim." in text
         and "fails" not in text
     )
 
