@@ -1,8 +1,8 @@
 """Keeps the verdicts of the last runs in the folders of papers, and writes the pages on them.
 
-`kept_verdicts` copies the verdicts, and gives those of earlier runs the words that claims files have
-today. All pages are functions of what it keeps, and so is what
-`readme_verdicts` writes into README and docs/privacy.md; a test remakes them.
+`kept_verdicts` copies the verdicts, and gives those of earlier runs the words that claims files
+have today. All pages are functions of what it keeps, and so is what `readme_verdicts` writes into
+README and docs/privacy.md; a test remakes them.
 """
 
 from __future__ import annotations

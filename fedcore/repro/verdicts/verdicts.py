@@ -103,8 +103,8 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` is its words, if a
-        run shows it.
+        As in the claims file; `section` is "items" or "software". `cause` is its words, if the
+        item holds without it, and "perhaps" stands before them if the runs cannot tell.
     word : str
         A key of `WORDS`: how the text as printed stands.
     measured, why : str
@@ -206,9 +206,19 @@ def _claimed(
     item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading]
 ) -> dict[str, Any]:
     """Return what a verdict says as the claims file does."""
-    cause = causes.get(item.get("cause"), {})
-    without = {c.name for r in readings if r.state == HOLDS for c in r.replaces}
-    shown = cause["what"] if cause.get("taken_away") in without else ""
+    shown = ""
+    if "cause" in item:
+        cause = causes[item["cause"]]
+        without = {
+            reading.state
+            for reading in readings
+            for change in reading.replaces
+            if change.name == cause["taken_away"]
+        }
+        if HOLDS in without:
+            shown = cause["what"]
+        elif UNDECIDED in without:
+            shown = f"perhaps {cause['what']}"
     words = {key: item.get(key, "") for key in CLAIMED}
     return words | {"cause": shown, "aside": item.get("aside", False)}
 
@@ -293,21 +303,43 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
         return NOT_RUN, "", f"In what was run, {instead}."
     if not ran:
         return NOT_RUN, "", printed[0].obstacle
-    first, *others = ran
-    measured = "; ".join(
-        [first.measured, *(f"{reading.measured} if {reading.how}" for reading in others)]
-    )
-    if len({reading.state for reading in ran}) > 1:
-        told = ", ".join(f"{_named(reading)}: {reading.state}" for reading in ran)
-        return UNDECIDED, measured, f"depends on what is filled in ({told})"
+    if len(ran) == 1:
+        return ran[0].state, ran[0].measured, ran[0].lack
+    named = dict(zip(_names(ran), ran, strict=True))
+    measured = "; ".join(f"{reading.measured} {name}" for name, reading in named.items())
+    states = {reading.state for reading in ran}
+    if len(states) > 1:
+        return UNDECIDED, measured, _disagreement(named)
     if _bracket(ran):
         between = "what is printed lies between what the readings give"
         return UNDECIDED, measured, f"depends on what is filled in: {between}"
-    return first.state, measured, first.lack
+    lacks = [f"{name}: {reading.lack}" for name, reading in named.items() if reading.lack]
+    return ran[0].state, measured, "; ".join(lacks)
 
 
-def _named(reading: Reading) -> str:
-    return f"if {reading.how}" if reading.how else "to the letter"
+def _names(ran: Sequence[Reading]) -> list[str]:
+    """Return what each of several readings as printed fills in that not all of them do."""
+    common = set.intersection(*(set(reading.fills_in) for reading in ran))
+    alone = "with nothing else filled in" if common else "to the letter"
+    own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
+    return [f"if {' and '.join(clauses)}" if clauses else alone for clauses in own]
+
+
+def _disagreement(named: Mapping[str, Reading]) -> str:
+    """Return why an item is undecided whose readings as printed have several words."""
+    told: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
+    for name, reading in named.items():
+        lack = f" ({reading.lack})" if reading.lack else ""
+        told[reading.state].append(f"{name}{lack}")
+    verbs = {HOLDS: "it holds", FAILS: "it fails", UNDECIDED: "the runs cannot tell"}
+    parts = [f"{verb} {' and '.join(told[state])}" for state, verb in verbs.items() if told[state]]
+    if told[HOLDS] and told[FAILS]:
+        found = "depends on what is filled in"
+    elif told[FAILS]:
+        found = "no filling bears it out, and not all refute it"
+    else:
+        found = "no filling refutes it, and not all bear it out"
+    return f"{found}: {'; '.join(parts)}"
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:

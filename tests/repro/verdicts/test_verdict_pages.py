@@ -103,7 +103,7 @@ def test_the_answer_follows_from_the_words_of_the_headlines(words, aside, answer
 
 
 def test_another_word_gives_another_answer():
-    """Every headline stands in the answer once, with its word; whatever else was tried is silent."""
+    """Every headline stands in the answer once, with its word; other readings say nothing."""
     labels = {"h": "olds", "f": "ails", "u": "pen", "n": "ot run"}
     seen = {}
     for words in product("hfun", repeat=4):
