@@ -12,8 +12,9 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
+from fedcore.repro.config.claims import written_out
 from fedcore.repro.plan.plan import load_plan
-from fedcore.repro.verdicts import verdict_pages, verdicts
+from fedcore.repro.verdicts import records, verdict_pages, verdicts
 from fedcore.repro.verdicts.verdicts import Change, Reading
 
 ROOT = Path(__file__).parents[1]
@@ -205,6 +206,36 @@ def test_what_a_part_of_a_run_finds_replaces_what_it_has_judged_in_full(
 ):
     kept(before)
     assert kept(now, **options) == [(before, now)[then]]
+
+
+def claims_of(title, code, limit):
+    """Return a claims file of two items: one to the letter, and one as the code of the authors."""
+    change = {"what": code, "ground": "authors' code", "because": "b", "passages": ["p"]}
+    item = {"title": title, "source": "Table 1", "kind": "number", "printed": "6", "because": "b"}
+    plain = {"select": {"table": "t", "column": "rounds"}, "test": {"exact": {"at_most": 6}}}
+    limited = {"select": plain["select"], "test": {"exact": {"at_most": limit}}}
+    items = [item | plain | {"id": "a", "replaces": ["code"]}, item | limited | {"id": "b"}]
+    return written_out({"changes": {"code": change}, "items": items}, "mf.yaml")
+
+
+def test_what_is_kept_takes_the_words_of_today_where_its_test_is_that_of_today(
+    certificate, results, tmp_path
+):
+    before = claims_of("few rounds", "the signs are those of the code", 6)
+    found = [made("a", "not run", measured="", readings=AS_CODE, why="no"), made("b", "holds")]
+    verdict_pages.write(found, results / "verdicts" / "mf.tsv")
+    papers = {"mf": records.fingerprints(before), "none": {}}
+    certificate.collect(results, tmp_path / "kept", papers, CODES)
+    today = {
+        "mf": claims_of("hardly a round", "signs are positive", 7),
+        "none": written_out({"items": []}, ""),
+    }
+    certificate.retell(tmp_path / "kept", today)
+    first, second = verdict_pages.read(tmp_path / "kept" / MF)
+    assert (first.word, first.title) == ("not run", "hardly a round")
+    assert "signs are positive" in first.why and first.otherwise.how == "signs are positive"
+    assert replace(first.otherwise, replaces=(CODE,)) == AS_CODE[0]
+    assert second == found[1]
 
 
 def test_a_run_without_verdicts_or_a_damaged_table_leaves_what_is_kept(

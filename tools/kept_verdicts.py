@@ -22,8 +22,8 @@ from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
 from fedcore.repro.plan.job_costs import measured
 from fedcore.repro.plan.machine import describe_machine
-from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict
+from fedcore.repro.verdicts import records, verdict_pages
+from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, retold
 from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
@@ -74,15 +74,36 @@ def collect(
             "rules": dict(sorted(checked[paper].items())),
         }
     for paper, verdicts in tables_of.items():
-        lines = tables.text(verdict_pages.rows(verdicts), paper)
-        table(root, paper).parent.mkdir(parents=True, exist_ok=True)
-        table(root, paper).write_text(lines, encoding="utf-8", newline="\n")
+        write(root, paper, verdicts)
     for old in root.glob("papers/*/verdicts.tsv"):
         if old.parent.name not in run:
             old.unlink()
     text = json.dumps(dict(sorted(run.items())), indent=1, ensure_ascii=False)
     (root / NOTES).parent.mkdir(exist_ok=True)
     (root / NOTES).write_text(text + "\n", encoding="utf-8")
+
+
+def retell(root: Path, papers: Mapping[str, Any]) -> None:
+    """Give kept verdicts the words of today's claims files, where the test is still the same.
+
+    Parameters
+    ----------
+    root : path
+        Folder of the checkout that keeps.
+    papers : mapping
+        What is in the claims files, by paper.
+    """
+    verdicts, run = read(root)
+    for paper, kept in verdicts.items():
+        claims = papers[paper]
+        today, made = records.fingerprints(claims), run[paper].get("rules", {})
+        items = {
+            item["id"]: item
+            for item in (*claims["items"], *claims["software"])
+            if today.get(item["id"]) == made.get(item["id"])
+        }
+        found = [retold(v, items[v.id], claims) if v.id in items else v for v in kept]
+        write(root, paper, found)
 
 
 def with_earlier(
@@ -200,6 +221,13 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
 def table(root: Path, paper: str) -> Path:
     """Return where a checkout keeps the verdicts on a paper."""
     return root / "papers" / paper / "verdicts.tsv"
+
+
+def write(root: Path, paper: str, verdicts: Sequence[Verdict]) -> None:
+    """Write the verdicts on a paper to where a checkout keeps them."""
+    lines = tables.text(verdict_pages.rows(verdicts), paper)
+    table(root, paper).parent.mkdir(parents=True, exist_ok=True)
+    table(root, paper).write_text(lines, encoding="utf-8", newline="\n")
 
 
 def read_notes(root: Path) -> Run:

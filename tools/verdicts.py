@@ -1,7 +1,8 @@
 """Keeps the verdicts of the last runs in the folders of papers, and writes the pages on them.
 
-`kept_verdicts` copies the verdicts. All pages are functions of what it keeps, and so is what
-`readme_verdicts` writes into README and docs/privacy.md; a test remakes them.
+`kept_verdicts` copies the verdicts, and gives those of earlier runs the words that claims files
+have today. All pages are functions of what it keeps, and so is what `readme_verdicts` writes into
+README and docs/privacy.md; a test remakes them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Collection
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kept_verdicts import Run, collect, data_of, read, read_notes
+from kept_verdicts import Run, collect, data_of, read, read_notes, retell
 from readme_verdicts import NONE, every_paper, inserted, question_of
 
 from fedcore.errors import DataError
@@ -196,9 +197,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     only = "write the pages anew from what is kept, and leave results/ alone"
     parser.add_argument("--pages-only", action="store_true", help=only)
+    papers = every_paper()
     if not parser.parse_args().pages_only:
-        rules = {name: records.fingerprints(paper) for name, paper in every_paper().items()}
+        rules = {name: records.fingerprints(paper) for name, paper in papers.items()}
         collect(ROOT / "results", ROOT, rules, codes())
+    retell(ROOT, papers)
     note_tests(ROOT)
     for old in ROOT.glob("docs/verdicts/*.md"):
         old.unlink()

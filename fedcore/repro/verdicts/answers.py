@@ -1,6 +1,6 @@
 """Answers: what the headline claims of a paper say together, why items fail, what was not judged.
 
-Every sentence here follows from words, from the names of headlines, and from the clauses of
+Every sentence here follows from words, from the names of headline claims, and from the clauses of
 changes; nobody types one.
 """
 
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED
 from fedcore.repro.verdicts.verdicts import NOT_RUN, SOFTWARE, WORDS, Change, Verdict
-from fedcore.words import counted
 
 AS_PRINTED, OTHERWISE = "as printed", "otherwise"
+SHORT = {UNDECIDED: "open"}  # of words, in an answer
 
 
 def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
@@ -24,54 +24,49 @@ def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def answer(verdicts: Iterable[Verdict]) -> str:
     """Return the answer to a paper's question, by the rule of ``docs/judging.md``.
 
+    The first words follow from the headline claims that the question is about. All headline claims
+    follow by their words, as printed, each with its name.
+
     Examples
     --------
     >>> answer([])
     'Cannot say: no headline claims are set.'
     """
     found = headlines(verdicts)
-    if not found:
+    asked = [v for v in found if not v.aside]
+    if not asked:
         return "Cannot say: no headline claims are set."
-    words = Counter(v.word for v in found)
-    hold, fail = words[HOLDS], words[FAILS]
-    if 2 * (hold + fail) < len(found):
-        return f"Cannot say as printed{_others(found)}."
-    failing = [v for v in found if v.word == FAILS]
-    if hold == len(found):
-        return "Yes."
-    if fail > hold:
-        return f"No, not as printed{_conditions(failing)}."
-    if not fail:
-        return "Mostly." if 2 * hold > len(found) else f"Cannot say as printed{_others(found)}."
-    holding = [v for v in found if v.word == HOLDS]
-    said = f"{_together(holding, HOLDS)}; {_together(failing, FAILS)}"
-    return f"Partly: {said}{_conditions(failing)}."
-
-
-def _together(verdicts: Sequence[Verdict], word: str) -> str:
-    *first, last = [v.headline for v in verdicts]
-    names = f"{', '.join(first)} and {last}" if first else last
-    return f"{names} {form(word, len(verdicts))}"
-
-
-def _others(found: Sequence[Verdict]) -> str:
-    """Say how many second lines hold."""
-    seconds = [v.otherwise for v in found if v.otherwise is not None]
-    hold = sum(reading.state == HOLDS for reading in seconds)
-    return f"; otherwise {hold} of {counted(len(seconds), 'claim')} hold" if hold else ""
-
-
-def _conditions(failing: Sequence[Verdict]) -> str:
-    """Say under which changes failing headlines hold."""
-    groups: dict[str, list[Verdict]] = {}
-    for v in failing:
-        if (reading := v.otherwise) is not None and reading.state == HOLDS:
-            groups.setdefault(_clause(reading.replaces), []).append(v)
-    parts = [
-        f"; holds if {how}" if len(mine) == len(failing) else f"; {_together(mine, HOLDS)} if {how}"
-        for how, mine in groups.items()
+    said = [
+        _decided(asked),
+        *_by_word(asked, ""),
+        *_by_word([v for v in found if v.aside], "also "),
     ]
-    return "".join(parts)
+    return " ".join(f"{part}." for part in said)
+
+
+def _decided(asked: Sequence[Verdict]) -> str:
+    words = Counter(v.word for v in asked)
+    hold, fail = words[HOLDS], words[FAILS]
+    if 2 * (hold + fail) < len(asked):
+        return "Cannot say"
+    if hold == len(asked):
+        return "Yes"
+    if fail > hold:
+        return "No, not as printed"
+    if fail:
+        return "Partly"
+    return "Mostly" if 2 * hold > len(asked) else "Cannot say"
+
+
+def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
+    """Return for each word that there is the names of the headline claims that have it."""
+    told = []
+    for word in WORDS:
+        names = "; ".join(v.headline for v in verdicts if v.word == word)
+        if names:
+            label = f"{before}{SHORT.get(word, word)}".capitalize()
+            told.append(f"{label}: {names}")
+    return told
 
 
 def _clause(changes: Iterable[Change]) -> str:
@@ -140,5 +135,5 @@ def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
         if v.word in (UNDECIDED, NOT_RUN) and v.why:
             said.append(f"{v.headline}: {v.why.rstrip('.')}")
         elif v.word == FAILS and v.otherwise is not None and v.otherwise.state == HOLDS:
-            said.append(f"{v.headline} holds if {_clause(v.otherwise.replaces)}")
+            said.append(f"{v.headline}: holds if {_clause(v.otherwise.replaces)}")
     return said

@@ -35,6 +35,8 @@ MOST = 10_000  # largest number of runs that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
 PANEL = 0.9  # of a panel's points must hold
+NO_RESULT = "no run has a result"
+SPREAD = "our own runs spread by"
 TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
 
 Numbers = list[float | None]
@@ -156,7 +158,7 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
     if weigh(agree + silent, n, q)[1] >= fails:
         return FAILS, "", 0
     if silent == n:
-        return UNDECIDED, "no run has a result", 0
+        return UNDECIDED, NO_RESULT, 0
     if n >= NO_ORDER:
         return UNDECIDED, "no clear order", 0
 
@@ -230,8 +232,14 @@ def judge_number(
     later = [m for m in LOOKS if m > len(values)]
     if max(width(strict), tolerance) > widest * SLACK:
         narrow = (m for m in later if max(width(strict, m, m - 1), tolerance) <= widest * SLACK)
-        growth = next(narrow, 0) / len(values)
-        return replace(outcome, lack=f"our own runs spread by {shown}", growth=growth)
+        enough = next(narrow, 0)
+        if enough:
+            told = f"{enough} runs would tell"
+        elif given["theory"] or not later:
+            told = "no later look would tell"
+        else:
+            told = f"more would not tell, as the print is of {counted(given['runs'], 'run')}"
+        return replace(outcome, lack=f"{SPREAD} {shown}; {told}", growth=enough / len(values))
     if away <= within * SLACK:
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
     more = next(iter(later), 0)
@@ -345,14 +353,33 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
         return Outcome(FAILS, measured, runs=runs)
     if enough and not failed:
         return Outcome(HOLDS, measured, runs=runs)
+    unsure = [outcome for outcome in found.values() if outcome.state == UNDECIDED]
+    growths = [outcome.growth for outcome in unsure]
+    growth = max(growths) if all(growths) and growths else 0.0
+    if panel:
+        return Outcome(UNDECIDED, measured, _panel_lack(states, unsure), 0, runs, growth)
     lacks: dict[str, list[str]] = {}
     for name, outcome in found.items():
         lacks.setdefault(outcome.lack, []).append(name)
     told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
-    lack = "" if panel else "; ".join(told)
-    growths = [outcome.growth for outcome in found.values() if outcome.state == UNDECIDED]
-    growth = max(growths) if all(growths) and growths else 0.0
-    return Outcome(UNDECIDED, measured, lack or "too few of its points hold", 0, runs, growth)
+    return Outcome(UNDECIDED, measured, "; ".join(told), 0, runs, growth)
+
+
+def _panel_lack(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
+    """Return why the runs cannot tell how a panel's points stand to the print."""
+    told = []
+    if FAILS in states:
+        told.append(f"{states.count(FAILS)} point fails, too few to refute a panel")
+    if unsure:
+        wide = sum(outcome.lack.startswith(SPREAD) for outcome in unsure)
+        told.append(
+            f"at {len(unsure)} of {len(states)} points the runs cannot tell, at {wide} of these "
+            "because they spread too widely"
+        )
+    able = states.count(HOLDS) + sum(outcome.growth > 0 for outcome in unsure)
+    if able < PANEL * len(states):
+        told.append("more runs would not help")
+    return "; ".join(told)
 
 
 def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:

@@ -118,9 +118,14 @@ class Measurements:
         parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
         parts += [f"no result at {told}"] if missed and outcome.state == FAILS else []
         outcome = replace(outcome, measured=", ".join(parts))
-        if not missed or outcome.state == FAILS:
+        if missed and outcome.state != FAILS:
+            lack = f"there is no result at {told}"
+            outcome = replace(outcome, state=UNDECIDED, lack=lack, growth=0.0)
+        elif outcome.lack != claim_tests.NO_RESULT:
             return outcome
-        return replace(outcome, state=UNDECIDED, lack=f"there is no result at {told}", growth=0.0)
+        if "silent" in select and outcome.state == UNDECIDED:
+            outcome = replace(outcome, lack=f"{outcome.lack}: {select['silent']}")
+        return outcome
 
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:

@@ -17,7 +17,7 @@ from fedcore.files import atomic
 from fedcore.reports import tables
 
 FILE = "tests.tsv"
-WORDS = ("absent", "called")  # keys of a `select` that test nothing
+WORDS = ("absent", "called", "silent")  # keys of a `select` that test nothing
 
 
 def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:

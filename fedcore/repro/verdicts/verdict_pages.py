@@ -29,7 +29,7 @@ from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
-CHANCE = "At most one word in twenty is chance."
+CHANCE = "At most one word in twenty is chance"
 FILLED_IN = "filled in"
 WIDTH = 96
 
@@ -171,8 +171,17 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
     ]
     for title, points in sections(printed):
         parts += [f"{title}:\n", "".join(f"- {tables.escaped(point)}\n" for point in points)]
-    parts.append(f"{counted_words(printed)}. {CHANCE}\n")
+    parts.append(f"{counted_words(printed)}. {chance(printed)}\n")
     return "\n".join(parts) + "\n"
+
+
+def chance(printed: Sequence[Verdict]) -> str:
+    """Return how many words may be chance, and of how many items that cannot be said."""
+    late = sum(bool(v.remark) for v in printed)
+    if not late:
+        return f"{CHANCE}."
+    items = counted(late, "item")
+    return f"{CHANCE}, where a test was set before any run was seen. Those of {items} were not."
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
@@ -299,7 +308,7 @@ def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
     parts += [describe(v, readings=False) for v in answers.headlines(printed)]
     for title, points in sections(printed):
         parts.append("\n".join([f"{title}:", *map(_wrapped, points)]))
-    parts.append(f"{counted_words(printed)}. {CHANCE}")
+    parts.append(f"{counted_words(printed)}. {chance(printed)}")
     return "\n\n".join(parts)
 
 

@@ -103,8 +103,8 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` is its words, if a
-        run shows it.
+        As in the claims file; `section` is "items" or "software". `cause` is its words, if the
+        item holds without it, and "perhaps" stands before them if the runs cannot tell.
     word : str
         A key of `WORDS`: how the text as printed stands.
     measured, why : str
@@ -113,6 +113,8 @@ class Verdict:
         What is to be said of its test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
         What was tried, the item's own first.
+    aside : bool
+        Whether it is a headline claim that the paper's question is not about.
     """
 
     paper: str
@@ -131,6 +133,7 @@ class Verdict:
     figure: str
     remark: str
     readings: tuple[Reading, ...]
+    aside: bool = False
 
     @property
     def otherwise(self) -> Reading | None:
@@ -189,17 +192,62 @@ def judge(
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
                 word, measured = RAN if ran else DID_NOT_RUN, ""
                 why = "" if ran else why
-            cause = claims["causes"].get(item.get("cause"), {})
-            without = {c.name for r in readings if r.state == HOLDS for c in r.replaces}
             found.append(
                 Verdict(
                     paper=paper, section=section, word=word, measured=measured, why=why,
-                    cause=cause["what"] if cause.get("taken_away") in without else "",
                     remark=remarks.get(item["id"], ""), readings=readings,
-                    **{key: item.get(key, "") for key in CLAIMED},
+                    **_claimed(item, claims["causes"], readings),
                 )
             )  # fmt: skip
     return found
+
+
+def _claimed(
+    item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading]
+) -> dict[str, Any]:
+    """Return what a verdict says as the claims file does."""
+    shown = ""
+    if "cause" in item:
+        cause = causes[item["cause"]]
+        without = {
+            reading.state
+            for reading in readings
+            for change in reading.replaces
+            if change.name == cause["taken_away"]
+        }
+        if HOLDS in without:
+            shown = cause["what"]
+        elif UNDECIDED in without:
+            shown = f"perhaps {cause['what']}"
+    words = {key: item.get(key, "") for key in CLAIMED}
+    return words | {"cause": shown, "aside": item.get("aside", False)}
+
+
+def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any]) -> Verdict:
+    """Return a verdict that was kept, in the words that its item has today; nothing is measured.
+
+    Parameters
+    ----------
+    verdict : Verdict
+    item : mapping
+        Its item, whose test must still be the one that was made.
+    claims : mapping
+        The item's claims file.
+    """
+    known = claims["changes"]
+
+    def today(changes: Sequence[Change]) -> tuple[Change, ...]:
+        return tuple(_change(change.name, known[change.name], verdict.id) for change in changes)
+
+    readings = tuple(
+        replace(reading, fills_in=today(reading.fills_in), replaces=today(reading.replaces))
+        for reading in verdict.readings
+    )
+    words = _claimed(item, claims["causes"], readings)
+    if not readings:
+        return replace(verdict, why=item.get("not_run", verdict.why), **words)
+    word, measured, why = as_printed(readings)
+    return replace(verdict, word=word, measured=measured, why=why, readings=readings, **words)
 
 
 def _reading(
@@ -255,21 +303,43 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
         return NOT_RUN, "", f"In what was run, {instead}."
     if not ran:
         return NOT_RUN, "", printed[0].obstacle
-    first, *others = ran
-    measured = "; ".join(
-        [first.measured, *(f"{reading.measured} if {reading.how}" for reading in others)]
-    )
-    if len({reading.state for reading in ran}) > 1:
-        told = ", ".join(f"{_named(reading)}: {reading.state}" for reading in ran)
-        return UNDECIDED, measured, f"depends on what is filled in ({told})"
+    if len(ran) == 1:
+        return ran[0].state, ran[0].measured, ran[0].lack
+    named = dict(zip(_names(ran), ran, strict=True))
+    measured = "; ".join(f"{reading.measured} {name}" for name, reading in named.items())
+    states = {reading.state for reading in ran}
+    if len(states) > 1:
+        return UNDECIDED, measured, _disagreement(named)
     if _bracket(ran):
         between = "what is printed lies between what the readings give"
         return UNDECIDED, measured, f"depends on what is filled in: {between}"
-    return first.state, measured, first.lack
+    lacks = [f"{name}: {reading.lack}" for name, reading in named.items() if reading.lack]
+    return ran[0].state, measured, "; ".join(lacks)
 
 
-def _named(reading: Reading) -> str:
-    return f"if {reading.how}" if reading.how else "to the letter"
+def _names(ran: Sequence[Reading]) -> list[str]:
+    """Return what each of several readings as printed fills in that not all of them do."""
+    common = set.intersection(*(set(reading.fills_in) for reading in ran))
+    alone = "with nothing else filled in" if common else "to the letter"
+    own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
+    return [f"if {' and '.join(clauses)}" if clauses else alone for clauses in own]
+
+
+def _disagreement(named: Mapping[str, Reading]) -> str:
+    """Return why an item is undecided whose readings as printed have several words."""
+    told: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
+    for name, reading in named.items():
+        lack = f" ({reading.lack})" if reading.lack else ""
+        told[reading.state].append(f"{name}{lack}")
+    verbs = {HOLDS: "it holds", FAILS: "it fails", UNDECIDED: "the runs cannot tell"}
+    parts = [f"{verb} {' and '.join(told[state])}" for state, verb in verbs.items() if told[state]]
+    if told[HOLDS] and told[FAILS]:
+        found = "depends on what is filled in"
+    elif told[FAILS]:
+        found = "no filling bears it out, and not all refute it"
+    else:
+        found = "no filling refutes it, and not all bear it out"
+    return f"{found}: {'; '.join(parts)}"
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:

@@ -130,6 +130,19 @@ def test_a_number_holds_where_it_lies_among_ours_and_ours_are_narrow():
     assert number(narrow[:4]).state == UNDECIDED
 
 
+def test_it_is_said_whether_more_runs_can_narrow_a_number_down():
+    values = [0.75, 0.85, 1.0, 1.15, 1.25]
+    once, averaged = number(values), number(values, runs=20)
+    assert once.growth == 0 and "more would not tell, as the print is of 1 run" in once.lack
+    assert averaged.growth == 2 and "10 runs would tell" in averaged.lack
+    points = {str(i): outcome for i, outcome in enumerate([once] * 5 + [averaged] * 5)}
+    lack = judge_jointly(points, True).lack
+    assert (
+        "at 10 of 10 points" in lack and "at 10 of these" in lack and "more runs would not" in lack
+    )
+    assert "more runs would not" not in judge_jointly({"a": averaged, "b": averaged}, True).lack
+
+
 @pytest.mark.parametrize("level", [0.05, 0.01])
 def test_the_width_is_that_of_students_prediction_interval(level):
     rng = np.random.default_rng(0)

@@ -83,7 +83,20 @@ def test_two_fillings_must_agree(judge, own, other, word):
     (found,) = judge(table, item(readings=[reading("centred", fills_in=["centred"])]))
     assert (found.word, found.otherwise) == (word, None)
     assert f"{other} of 7 if pixels are centred" in found.measured
-    assert ("depends on" in found.why) == (own != other)
+    assert ("depends on" in found.why) == ({own, other} == {0, 7})
+    assert bool(found.why) == (word == UNDECIDED)
+
+
+def test_fillings_are_told_apart_by_what_they_do_not_share(judge):
+    table = rows(flags(0, 7)) + rows(flags(4, 7), "centred")
+    given = item(fills_in=["scaled"], readings=[reading("centred", fills_in=["scaled", "centred"])])
+    (found,) = judge(table, given)
+    assert found.word == UNDECIDED and "pixels are scaled" not in found.why + found.measured
+    assert (
+        found.why.count("if pixels are centred")
+        == found.measured.count("if pixels are centred")
+        == 1
+    )
 
 
 def test_two_fillings_on_both_sides_of_a_number_leave_it_undecided(judge):
@@ -219,6 +232,16 @@ def test_an_item_without_a_result_at_one_of_its_points_cannot_hold(judge, test, 
     assert found.word == HOLDS
 
 
+def test_an_item_says_why_runs_are_silent_where_no_run_has_a_result(judge):
+    select = {**ITEM["select"], "silent": "no run arrives"}
+    points = {**select, "where": {"way": ["own", "two"]}, "points": ["way"]}
+    for given, table in ((select, rows([None] * 7)), (points, rows(flags(7, 7)))):
+        (found,) = judge(table, item(select=given))
+        assert found.word == UNDECIDED and found.why.endswith(": no run arrives")
+    (found,) = judge(rows(flags(4, 7)), item(select=select))
+    assert found.word == UNDECIDED and "no run arrives" not in found.why
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize(
     "test", [{"at_most": 1}, {"at_least": -1}, {"between": [-1, 1e300]}, {"equals": 1}]
@@ -232,7 +255,7 @@ def test_a_run_that_is_lost_agrees_with_nothing(judge, value, test):
 def test_a_cause_is_named_if_the_item_holds_without_it(judge, tmp_path):
     causes = {"signs": {"what": "the signs", "because": "b", "taken_away": "code"}}
     given = item(cause="signs", readings=[reading("code", "code")])
-    for agree, cause in ((7, "the signs"), (0, "")):
+    for agree, cause in ((7, "the signs"), (4, "perhaps the signs"), (0, "")):
         tables.write(rows(flags(0, 7)) + rows(flags(agree, 7), "code"), tmp_path / "mf" / "t.tsv")
         read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
         (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
@@ -321,7 +344,7 @@ def test_a_quick_run_has_no_words(judge):
     text = verdict_pages.overview([own, gone], {}, kept)
     assert (
         "2 items as printed: 1 ran, 1 did not run" in text
-        and "Yes." in text
+        and "Yes. Holds: the claim." in text
         and "fails" not in text
     )
 
