@@ -44,7 +44,7 @@ if len(OWN) > 1:
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT, check_claims=False)
+    PLAN = load_plan(config, CHECKOUT)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()

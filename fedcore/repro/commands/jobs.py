@@ -45,7 +45,7 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
     config = read_configuration(configfile)
     if papers:
         config["papers"] = [*papers]
-    return load_plan(config, check_claims=False)
+    return load_plan(config)
 
 
 class JobError(FedcoreError):
