@@ -13,11 +13,10 @@ from matplotlib.figure import Figure
 
 from fedcore.errors import InputError, require_known
 from fedcore.files import outputs
-from fedcore.history import History
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import plotting
 from fedcore.reports.curve_styles import CYCLE, LINESTYLES, look
-from fedcore.reports.measures import OBJECTIVES, best, measured, why_left_out
+from fedcore.reports.measures import OBJECTIVES, Recorded, best, measured, why_left_out
 
 AXES = {
     "iteration": "iterations",
@@ -32,7 +31,7 @@ UNEVEN = 20  # times the shortest history
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
-def axes(histories: Mapping[str, History]) -> list[str]:
+def axes(histories: Mapping[str, Recorded]) -> list[str]:
     """Return the columns of the ledger in which the histories have more than one value.
 
     Without a choice these are iterations, or rounds if there is only one iteration.
@@ -43,7 +42,7 @@ def axes(histories: Mapping[str, History]) -> list[str]:
 
 
 def figure(
-    histories: Mapping[str, History],
+    histories: Mapping[str, Recorded],
     against: Sequence[str] = (),
     metrics: Sequence[str] = (),
     *,
@@ -100,7 +99,7 @@ def figure(
     return figure
 
 
-def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
+def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
     """Return ``color`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):
@@ -112,7 +111,7 @@ def _looks(histories: Mapping[str, History]) -> Mapping[str, Mapping[str, Any]]:
 
 def _panel(
     ax: Axes,
-    histories: Mapping[str, History],
+    histories: Mapping[str, Recorded],
     metric: str,
     axis: str,
     drawn: Mapping[str, Mapping[str, Any]],
@@ -138,7 +137,7 @@ def _panel(
 
 def _curves(
     ax: Axes,
-    history: History,
+    history: Recorded,
     axis: str,
     values: np.ndarray,
     label: str,
@@ -159,7 +158,7 @@ def _curves(
 
 
 def _name(
-    ax: Axes, histories: Mapping[str, History], metric: str, axis: str, *, excess: bool
+    ax: Axes, histories: Mapping[str, Recorded], metric: str, axis: str, *, excess: bool
 ) -> None:
     """Write what the axes are, and the title: in the first column with the name of the data."""
     if axis.startswith("bytes"):
@@ -179,7 +178,7 @@ def _name(
     plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
 
 
-def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
+def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
     """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
     every = [h.columns for h in histories.values() if axis in h.columns]
     held = [columns[axis][columns["iteration"] >= 0] for columns in every]
@@ -189,23 +188,23 @@ def _stretch(ax: Axes, histories: Mapping[str, History], axis: str) -> None:
         plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
 
 
-def _first(histories: Mapping[str, History]) -> History:
+def _first(histories: Mapping[str, Recorded]) -> Recorded:
     return next(iter(histories.values()))
 
 
-def _varies(history: History, name: str) -> bool:
+def _varies(history: Recorded, name: str) -> bool:
     if name not in history.columns:
         return False
     kept = history.columns[name][history.columns["iteration"] >= 0]
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
 
 
-def _metrics(histories: Collection[History]) -> list[str]:
+def _metrics(histories: Collection[Recorded]) -> list[str]:
     """Return the metrics that all histories have."""
     return sorted(set.intersection(*(set(measured(history)) for history in histories)))
 
 
-def _common_best(histories: Collection[History], metric: str) -> float | None:
+def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
     """Return the best value of a metric, if it is known and the same for all repeats of all."""
     found = [best(history, metric) for history in histories]
     known = [values for values in found if values is not None]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from fedcore.history import History
 from fedcore.recorder import COLUMNS
 
 OBJECTIVES = ("objective", "exact_objective")
@@ -21,12 +20,22 @@ ERRORS = (
 )
 
 
-def measured(history: History) -> list[str]:
+class Recorded(Protocol):
+    """What figures take of a history, whose attributes of these names say what each is."""
+
+    columns: dict[str, np.ndarray]
+    reference: dict[str, np.ndarray]
+    about: dict[str, Any]
+    units: dict[str, tuple[str, str]]
+    released: frozenset[str] | None
+
+
+def measured(history: Recorded) -> list[str]:
     """Return the names of a history's metrics and of the algorithm's own columns, sorted."""
     return sorted(set(history.columns) - set(COLUMNS))
 
 
-def best(history: History, name: str) -> np.ndarray | None:
+def best(history: Recorded, name: str) -> np.ndarray | None:
     """Return the best possible value of a metric, shape (draws,); None if it is not known."""
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")

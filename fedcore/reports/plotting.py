@@ -40,9 +40,9 @@ from scipy import special
 
 from fedcore.errors import InputError, nearest, require_known
 from fedcore.files import atomic
-from fedcore.history import History
 from fedcore.problems import STATUSES
 from fedcore.reports.curve_styles import COLOURS, LINES
+from fedcore.reports.measures import Recorded
 from fedcore.words import visible
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
@@ -254,7 +254,7 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
     The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
     ``[data of unknown origin]`` for a history without a known status.
     """
-    histories: list[History] = [getattr(one, "history", one) for one in shown]  # of runs, too
+    histories: list[Recorded] = [getattr(one, "history", one) for one in shown]  # of runs, too
     found = {history.about.get("problem", {}).get("status") for history in histories}
     marks = [f"[{kind} data]" for kind in ("surrogate", "rebuilt") if kind in found]
     if found - set(STATUSES):
