@@ -230,8 +230,6 @@ def run(
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
     settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
-    if isinstance(measure, str):
-        raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
     wanted = [metrics.get(name) for name in np.ravel(names)]
     for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -137,7 +137,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
         raise DataError(f"table {path} cannot be read: {error}") from error
 
 
-def markdown(rows: Sequence[Mapping[str, Value]], *, caption: str = "") -> str:
+def markdown(rows: Sequence[Mapping[str, Any]], *, caption: str = "") -> str:
     """Return a table as Markdown; numbers have four digits and are aligned to the right."""
     head = f"{escaped(caption)}\n\n" if caption else ""
     if not rows:
@@ -154,7 +154,7 @@ def in_latex(rows: Sequence[Mapping[str, Value]], *, caption: str = "", name: st
     return latex.table(heads, lines, _sides(rows) or "l", caption=caption, name=name)
 
 
-def _sides(rows: Sequence[Mapping[str, Value]]) -> str:
+def _sides(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return for each column whether it stands to the right, as columns of numbers do."""
     return "".join(
         "r" if any(isinstance(row[name], int | float) for row in rows) else "l"
@@ -162,21 +162,17 @@ def _sides(rows: Sequence[Mapping[str, Value]]) -> str:
     )
 
 
-class Link(str):
+class Link(NamedTuple):
     """A text that in Markdown leads to a file or an address."""
 
+    text: str
     target: str
 
-    def __new__(cls, text: str, target: str) -> Link:
-        """Return the text with its target."""
-        link = super().__new__(cls, text)
-        link.target = target
-        return link
 
-
-def _in_markdown(value: Value) -> str:
-    shown = escaped(show(value))
-    return f"[{shown}]({value.target})" if isinstance(value, Link) else shown
+def _in_markdown(value: Value | Link) -> str:
+    if isinstance(value, Link):
+        return f"[{escaped(value.text)}]({value.target})"
+    return escaped(show(value))
 
 
 def show(value: Value) -> str:

@@ -74,12 +74,10 @@ class Jobs(click.Group):
                 raise
             name = error.filename2 or error.filename  # of a copy, what is written
             where = f", {name}" if name else ""
-            what = (
-                "a file may not become larger here: raise `ulimit -f`, run again"
-                if error.errno == errno.EFBIG
-                else "no space is left on the disk: make room, and run again"
+            said = (
+                f"a file cannot grow ({error.strerror}{where}): make room on the disk, or raise "
+                "`ulimit -f`, and run again"
             )
-            said = f"{what} ({error.strerror}{where})"
             say(f"Error: {said}")  # the log of standard error may be on that disk
             raise JobError(said) from error
 

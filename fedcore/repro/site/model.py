@@ -21,6 +21,7 @@ from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.plan.job_costs import measured
 from fedcore.repro.site.left_out import by_reason
+from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers, measurements, verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
@@ -143,11 +144,8 @@ class Paper:
     def of_rows(self) -> dict[tuple[str, str], list[Verdict]]:
         """Verdicts on the rows of printed tables, by the names of table and row."""
         words = {verdict.id: verdict for verdict in self.told}
-        found: dict[tuple[str, str], list[Verdict]] = {}
-        for item in self.claimed["items"]:
-            if "row" in item and item["id"] in words:
-                found.setdefault(tuple(item["row"]), []).append(words[item["id"]])
-        return found
+        judged = [item for item in self.claimed["items"] if "row" in item and item["id"] in words]
+        return gathered((tuple(item["row"]), words[item["id"]]) for item in judged)
 
     @cached_property
     def figures(self) -> list[View]:
@@ -188,10 +186,12 @@ class Paper:
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
         """What restored histories say of their data, with their commits and their number."""
-        found: dict[str, list[str]] = {}
-        for about in (job["about"] for job in self.jobs if "restored" in job["about"]):
-            note = about["problem"]["note"] or "drawn under that commit."
-            found.setdefault(note, []).append(about.get("commit", "unknown"))
+        restored = [job["about"] for job in self.jobs if "restored" in job["about"]]
+        drawn = "drawn under that commit."
+        found = gathered(
+            (about["problem"]["note"] or drawn, about.get("commit", "unknown"))
+            for about in restored
+        )
         return [(note, sorted(set(every)), len(every)) for note, every in found.items()]
 
     @property

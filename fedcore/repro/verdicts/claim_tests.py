@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.reports import tables
+from fedcore.repro.tables.rows import gathered
 from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
@@ -345,9 +347,7 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
         return Outcome(FAILS, measured, runs=runs)
     if enough and not failed:
         return Outcome(HOLDS, measured, runs=runs)
-    lacks: dict[str, list[str]] = {}
-    for name, outcome in found.items():
-        lacks.setdefault(outcome.lack, []).append(name)
+    lacks = gathered((outcome.lack, name) for name, outcome in found.items())
     told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
     lack = "" if panel else "; ".join(told)
     growths = [outcome.growth for outcome in found.values() if outcome.state == UNDECIDED]
@@ -378,6 +378,4 @@ def _half_digit(printed: str | float) -> float:
     """Return half a unit of the last digit of a number printed as text; 0 of a number."""
     if not isinstance(printed, str):
         return 0.0
-    mantissa, _, exponent = printed.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return 0.5 * 10.0 ** (int(exponent or 0) - decimals)
+    return 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)
