@@ -49,11 +49,14 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
 
 
 class JobError(FedcoreError):
-    """An error that ends a job and is nobody's mistake, such as a full disk."""
+    """An error that ends a job and is nobody's mistake, such as a signal."""
 
 
 class Jobs(click.Group):
-    """Commands that end in one sentence also on a full disk, without memory, and by a signal."""
+    """Commands that end in one sentence also without memory and by a signal.
+
+    On a full disk the sentence stands on standard output, too.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
@@ -70,16 +73,9 @@ class Jobs(click.Group):
                 f"the job is too large for this machine ({words}): make its problem smaller"
             ) from error
         except OSError as error:
-            if error.errno not in FULL:
-                raise
-            name = error.filename2 or error.filename  # of a copy, what is written
-            where = f", {name}" if name else ""
-            said = (
-                f"a file cannot grow ({error.strerror}{where}): make room on the disk, or raise "
-                "`ulimit -f`, and run again"
-            )
-            say(f"Error: {said}")  # the log of standard error may be on that disk
-            raise JobError(said) from error
+            if error.errno in FULL:
+                say(f"Error: {error}")  # the log of standard error may be on that disk
+            raise
 
 
 def _end_by_signals() -> None:
