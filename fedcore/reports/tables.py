@@ -131,10 +131,8 @@ def read_text(path: str | os.PathLike[str]) -> str:
     checksums.require(path, "table")
     try:
         return Path(path).read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise DataError(f"there is no table {path}; run its rule first") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"table {path} cannot be read: {error}") from error
+        raise DataError(f"table {path} cannot be read ({error}): run its rule first") from error
 
 
 def markdown(rows: Sequence[Mapping[str, Any]], *, caption: str = "") -> str:
