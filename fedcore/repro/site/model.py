@@ -45,10 +45,11 @@ def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
     how many there are, and ``experiments`` are those that they name.
     """
     named = [*select["where"], *select["points"], "repeat"]
-    columns = [name for name in dict.fromkeys(named) if name in rows[0]]
-    columns = [name for name in columns if name != select["column"]] + [select["column"]]
-    if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
-        columns[-1:-1] = _numbers(rows, set(columns))
+    column = select["column"]
+    columns = [name for name in dict.fromkeys(named) if name in rows[0] and name != column]
+    if all(isinstance(row[column], bool | None) for row in rows):  # what it is read off
+        columns += _numbers(rows, {*columns, column})
+    columns.append(column)
     return {
         "table": select["table"],
         "columns": columns,

@@ -147,12 +147,10 @@ class Run:
     def _value(self, name: str, column: Column, of_repeats: bool = False) -> np.ndarray:
         """Return the value of a column: one for the run, or perhaps one for each repeat."""
         value = np.asarray(column(self) if callable(column) else column)
-        repeats = self.history.repeats
-        if value.shape and not (of_repeats and value.shape == (repeats,)):
-            each = f", or one for each of the {repeats} repeats of this run" * of_repeats
+        if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
                 f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                f"give one value{each}"
+                f"give one value, or `rows` one for each of the {self.history.repeats} repeats"
             )
         return value
 

@@ -141,8 +141,7 @@ def judge_runs(
     agree, n = pooled.count(1.0), len(pooled)
     if given.get("every"):
         limit = demand.fails * len(points)
-        alone = sum(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points)
-        if alone:
+        if any(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points):
             state, lack, decided = FAILS, "", 0
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
