@@ -166,8 +166,8 @@ def _judged(
     # How many runs agree at which points, if not equally many at each.
     runs, called = min(map(len, agreed)), select.get("called", {})
     texts = [map(tables.show, key.values()) for key, _ in points]
-    names = (", ".join(called.get(text, text) for text in point) for point in texts)
-    by_count = gathered(zip((v[:runs].count(1.0) for v in agreed), names, strict=True))
+    told = (", ".join(called.get(text, text) for text in point) for point in texts)
+    by_count = gathered(zip((v[:runs].count(1.0) for v in agreed), told, strict=True))
     if len(by_count) == 1:
         return outcome
     parts = []

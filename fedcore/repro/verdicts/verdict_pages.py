@@ -63,7 +63,7 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
             Verdict(**row | {"readings": tuple(map(_reading, json.loads(row["readings"])))})
             for row in found
         ]
-    except (KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, TypeError, ValueError):
         verdicts = []
     if len(verdicts) < len(found) or any(v.word not in WORDS for v in verdicts):
         raise DataError(f"{path} is not a table of verdicts: run its rule again")
