@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import difflib
+import io
 import re
 import shlex
 import sys
@@ -56,9 +58,9 @@ class Advice(NamedTuple):
             else:
                 every = [str(value)] if isinstance(value, str | int) else value
                 if name in ("columns", "without"):  # separated by commas, as in a CSV file
-                    every = [f'"{o.replace(chr(34), 2 * chr(34))}"' if {*',"'} & {*o} else o
-                             for o in every]  # fmt: skip
-                    every = [",".join(every)]
+                    line = io.StringIO()
+                    csv.writer(line, lineterminator="").writerow(every)
+                    every = [line.getvalue()]
                 words += [f"{option} {shlex.quote(one)}" for one in every]
         steps = filter(None, [self.call, (" " if command else ", ").join(words)])
         how = ", then ".join(f"({step})" if self.what else step for step in steps)

@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from fedcore.errors import FedcoreError, InputError, nearest, require_known
+from fedcore.errors import FedcoreError, InputError, require_known
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -45,8 +45,7 @@ class Rule:
         """Require a valid `value`; the error calls it `name`."""
         if not self.admits(value):
             if self.known:
-                hint = nearest(str(value), self.known)
-                raise InputError(f"{name} = {value!r} is unknown: {hint}")
+                require_known(value, self.known, f"unknown {name}", InputError)
             raise InputError(f"{name} must be {self.words}, got {value!r}")
 
 
@@ -114,17 +113,15 @@ def one_of(known: Collection[str]) -> Rule:
     )
 
 
-def _counts(value: Any, name: str) -> None:
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray) or not len(value):
-        raise InputError(f"{name} must be a list of whole numbers of at least 1, got {value!r}")
-    for i, number in enumerate(value):
-        whole(1)(number, f"{name}[{i}]")
+def _list_of(rule: Rule, words: str) -> Rule:
+    """Return the rule for a list of values that obey a rule, one at least."""
 
+    def admits(value: Any) -> bool:
+        if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
+            return False
+        return len(value) > 0 and all(map(rule.admits, value))
 
-def _are_numbers(value: Any) -> bool:
-    if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
-        return False
-    return len(value) > 0 and all(map(real().admits, value))
+    return Rule(f"a list of {words}", admits)
 
 
 FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
@@ -133,8 +130,8 @@ POSITIVE, NON_NEGATIVE = real(above=0), real(least=0)
 
 Count = Annotated[int, whole(1)]
 CountOrZero = Annotated[int, whole(0)]
-Counts = Annotated[Sequence[int], _counts]
-Numbers = Annotated[Sequence[float], Rule("a list of finite numbers", _are_numbers)]
+Counts = Annotated[Sequence[int], _list_of(whole(1), "whole numbers of at least 1")]
+Numbers = Annotated[Sequence[float], _list_of(real(), "finite numbers")]
 Positive = Annotated[float, POSITIVE]
 NonNegative = Annotated[float, NON_NEGATIVE]
 Share = Annotated[float, real(above=0, below=1)]

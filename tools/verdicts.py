@@ -66,9 +66,13 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
         asked = question_of(ROOT, paper)
         link = f"[`{paper}`](../papers/{paper}/README.md)"
         parts.append(f"- {link}: {asked} **{answers.answer(items)}**\n")
-    linked = {paper: tables.Link(paper, f"../papers/{paper}/README.md") for paper in verdicts}
+    links = {paper: tables.Link(paper, f"../papers/{paper}/README.md") for paper in verdicts}
+    counts = [
+        {**row, "paper": links.get(str(row["paper"]), row["paper"])}
+        for row in verdict_pages.counts(found)
+    ]
     there = answers.tally(verdict_pages.printed_items(found))
-    parts += ["As printed:\n", tables.markdown(verdict_pages.counts(found, linked))]
+    parts += ["As printed:\n", tables.markdown(counts)]
     parts.append("".join(f"- **{word}**: {WORDS[word]}\n" for word, _ in there))
     checks = answers.count_words(verdict_pages.checks(found))
     if checks:

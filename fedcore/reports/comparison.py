@@ -69,7 +69,8 @@ def figure(
     """
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
-    chosen = list(metrics) or _metrics(histories.values())
+    common = set.intersection(*(set(measured(history)) for history in histories.values()))
+    chosen = list(metrics) or sorted(common)
     lacks = any(name not in history.columns for name in chosen for history in histories.values())
     if (lacks or not chosen) and (
         why := why_left_out(history.about for history in histories.values())
@@ -167,12 +168,13 @@ def _name(
         ax.set_xlabel(AXES[axis])
         if axis != "epsilon" and ax.get_xscale() == "linear":
             ax.locator_params("x", integer=True)
-    units = _first(histories).units.get(metric, ("", ""))[0]
+    one, *_ = histories.values()
+    units = one.units.get(metric, ("", ""))[0]
     with_units = metric if units in ("", "1") else f"{metric} ({units})"
     ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
     if any(history.released is not None for history in histories.values()):
         ax.set_ylabel(f"{ax.get_ylabel()}\n({NOT_RELEASED})")
-    data = str(_first(histories).about.get("problem", {}).get("name", ""))
+    data = str(one.about.get("problem", {}).get("name", ""))
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
     plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
@@ -188,20 +190,11 @@ def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
         plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
 
 
-def _first(histories: Mapping[str, Recorded]) -> Recorded:
-    return next(iter(histories.values()))
-
-
 def _varies(history: Recorded, name: str) -> bool:
     if name not in history.columns:
         return False
     kept = history.columns[name][history.columns["iteration"] >= 0]
     return bool(np.ptp(kept) > 0) and len(np.unique(kept)) > 2
-
-
-def _metrics(histories: Collection[Recorded]) -> list[str]:
-    """Return the metrics that all histories have."""
-    return sorted(set.intersection(*(set(measured(history)) for history in histories)))
 
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from fedcore import algorithms
@@ -49,7 +48,7 @@ def look(algorithm: str) -> dict[str, Any]:
     >>> look("power_gd")
     {'color': '#0072B2', 'linestyle': '-'}
     """
-    said = declared_look(algorithm)
+    said = algorithms.get(algorithm).look if algorithm in algorithms.names() else None
     if said is None:
         rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
         return {"color": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
@@ -85,22 +84,6 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     return found
 
 
-def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the looks of a plan's methods, which the tag ``method`` names; see `distinct_looks`.
-
-    They are the same in all experiments, on the pages of a run and in its notebook.
-    """
-    cells = plan["cells"].values()
-    methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
-    return dict(zip(methods, distinct_looks(list(methods.values())), strict=True))
-
-
-@cache
-def declared_look(algorithm: str) -> tuple[str, str] | None:
-    """Return the look that an algorithm says, None if it is silent."""
-    return algorithms.get(algorithm).look if algorithm in algorithms.names() else None
-
-
 def words(names: Iterable[str]) -> list[str]:
     """Return the looks of algorithms in words; what shows them is drawn again when one changes."""
-    return [f"{name} {declared_look(name)}" for name in sorted(set(names))]
+    return [f"{name} {look(name)}" for name in sorted(set(names))]

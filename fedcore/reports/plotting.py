@@ -38,7 +38,7 @@ from matplotlib.ticker import (
 from PIL import Image
 from scipy import special
 
-from fedcore.errors import InputError, nearest, require_known
+from fedcore.errors import InputError, nearest
 from fedcore.files import atomic
 from fedcore.problems import STATUSES
 from fedcore.reports.curve_styles import COLOURS, LINES
@@ -304,7 +304,6 @@ def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["blac
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
     """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
-    require_known(which, ("x", "y"), "no axis", InputError)
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))

@@ -6,7 +6,6 @@ history has beside it. It must equal the measure that was recorded while the run
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,13 +14,8 @@ from fedcore.errors import InputError
 from fedcore.history import History
 from fedcore.linalg import column_space, sin_theta
 
-# Measures of an angle, with what turns the sine of the largest angle into them.
-MEASURES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "subspace_distance": lambda sine: sine,
-    "projection_distance": lambda sine: sine,
-    "representation_distance": lambda sine: sine,
-    "sin_squared": lambda sine: sine**2,
-}
+# Measures of the largest angle: its sine, but for the last, the square of it.
+MEASURES = ("subspace_distance", "projection_distance", "sin_squared")
 
 
 class Replay(NamedTuple):
@@ -67,7 +61,7 @@ def replay(history: History, repeats: int | None = None) -> Replay:
         )
     answers = exact["representation" if true else "leading_vectors"]
     answers = answers[None] if answers.ndim == 2 else answers  # one for each draw
-    names = ["representation_distance"] if true else [n for n in MEASURES if n[0] != "r"]
+    names = ("representation_distance",) if true else MEASURES
     measure = next((name for name in names if name in history.columns), names[0])
     target = history.about.get("params", {}).get("target")
     iteration = found["iteration"][:repeats]
@@ -83,4 +77,5 @@ def replay(history: History, repeats: int | None = None) -> Replay:
         if measure in history.columns:
             record = found["record_number"][repeat, snapshot]
             recorded[repeat, snapshot] = history.columns[measure][repeat, record]
-    return Replay(iteration, MEASURES[measure](sine), recorded, measure)
+    recomputed = sine**2 if measure == "sin_squared" else sine
+    return Replay(iteration, recomputed, recorded, measure)

@@ -192,7 +192,7 @@ def test_newcomers_that_do_not_fit(number):
 def plan(experiment=None, **config):
     changes = {"experiments": {"fig6": experiment}} if experiment else {}
     given = {"papers": ["fedrep"], "surrogates": True, "overrides": {"fedrep": changes}}
-    return load_plan(given | config, check_claims=False)
+    return load_plan(given | config)
 
 
 def test_newcomers_of_the_plan_are_held_out_from_and_can_be_had():

@@ -44,7 +44,7 @@ if len(OWN) > 1:
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT, check_claims=False)
+    PLAN = load_plan(config, CHECKOUT)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()
@@ -128,14 +128,14 @@ def minutes_of(wildcards, attempt, **given):
     """Four times what it took in the last kept run; else what the profile gives."""
     path = cell_of(wildcards).path
     if path in EXPECTED:
-        return attempt * math.ceil(2 + 4 * EXPECTED[path].wall / 60)
+        return attempt * math.ceil(2 + 4 * EXPECTED[path][0] / 60)
     return DEFAULT_RUNTIME.evaluate(wildcards, attempt=attempt, **given).value
 
 
 def longest_first(wildcards):
     """CPU seconds of the last kept run: what takes longest starts first."""
     path = cell_of(wildcards).path
-    return math.ceil(EXPECTED[path].cpu) if path in EXPECTED else 0
+    return math.ceil(EXPECTED[path][0]) if path in EXPECTED else 0
 
 
 def problem_of(wildcards):

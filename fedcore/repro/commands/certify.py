@@ -11,7 +11,7 @@ import shlex
 import sys
 from collections.abc import Collection, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -40,7 +40,7 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 @click.option("--item", metavar="ID", help="All cells of this item of PAPER, and no others.")
 @click.option("--seed", type=click.IntRange(min=0), help="Of the draw.  [by chance]")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
-@click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED]")
+@click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED, or -ID]")
 @click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
 @CONFIGFILE
 def certify(
@@ -84,38 +84,37 @@ def certify(
             f"{records} has no record of these papers, so there is nothing to compare with: after "
             "`make reproduce`, `python tools/kept_records.py` records a run"
         )
-    if seed is None:
-        seed = secrets.randbelow(10**6)
-    probe = probe_speed()
-    pool = draws.costs(plan, runs, probe)
+    pool = draws.costs(plan, runs, probe_speed())
     if item is None:
+        seed = secrets.randbelow(10**6) if seed is None else seed
         drawn = draws.draw(pool, minutes * 60 * cores, seed)
+        how: dict[str, Any] = {"seed": seed, "minutes": minutes, "cores": cores}
+        lacks = f"no cell fits into {minutes:g} minutes: give more --minutes"
     else:
         if paper is None:
             raise InputError("--item needs the item's paper: fedcore certify PAPER --item ID")
         require_known(item, runs[paper].items, "--item: there is no record of", InputError)
         drawn = [cell for cell in runs[paper].items[item] if cell in pool]
-    if not drawn and item is not None:
-        raise InputError(f"--item: the settings of all cells of {item} have changed since the run")
+        how = {"item": item}
+        lacks = f"--item: the settings of all cells of {item} have changed since the run"
     if not drawn:
-        raise InputError(f"no cell fits into {minutes:g} minutes: give more --minutes")
-    out = out or Path(f"certificate-{seed}")
+        raise InputError(lacks)
+    out = out or Path(f"certificate-{item or seed}")
     _begin(out, describe_arithmetic(), plan)
     minutes_planned = draws.together(pool, drawn) / cores / 60
-    how = f"drawn by --seed {seed}" if item is None else f"those of {item}"
+    given = how | {"kept": kept, "configfile": configfile}
+    again = [f"--{name}={value}" for name, value in given.items() if value is not None]
     say(
-        f"{counted(len(drawn), 'cell')} of {len(pool)}, {how}, for about "
+        f"{counted(len(drawn), 'cell')} of {len(pool)}, by {again[0]}, for about "
         f"{max(minutes_planned, 0.1):.1f} minutes on {counted(cores, 'core')}, in {out}",
         err=True,
     )
     judged = [name for name in runs if name in plan.judged and not plan.config["quick"]]
     whole = [name for name in judged if {cell.path for cell in plan.cells_of(name)} <= {*drawn}]
     _make(out, drawn, whole, cores)
-    given = click.get_current_context().params | {"paper": None, "seed": seed, "out": None}
-    again = [f"--{name}={value}" for name, value in given.items() if value is not None]
     kernel = [f"{name}={os.environ[name]}" for name in KERNEL if os.environ.get(name)]
     command = shlex.join([*kernel, "fedcore", "certify", *filter(None, [paper]), *again])
-    found = certificate.compare(plan, runs, drawn, whole, out, records, command)
+    found = certificate.compare(plan, runs, drawn, whole, out, command)
     files = certificate.write(found, out)
     say(found["summary"])
     say(f"Written: {', '.join(map(str, files))}")
@@ -153,8 +152,8 @@ def _make(out: Path, cells: Collection[str], whole: Collection[str], cores: int)
 
     targets = [f"results/histories/{cell}.h5" for cell in cells]
     targets += [f"results/verdicts/{paper}.tsv" for paper in whole]
-    command = [sys.executable, "-m", "snakemake", f"--snakefile={CHECKOUT / 'Snakefile'}"]
-    command += [f"--directory={out}", f"--cores={cores}", "--keep-going", "--logger", "rich"]
+    command = [f"--snakefile={CHECKOUT / 'Snakefile'}", f"--directory={out}", f"--cores={cores}"]
+    command.append("--keep-going")
     if any((out / ".snakemake/locks").glob("*")):  # a killed call has left them
         workflow.run([*command, "--unlock"], stdout=sys.stderr)
     # A run that fails leaves cells out, which the certificate says.

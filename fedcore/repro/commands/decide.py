@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Collection, Sequence
 from math import ceil
@@ -61,9 +60,8 @@ def decide(
       fedcore decide --hours 0.5 --paper fedpower --item theorem1
     """
     end = time.monotonic() + 3600 * hours
-    call = [sys.executable, "-m", "snakemake", f"--cores={cores}", "--logger", "rich"]
-    given = {"workflow-profile": profile, "configfile": configfile}
-    call += [f"--{name}={value}" for name, value in given.items() if value is not None]
+    given = {"cores": cores, "workflow-profile": profile, "configfile": configfile}
+    call = [f"--{name}={value}" for name, value in given.items() if value is not None]
     run = _Run(configfile, call)
     papers = run.judged(paper)
     if item is not None:
@@ -100,7 +98,7 @@ class _Run:
     Attributes
     ----------
     call : list of str
-        Snakemake's, which brings it up to date.
+        Snakemake's words, with which it is brought up to date.
     plan : Plan
         With the repeats that have been given by now.
     results : path

@@ -45,15 +45,18 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
     config = read_configuration(configfile)
     if papers:
         config["papers"] = [*papers]
-    return load_plan(config, check_claims=False)
+    return load_plan(config)
 
 
 class JobError(FedcoreError):
-    """An error that ends a job and is nobody's mistake, such as a full disk."""
+    """An error that ends a job and is nobody's mistake, such as a signal."""
 
 
 class Jobs(click.Group):
-    """Commands that end in one sentence also on a full disk, without memory, and by a signal."""
+    """Commands that end in one sentence also without memory and by a signal.
+
+    On a full disk the sentence stands on standard output, too.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
@@ -70,18 +73,9 @@ class Jobs(click.Group):
                 f"the job is too large for this machine ({words}): make its problem smaller"
             ) from error
         except OSError as error:
-            if error.errno not in FULL:
-                raise
-            name = error.filename2 or error.filename  # of a copy, what is written
-            where = f", {name}" if name else ""
-            what = (
-                "a file may not become larger here: raise `ulimit -f`, run again"
-                if error.errno == errno.EFBIG
-                else "no space is left on the disk: make room, and run again"
-            )
-            said = f"{what} ({error.strerror}{where})"
-            say(f"Error: {said}")  # the log of standard error may be on that disk
-            raise JobError(said) from error
+            if error.errno in FULL:
+                say(f"Error: {error}")  # the log of standard error may be on that disk
+            raise
 
 
 def _end_by_signals() -> None:

@@ -20,8 +20,6 @@ from fedcore.repro.config import papers
 if TYPE_CHECKING:
     from fedcore.repro.verdicts.verdicts import Verdict
 
-KEPT = "papers"  # of a checkout: each folder has a table
-
 
 @click.command()
 @click.argument("what", metavar="[FOLDER|PAPER]", required=False)
@@ -33,9 +31,9 @@ KEPT = "papers"  # of a checkout: each folder has a table
     "--strict",
     type=click.Path(),
     is_flag=False,
-    flag_value=KEPT,
+    flag_value=papers.FOLDER,
     metavar="[KEPT]",
-    help=f"Status 1 if a word is worse than in this table, or folder of tables.  [{KEPT}]",
+    help=f"Status 1 if a word is worse than in this table, or folder of tables.  [{papers.FOLDER}]",
 )
 @as_json
 def verdicts(
@@ -66,7 +64,8 @@ def verdicts(
     from fedcore.repro.verdicts import answers
     from fedcore.repro.verdicts import verdict_pages as pages
 
-    kept = Path(KEPT) if Path(KEPT).is_dir() else papers.CHECKOUT / papers.FOLDER
+    kept = Path(papers.FOLDER)  # each paper's folder has a table
+    kept = kept if kept.is_dir() else papers.CHECKOUT / kept
     if what is not None and not Path(what).exists() and (kept / what).is_dir():
         what, paper = None, what
     folder = Path(what) if what is not None else _results(kept)

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from collections.abc import Sequence
 from types import FrameType
 from typing import TextIO
@@ -15,8 +16,8 @@ from fedcore.errors import DataError
 PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def run(command: Sequence[str], stdout: TextIO | None = None) -> int:
-    """Run Snakemake; return its status.
+def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
+    """Run Snakemake with these words; return its status.
 
     Signals that end this process go on to Snakemake and its jobs, which would outlive it.
 
@@ -26,6 +27,7 @@ def run(command: Sequence[str], stdout: TextIO | None = None) -> int:
         After such a signal, when Snakemake has ended.
     """
     came: list[signal.Signals] = []
+    command = [sys.executable, "-m", "snakemake", "--logger", "rich", *words]
     with subprocess.Popen(
         command, process_group=0, stdin=subprocess.DEVNULL, stdout=stdout
     ) as child:

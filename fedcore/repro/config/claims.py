@@ -25,12 +25,12 @@ CHANGES, TESTS = ("fills_in", "replaces"), ("select", "test")  # keys of a readi
 LIMITS = ("at_most", "at_least", "between", "equals")
 SECTIONS = ("items", "software")
 NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
-EMPTY: dict[str, Any] = {"items": []}
 
 
 def read(path: Path) -> dict[str, Any]:
     """Return a claims file with everything written out; without items if missing."""
-    return written_out(read_yaml(path) if path.is_file() else EMPTY, str(path), path.parent)
+    found = read_yaml(path) if path.is_file() else {"items": []}
+    return written_out(found, str(path), path.parent)
 
 
 def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:

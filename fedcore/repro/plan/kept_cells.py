@@ -221,12 +221,11 @@ def read(path: Path) -> KeptRun:
             name: [kept[place].cell for place in places] for name, places in head["items"].items()
         }
         return KeptRun(**head, cells={one.cell: one for one in kept})
-    except FileNotFoundError as error:
-        raise DataError(
-            f"there is no {path}: run the paper, then python tools/kept_records.py"
-        ) from error
     except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
-        raise DataError(f"{path} is damaged ({error}): take it from git again") from error
+        raise DataError(
+            f"{path} is no record ({error}): take it from git, or run the paper, then python "
+            "tools/kept_records.py"
+        ) from error
 
 
 def read_all(folder: Path, papers: Iterable[str]) -> dict[str, KeptRun]:

@@ -10,7 +10,6 @@ import fnmatch
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from difflib import get_close_matches
 from functools import cache, cached_property
 from importlib.util import find_spec
 from itertools import chain
@@ -260,9 +259,10 @@ def load_plan(
     checkout: Path = paper_files.CHECKOUT,
     *,
     answers: Callable[[str], bool] | None = None,
-    check_claims: bool = True,
 ) -> Plan:
     """Check a configuration, read its papers, and find the problems whose data cannot be obtained.
+
+    What the papers print is read later, by `Plan.claims_of`.
 
     Parameters
     ----------
@@ -272,9 +272,6 @@ def load_plan(
         Its folder ``papers`` has the papers that the configuration may call by their names.
     answers : callable, optional
         Says whether the server of an address can be reached; see `datasets.missing`.
-    check_claims : bool
-        Whether to read what the papers print, so that mistakes there are found before anything
-        runs. Only the job of verdicts must do it again.
     """
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
@@ -286,8 +283,6 @@ def load_plan(
     for paper, files in plan.files.items():
         settings = _read_paper(files, checked["overrides"].get(paper, {}))
         plan.papers[paper], plan.all_cells[paper] = settings, _cells(settings, files, checked)
-        if check_claims and plan.papers[paper]["judged"]:
-            plan.claims_of(paper)
     _leave_out_without_package(plan)
     plan.leave_out_missing(answers)
     return plan
@@ -356,9 +351,9 @@ def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, 
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
     given = config["repeats"].get(files.name, {})
     unknown = [name for name in wanted if not fnmatch.filter(names, name)]
-    where = "the configuration, {}: unknown cell"
-    _check_cells(unknown, names, where.format(f"overrides.{files.name}.{CELLS}"))
-    _check_cells(given, names, where.format(f"repeats.{files.name}"))
+    where = "the configuration, {}: no <experiment>/<algorithm>/<cell> is"
+    _check_names(unknown, names, where.format(f"overrides.{files.name}.{CELLS}"))
+    _check_names(given, names, where.format(f"repeats.{files.name}"))
     cells = []
     for cell in described:
         fitting = [
@@ -490,13 +485,6 @@ def _check_cell(cell: Cell, where: str) -> None:
         StopRules(cell.stop)
     except (ValueError, TypeError, ArithmeticError) as error:
         raise ConfigError(f"{where}: {error}") from error
-
-
-def _check_cells(names: Iterable[str], known: Collection[str], what: str) -> None:
-    """Refuse unknown cells; of the known ones, which can be hundreds, say those that are alike."""
-    for name in [name for name in names if name not in known]:
-        alike = ", ".join(get_close_matches(name, known)) or "none is alike"
-        raise ConfigError(f"{what} '{name}', of <experiment>/<algorithm>/<cell>: {alike}")
 
 
 def _leave_out_without_package(plan: Plan) -> None:

@@ -20,6 +20,7 @@ from fedcore.reports.replay import replay
 from fedcore.repro.site.model import slug
 from fedcore.repro.tables.budgets import privacy, products, sum_of_squares
 from fedcore.repro.tables.results import Results, Run
+from fedcore.repro.tables.rows import gathered
 
 DATA = "DATA"  # stands for the reader's
 POINTS = 90  # of a curve, at most; denser at its start
@@ -39,27 +40,25 @@ def groups(plan: Path) -> list[dict[str, Any]]:
     Each has its measures, the parameters that vary, and its runs: name, cell, looks, the values on
     every axis, and for every measure the median, the smallest and the largest of the repeats.
     """
-    found: dict[tuple[str, str], dict[str, Any]] = {}
-    results = Results(plan)
-    for run in results.runs():
-        entry = found.setdefault(
-            (run.experiment, run.problem),
+    results, found = Results(plan), []
+    together = gathered(((run.experiment, run.problem), run) for run in results.runs())
+    for (experiment, problem), every in together.items():
+        runs = [_curves(results.plan["paper"], run) for run in every]
+        looks = curve_styles.distinct_looks([run["algorithm"] for run in runs])
+        for run, look in zip(runs, looks, strict=True):
+            run.update(look)
+        found.append(
             {
-                "experiment": run.experiment,
-                "problem": run.problem,
-                "label": run.label,
-                "status": run.status,
-                "runs": [],
-            },
+                "experiment": experiment,
+                "problem": problem,
+                "label": every[0].label,
+                "status": every[0].status,
+                "runs": runs,
+                "varied": _varied(runs),
+                "measures": _measures(runs, results.plan["experiments"][experiment]["metrics"]),
+            }
         )
-        entry["runs"].append(_curves(results.plan["paper"], run))
-    methods = curve_styles.of_methods(results.plan)
-    for entry in found.values():
-        metrics = results.plan["experiments"][entry["experiment"]]["metrics"]
-        _tell_apart(entry["runs"], methods)
-        entry["varied"] = _varied(entry["runs"])
-        entry["measures"] = _measures(entry["runs"], metrics)
-    return list(found.values())
+    return found
 
 
 def script(groups: list[dict[str, Any]]) -> str:
@@ -114,13 +113,6 @@ def _replayed(run: Run) -> dict[str, Any]:
             "curve": [run["iteration"][0][kept].tolist(), _numbers(run[found.measure][0][kept])],
         }
     }
-
-
-def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
-    here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
-    for run, own in zip(runs, here, strict=True):
-        run.update(methods.get(run["name"], own))
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:

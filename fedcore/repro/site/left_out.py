@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from fedcore.repro.tables.rows import gathered
+
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
     """Return the names that have one reason together, in the order of their first."""
-    found: dict[str, list[str]] = {}
-    for name, reason in missing.items():
-        found.setdefault(reason, []).append(name)
-    return found
+    return gathered((reason, name) for name, reason in missing.items())
 
 
 def sentences(missing: Mapping[str, str]) -> list[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +20,7 @@ from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.plan.job_costs import measured
 from fedcore.repro.site.left_out import by_reason
+from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers, measurements, verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
@@ -45,10 +45,11 @@ def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
     how many there are, and ``experiments`` are those that they name.
     """
     named = [*select["where"], *select["points"], "repeat"]
-    columns = [name for name in dict.fromkeys(named) if name in rows[0]]
-    columns = [name for name in columns if name != select["column"]] + [select["column"]]
-    if all(isinstance(row[columns[-1]], bool | None) for row in rows):  # what it is read off
-        columns[-1:-1] = _numbers(rows, set(columns))
+    column = select["column"]
+    columns = [name for name in dict.fromkeys(named) if name in rows[0] and name != column]
+    if all(isinstance(row[column], bool | None) for row in rows):  # what it is read off
+        columns += _numbers(rows, {*columns, column})
+    columns.append(column)
     return {
         "table": select["table"],
         "columns": columns,
@@ -143,11 +144,8 @@ class Paper:
     def of_rows(self) -> dict[tuple[str, str], list[Verdict]]:
         """Verdicts on the rows of printed tables, by the names of table and row."""
         words = {verdict.id: verdict for verdict in self.told}
-        found: dict[tuple[str, str], list[Verdict]] = {}
-        for item in self.claimed["items"]:
-            if "row" in item and item["id"] in words:
-                found.setdefault(tuple(item["row"]), []).append(words[item["id"]])
-        return found
+        judged = [item for item in self.claimed["items"] if "row" in item and item["id"] in words]
+        return gathered((tuple(item["row"]), words[item["id"]]) for item in judged)
 
     @cached_property
     def figures(self) -> list[View]:
@@ -188,10 +186,12 @@ class Paper:
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
         """What restored histories say of their data, with their commits and their number."""
-        found: dict[str, list[str]] = {}
-        for about in (job["about"] for job in self.jobs if "restored" in job["about"]):
-            note = about["problem"]["note"] or "drawn under that commit."
-            found.setdefault(note, []).append(about.get("commit", "unknown"))
+        restored = [job["about"] for job in self.jobs if "restored" in job["about"]]
+        drawn = "drawn under that commit."
+        found = gathered(
+            (about["problem"]["note"] or drawn, about.get("commit", "unknown"))
+            for about in restored
+        )
         return [(note, sorted(set(every)), len(every)) for note, every in found.items()]
 
     @property
@@ -243,12 +243,12 @@ def slug(text: str) -> str:
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
-    """Return all papers that have verdicts in a folder of results, then studies that have none."""
+    """Return all papers with verdicts in a folder of results, then studies without.
+
+    A paper whose claims file is gone has no pages.
+    """
     names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
     plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
     found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]
-    for paper in found:
-        if paper.verdicts and not paper.claims_file.is_file():
-            print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
     found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
     return [paper for paper in found if paper.judged or not paper.plan.get("judged", True)]

@@ -20,7 +20,7 @@ from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date as settings
-from fedcore.repro.tables.rows import Rows
+from fedcore.repro.tables.rows import Rows, gathered
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
@@ -147,12 +147,10 @@ class Run:
     def _value(self, name: str, column: Column, of_repeats: bool = False) -> np.ndarray:
         """Return the value of a column: one for the run, or perhaps one for each repeat."""
         value = np.asarray(column(self) if callable(column) else column)
-        repeats = self.history.repeats
-        if value.shape and not (of_repeats and value.shape == (repeats,)):
-            each = f", or one for each of the {repeats} repeats of this run" * of_repeats
+        if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
                 f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
-                f"give one value{each}"
+                f"give one value, or `rows` one for each of the {self.history.repeats} repeats"
             )
         return value
 
@@ -176,11 +174,8 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 def _found(plan: Path) -> Path:
     """Return where a plan is: as given, or from the folder above, or that of the quick run."""
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
-    for path in (plan, quick):
-        for found in (path, Path("..") / path):
-            if found.is_file():
-                return found
-    return plan
+    places = (plan, ".." / plan, quick, ".." / quick)
+    return next((place for place in places if place.is_file()), plan)
 
 
 def _span(numbers: Iterable[int]) -> str:
@@ -207,28 +202,22 @@ class Results:
         The cells of the plan, by their paths.
     figures, tables : Path
         Folders of this paper's figures and tables.
-    noted : set of str
-        Cells that have been asked for, until someone clears it.
     """
 
     def __init__(self, plan: str | os.PathLike[str]) -> None:
         plan = _found(Path(plan))
         checksums.require(plan, "plan")
         try:
-            self.plan: dict[str, Any] = json.loads(Path(plan).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise DataError(f"{plan} is not a plan ({error}); run snakemake to make it") from error
-        try:
+            self.plan: dict[str, Any] = json.loads(plan.read_text(encoding="utf-8"))
             self.cells = {path: Cell.read(cell) for path, cell in self.plan["cells"].items()}
-        except ConfigError as error:
+        except (OSError, ValueError) as error:
             raise DataError(
-                f"{plan} is of another version ({error}): run snakemake to make it again"
+                f"{plan} is no plan of this version ({error}): run snakemake to make it"
             ) from error
-        self._folder = Path(plan).parents[1]
+        self._folder = plan.parents[1]
         self.figures = self._folder / "figures" / self.plan["paper"]
         self.tables = self._folder / "tables" / self.plan["paper"]
         self._read: dict[str, History] = {}
-        self.noted: set[str] = set()
 
     def __getitem__(self, cell: str) -> History:
         """Return the history of the cell ``<experiment>/<algorithm>/<problem>-<variant>``.
@@ -243,7 +232,6 @@ class Results:
         HistoryError
             When it is missing or damaged.
         """
-        self.noted.add(cell)
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
             history = History.load(path)
@@ -375,10 +363,9 @@ class Results:
         if not table.is_file():
             return ""
         words = {str(row["id"]): str(row["word"]) for row in tables.read(table)}
-        said: dict[str, list[str]] = {}
-        for item, sentence in sentences.items():
+        for item in sentences:
             require_known(item, words, "no verdict of the item", InputError)
-            said.setdefault(words[item], []).append(sentence)
+        said = gathered((words[item], sentence) for item, sentence in sentences.items())
         if self.plan["run"]["quick"]:
             return "A quick run, which says nothing about the paper."
         return " ".join(f"{word.capitalize()}: {'; '.join(what)}." for word, what in said.items())

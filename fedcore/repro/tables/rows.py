@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
 
 import numpy as np
 
 Row = dict[str, Any]
 Rows = list[Row]
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 
 
 def first(holds: np.ndarray) -> int | None:
@@ -56,11 +58,17 @@ def flags(
     return found[()]  # of a single comparison a bool, no array
 
 
+def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
+    """Return the values of every key together, the keys in the order of their first."""
+    found: dict[Key, list[Value]] = {}
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:
     """Yield (values of the columns `by`, rows with these values), in order of first appearance."""
-    found: dict[tuple[Any, ...], Rows] = {}
-    for row in rows:
-        found.setdefault(tuple(row[name] for name in by), []).append(row)
+    found = gathered((tuple(row[name] for name in by), row) for row in rows)
     for key, group in found.items():
         yield dict(zip(by, key, strict=True)), group
 

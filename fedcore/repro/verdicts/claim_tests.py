@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ import numpy as np
 import scipy  # its parts are loaded when they are used: half a second of every start
 
 from fedcore.reports import tables
+from fedcore.repro.tables.rows import gathered
 from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
@@ -36,7 +38,6 @@ SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
 PANEL = 0.9  # of a panel's points must hold
 NO_RESULT = "no run has a result"
-SPREAD = "our own runs spread by"
 TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
 
 Numbers = list[float | None]
@@ -141,8 +142,7 @@ def judge_runs(
     agree, n = pooled.count(1.0), len(pooled)
     if given.get("every"):
         limit = demand.fails * len(points)
-        alone = sum(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points)
-        if alone:
+        if any(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points):
             state, lack, decided = FAILS, "", 0
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
@@ -239,7 +239,9 @@ def judge_number(
             told = "no later look would tell"
         else:
             told = f"more would not tell, as the print is of {counted(given['runs'], 'run')}"
-        return replace(outcome, lack=f"{SPREAD} {shown}; {told}", growth=enough / len(values))
+        return replace(
+            outcome, lack=f"our own runs spread by {shown}; {told}", growth=enough / len(values)
+        )
     if away <= within * SLACK:
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
     more = next(iter(later), 0)
@@ -358,9 +360,7 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
     growth = max(growths) if all(growths) and growths else 0.0
     if panel:
         return Outcome(UNDECIDED, measured, _panel_lack(states, unsure), 0, runs, growth)
-    lacks: dict[str, list[str]] = {}
-    for name, outcome in found.items():
-        lacks.setdefault(outcome.lack, []).append(name)
+    lacks = gathered((outcome.lack, name) for name, outcome in found.items())
     told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
     return Outcome(UNDECIDED, measured, "; ".join(told), 0, runs, growth)
 
@@ -371,11 +371,7 @@ def _panel_lack(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
     if FAILS in states:
         told.append(f"{states.count(FAILS)} point fails, too few to refute a panel")
     if unsure:
-        wide = sum(outcome.lack.startswith(SPREAD) for outcome in unsure)
-        told.append(
-            f"at {len(unsure)} of {len(states)} points the runs cannot tell, at {wide} of these "
-            "because they spread too widely"
-        )
+        told.append(f"at {len(unsure)} of {len(states)} points the runs cannot tell")
     able = states.count(HOLDS) + sum(outcome.growth > 0 for outcome in unsure)
     if able < PANEL * len(states):
         told.append("more runs would not help")
@@ -405,6 +401,4 @@ def _half_digit(printed: str | float) -> float:
     """Return half a unit of the last digit of a number printed as text; 0 of a number."""
     if not isinstance(printed, str):
         return 0.0
-    mantissa, _, exponent = printed.lower().partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return 0.5 * 10.0 ** (int(exponent or 0) - decimals)
+    return 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)

@@ -7,11 +7,10 @@ whose experiment and problem the rows have that it selects, where the table tell
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import copy
 from typing import Any
 
 from fedcore.experiments.cell import Cell
-from fedcore.reports import tables
+from fedcore.history import History
 from fedcore.repro.tables.report import declared_tables
 from fedcore.repro.tables.results import Results
 from fedcore.repro.verdicts.claim_tests import UNDECIDED, judge_jointly
@@ -19,6 +18,18 @@ from fedcore.repro.verdicts.measurements import Measurements, Obstacle, matching
 from fedcore.repro.verdicts.verdicts import demand_of
 
 APART = ("experiment", "problem")  # columns by which rows tell cells apart
+
+
+class _Noted(Results):
+    """Results that note which cells they are asked for."""
+
+    def __init__(self, results: Results) -> None:
+        vars(self).update(vars(results))
+        self.noted: set[str] = set()
+
+    def __getitem__(self, cell: str) -> History:
+        self.noted.add(cell)
+        return super().__getitem__(cell)
 
 
 class Evidence:
@@ -40,13 +51,10 @@ class Evidence:
             results.tables, results.plan["run"]["surrogates"], {*results.plan["missing"]}
         )
         self._read: dict[str, list[Cell]] = {}
-        self._rows: dict[str, list[tables.Row]] = {}
         for name in results.plan["tables"]:
-            once = copy(results)  # another object, so that a paper's @cache does not hide histories
-            once.noted = set()
+            once = _Noted(results)  # another object each time: a paper's @cache would hide cells
             declared[name].rows(once)
             self._read[name] = [cell for cell in once.cells.values() if cell.short in once.noted]
-            self._rows[name] = tables.read(results.tables / f"{name}.tsv")
 
     def cells(self) -> dict[str, list[str]]:
         """Return the paths of the cells behind each item that was run, by its id."""
@@ -80,14 +88,12 @@ class Evidence:
         found: set[str] = set()
         selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
         for select in selects:
-            rows = self._rows.get(select["table"])
-            if rows:
-                apart = [column for column in APART if column in rows[0]]
-                chosen = matching(rows, select["where"])
-                wanted = {tuple(row[column] for column in apart) for row in chosen}
-                found |= {
-                    cell.path
-                    for cell in self._read[select["table"]]
-                    if tuple(getattr(cell, column) for column in apart) in wanted
-                }
+            chosen = matching(self._measurements.table(select["table"]), select["where"])
+            apart = [column for column in APART if column in chosen[0]] if chosen else []
+            wanted = {tuple(row[column] for column in apart) for row in chosen}
+            found |= {
+                cell.path
+                for cell in self._read[select["table"]]
+                if tuple(getattr(cell, column) for column in apart) in wanted
+            }
         return sorted(found)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from fedcore.problems import STATUSES
 from fedcore.reports import tables
 from fedcore.repro.config.claims import LIMITS
 from fedcore.repro.tables import summaries
-from fedcore.repro.tables.rows import groups
+from fedcore.repro.tables.rows import gathered, groups
 from fedcore.repro.verdicts import claim_tests
 from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome
 
@@ -74,7 +75,7 @@ class Measurements:
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
         """Return the rows that are selected."""
-        table, where, points = self._table(select["table"]), select["where"], select["points"]
+        table, where, points = self.table(select["table"]), select["where"], select["points"]
         for row in table[:1]:
             for name in (select["column"], *where, *points):
                 require_known(name, row, f"{what}: {select['table']}.tsv has no column")
@@ -85,7 +86,8 @@ class Measurements:
             raise Obstacle(select.get("absent", "This run has no result for it."))
         return rows
 
-    def _table(self, name: str) -> list[tables.Row]:
+    def table(self, name: str) -> list[tables.Row]:
+        """Return the rows of a table; raise `Obstacle` without it."""
         if name not in self._tables:
             path = self._folder / f"{name}.tsv"
             if not path.is_file():
@@ -101,9 +103,10 @@ class Measurements:
             kinds = groups(self._rows(like, f"{what}, pool"), *pool["by"])
             values = [_values(part, select["column"]) for _, part in kinds]
             pooled = claim_tests.pooled_deviation(values)
-        outcome = _judged(cell, rows, demand, pooled, what)
+        judged = partial(_judged, cell, demand, pooled, what)
+        outcome = judged(rows)
         if outcome.state != UNDECIDED:
-            lack = _rounding(cell, rows, outcome, demand, pooled, what)
+            lack = _rounding(cell, rows, outcome, judged)
             if lack:
                 return replace(outcome, state=UNDECIDED, lack=lack)
         unknown = _without_result(select, rows)
@@ -144,7 +147,7 @@ def _same(value: tables.Value, wanted: Any) -> bool:
 
 
 def _judged(
-    cell: Cell, rows: Rows, demand: Demand, pooled: tuple[float, int] | None, what: str
+    cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
     """Make the test of a cell on the values of its column, in the order of the seeds."""
     ((kind, given),) = cell["test"].items()
@@ -167,11 +170,9 @@ def _judged(
     outcome = claim_tests.judge_runs(agreed, given, demand)
     # How many runs agree at which points, if not equally many at each.
     runs, called = min(map(len, agreed)), select.get("called", {})
-    by_count: dict[int, list[str]] = {}
-    for (key, _), values in zip(points, agreed, strict=True):
-        texts = map(tables.show, key.values())
-        name = ", ".join(called.get(text, text) for text in texts)
-        by_count.setdefault(values[:runs].count(1.0), []).append(name)
+    texts = [map(tables.show, key.values()) for key, _ in points]
+    told = (", ".join(called.get(text, text) for text in point) for point in texts)
+    by_count = gathered(zip((v[:runs].count(1.0) for v in agreed), told, strict=True))
     if len(by_count) == 1:
         return outcome
     parts = []
@@ -221,14 +222,7 @@ def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
     return [limit] * len(rows)
 
 
-def _rounding(
-    cell: Cell,
-    rows: Rows,
-    outcome: Outcome,
-    demand: Demand,
-    pooled: tuple[float, int] | None,
-    what: str,
-) -> str:
+def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows], Outcome]) -> str:
     """Return in words how rounding decides the outcome; empty if it does not."""
     column = cell["select"]["column"]
     twin = f"{summaries.TWIN}{column}"
@@ -243,7 +237,7 @@ def _rounding(
     twins = [row if row.get(twin) is None else row | {column: row[twin]} for row in rows]
     ordered = [sorted(pair, key=last) for pair in zip(rows, twins, strict=True)]
     least, most = zip(*ordered, strict=True)
-    states = {_judged(cell, one, demand, pooled, what).state for one in (twins, least, most)}
+    states = {judged(one).state for one in (twins, least, most)}
     ends = [(last(low), last(high)) for low, high in ordered]
     change = max(0.0 if low == high else high - low for low, high in ends)
     text = f"one rounding of the starts changes a run by up to {tables.show(change)}"

@@ -13,6 +13,8 @@ from typing import Any
 
 from fedcore.errors import DataError
 from fedcore.reports import tables
+from fedcore.repro.config.claims import CHANGES
+from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers
 from fedcore.repro.verdicts.answers import AS_PRINTED, OTHERWISE
 from fedcore.repro.verdicts.verdicts import (
@@ -30,7 +32,6 @@ from fedcore.words import counted
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
 CHANCE = "At most one word in twenty is chance"
-FILLED_IN = "filled in"
 WIDTH = 96
 
 
@@ -46,32 +47,32 @@ def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
 
 
 def _json(readings: Iterable[Reading]) -> str:
-    def said(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-        return {key: value for key, value in pairs if value}
+    said = [asdict(one, dict_factory=_without_empty) for one in readings]
+    return json.dumps(said, ensure_ascii=False)
 
-    return json.dumps([asdict(one, dict_factory=said) for one in readings], ensure_ascii=False)
+
+def _without_empty(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    return {key: value for key, value in pairs if value}
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
     """Read what `write` wrote."""
     found: list[dict[str, Any]] = tables.read(path)
     try:
-        verdicts = [Verdict(**row | {"readings": _readings(row["readings"])}) for row in found]
-    except (KeyError, TypeError, ValueError):
+        verdicts = [
+            Verdict(**row | {"readings": tuple(map(_reading, json.loads(row["readings"])))})
+            for row in found
+        ]
+    except (AttributeError, KeyError, TypeError, ValueError):
         verdicts = []
     if len(verdicts) < len(found) or any(v.word not in WORDS for v in verdicts):
         raise DataError(f"{path} is not a table of verdicts: run its rule again")
     return verdicts
 
 
-def _readings(text: str) -> tuple[Reading, ...]:
-    def changes(given: Iterable[dict[str, Any]]) -> tuple[Change, ...]:
-        return tuple(Change(**change) for change in given)
-
-    def reading(fills_in: Any = (), replaces: Any = (), **said: Any) -> Reading:
-        return Reading(changes(fills_in), changes(replaces), **said)
-
-    return tuple(reading(**said) for said in json.loads(text))
+def _reading(said: dict[str, Any]) -> Reading:
+    changes = {key: tuple(Change(**c) for c in said.get(key, ())) for key in CHANGES}
+    return Reading(**said | changes)
 
 
 def files_in(folder: Path) -> list[Path]:
@@ -137,17 +138,14 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
     return [verdict for file in files for verdict in read(file)]
 
 
-def counts(verdicts: Iterable[Verdict], labels: Mapping[str, str] = {}) -> list[tables.Row]:
-    """Return a row per paper with the number of each word on its printed items, and a total.
-
-    `labels` may have other words for papers.
-    """
+def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
+    """Return a row per paper with the number of each word on its printed items, and a total."""
     printed = printed_items(verdicts)
     none = dict.fromkeys((word for word, _ in answers.tally(printed)), 0)
     found = grouped(printed, "paper")
     found |= {"total": printed} if len(found) > 1 else {}
     return [
-        {"paper": labels.get(paper, paper), "items": len(mine), **none, **dict(answers.tally(mine))}
+        {"paper": paper, "items": len(mine), **none, **dict(answers.tally(mine))}
         for paper, mine in found.items()
     ]
 
@@ -160,15 +158,12 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
     printed = printed_items(verdicts)
     if is_quick(printed):
         return ""
-    lines: list[tables.Row] = []
-    for v in answers.headlines(printed):
-        told = _told(v, "**{}**: {}")
-        lines.append({"claim": f"{v.printed} ({v.source})"})
-        lines[-1] |= {AS_PRINTED: told[AS_PRINTED], OTHERWISE: told[OTHERWISE]}
-    parts = [
-        f"{question} **{answers.answer(printed)}**\n",
-        *([tables.markdown(lines)] * bool(lines)),
+    lines = [
+        {"claim": f"{v.printed} ({v.source})", **_words(v, "**{}**: {}")}
+        for v in answers.headlines(printed)
     ]
+    parts = [f"{question} **{answers.answer(printed)}**\n"]
+    parts += [tables.markdown(lines)] if lines else []
     for title, points in sections(printed):
         parts += [f"{title}:\n", "".join(f"- {tables.escaped(point)}\n" for point in points)]
     parts.append(f"{counted_words(printed)}. {chance(printed)}\n")
@@ -231,15 +226,19 @@ def _table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _told(v: Verdict, form: str) -> dict[str, str]:
-    """Return both lines of a verdict and what explains them; `form` takes a word and its line."""
-    lines = {AS_PRINTED: (v.word, answers.first_line(v))}
-    lines[OTHERWISE] = (answers.word_of(v), answers.second_line(v))
+    """Return both lines of a verdict and what explains them."""
     return {
-        **{name: form.format(*line) if line[0] else "" for name, line in lines.items()},
+        **_words(v, form),
         "cause": v.cause if v.word == "fails" else "",
-        FILLED_IN: answers.filled_in(v),
+        "filled in": answers.filled_in(v),
         "test": answers.test_of(v),
     }
+
+
+def _words(v: Verdict, form: str) -> dict[str, str]:
+    """Return both lines of a verdict; `form` takes a word and its line."""
+    otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
+    return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
@@ -318,7 +317,4 @@ def _wrapped(text: str) -> str:
 
 def grouped(verdicts: Iterable[Verdict], by: str) -> dict[str, list[Verdict]]:
     """Return the verdicts that have one paper, or one source, in the order of their first."""
-    found: dict[str, list[Verdict]] = {}
-    for verdict in verdicts:
-        found.setdefault(getattr(verdict, by), []).append(verdict)
-    return found
+    return gathered((getattr(verdict, by), verdict) for verdict in verdicts)

@@ -137,8 +137,15 @@ class Verdict:
 
     @property
     def otherwise(self) -> Reading | None:
-        """The reading of the second line."""
-        return otherwise(self.readings) if self.word not in (RAN, DID_NOT_RUN) else None
+        """The reading of the second line: it replaces something, and it was run.
+
+        It is the one with the fewest replacements among those that hold, or else the first.
+        """
+        if self.word in (RAN, DID_NOT_RUN):
+            return None
+        others = [reading for reading in self.readings if reading.replaces and not reading.obstacle]
+        holding = [reading for reading in others if reading.state == HOLDS]
+        return min(holding or others[:1], key=lambda reading: len(reading.replaces), default=None)
 
 
 def judge(
@@ -181,12 +188,10 @@ def judge(
                 cells = [c for one in item["readings"][:1] for c in one["cells"].values()]
                 absent = (c["select"]["absent"] for c in cells if "absent" in c["select"])
                 reason = next(absent, f"This run left out what it needs: {names}.")
-            readings: tuple[Reading, ...] = ()
-            if not reason:
-                readings = tuple(
-                    _reading(item, given, claims["changes"], measurements, paper)
-                    for given in item["readings"]
-                )
+            readings = tuple(
+                _reading(item, given, claims["changes"], measurements, paper)
+                for given in (() if lacks else item["readings"])
+            )
             word, measured, why = as_printed(readings) if readings else (NOT_RUN, "", reason)
             if quick and section != SOFTWARE:
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
@@ -348,13 +353,3 @@ def _bracket(ran: Sequence[Reading]) -> bool:
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
     )
-
-
-def otherwise(readings: Sequence[Reading]) -> Reading | None:
-    """Return the reading of the second line: it replaces something, and it was run.
-
-    It is the one with the fewest replacements among those that hold, or else the first.
-    """
-    others = [reading for reading in readings if reading.replaces and not reading.obstacle]
-    holding = [reading for reading in others if reading.state == HOLDS]
-    return min(holding or others[:1], key=lambda reading: len(reading.replaces), default=None)

@@ -177,6 +177,8 @@ def load(tmp_path):
     def call(settings, config=CONFIG):
         write(tmp_path, settings)
         plan = load_plan(config, tmp_path)
+        for name in plan.judged:
+            plan.claims_of(name)
         assert plan.cells
 
     call(paper())

@@ -102,7 +102,8 @@ def test_claims_beside_it_are_read_and_their_file_is_named(checkout):
     assert planned({"papers": [entry]}).judged == ["hospital"]
     claims.write_text("items: []\ntabels: {}\n", encoding="utf-8")
     name = "../elsewhere/hospital/claims.yaml"
-    refused(lambda: planned({"papers": [entry]}), ConfigError, name, "'tabels'")
+    plan = planned({"papers": [entry]})
+    refused(lambda: plan.claims_of("hospital"), ConfigError, name, "'tabels'")
 
 
 @pytest.mark.parametrize(
