@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -11,9 +12,13 @@ from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.validation import FLAG, whole
 
+log = logging.getLogger("fedcore")
+
 
 class RoundsBar:
-    """Bar over the communication rounds of all repeats.
+    """Bar over the communication rounds of all repeats, and lines for the logger ``fedcore``.
+
+    Each record is a line of level INFO, which Python shows if the program asks for it.
 
     Parameters
     ----------
@@ -31,7 +36,7 @@ class RoundsBar:
         from tqdm import tqdm
 
         total = rounds * repeats if rounds else None
-        self._rounds = rounds or 0
+        self._description, self._rounds = description, rounds or 0
         self._before: float = 0
         hidden = False if asked else None  # to tqdm, None means: unless it is a terminal
         self._bar = tqdm(total=total, desc=description, unit="round", disable=hidden)
@@ -52,7 +57,11 @@ class RoundsBar:
     def seen(self, row: Mapping[str, float]) -> None:
         """Take notice of a recorded row."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
-        self._bar.update(self._before + row["round"] - self._bar.n)
+        done, total = self._before + row["round"], self._bar.total or "an unknown number"
+        self._bar.update(done - self._bar.n)
+        log.info(
+            "%s: round %g of %s, iteration %g", self._description, done, total, row["iteration"]
+        )
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:

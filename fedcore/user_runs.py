@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,7 @@ from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.arrays import as_array
 from fedcore.deep.prediction import Trained
-from fedcore.errors import ConvergenceWarning, InputError, require_known, warn
+from fedcore.errors import ConvergenceWarning, InputError, nearest, warn
 from fedcore.federation.ledger import Ledger, Shape
 from fedcore.federation.transcript import Transcript
 from fedcore.history import History, units_of
@@ -230,6 +231,8 @@ def run(
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
     settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
+    if isinstance(measure, str):
+        raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
     names = [] if measure is None else as_array(measure, "measure").tolist()
     wanted = [metrics.get(name) for name in np.ravel(names)]
     for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
@@ -294,15 +297,30 @@ OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients"
 
 
 def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Refuse names that are neither options nor parameters.
+    """Refuse names that are neither options nor parameters, and the `params` of `FederatedPCA`.
 
     Raises
     ------
     InputError
     """
     known = {field.name for field in dataclasses.fields(algorithm.parameters)}
-    for name in params:
-        require_known(name, known | OPTIONS, f"{algorithm.name} has no parameter", InputError)
+    given = params.get("params")
+    if "params" not in known and isinstance(given, Mapping):
+        if twice := sorted(given.keys() & params.keys()):
+            raise InputError(
+                f"{twice[0]} is given twice, in params and as {twice[0]}=…: run takes parameters "
+                "as keywords only, so leave params out"
+            )
+        written = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        raise InputError(
+            "run takes the algorithm's parameters as keywords: write "
+            f"{written or 'none'} in the place of params={{…}}"
+        )
+    for name in params.keys() - known:
+        meant = {*difflib.get_close_matches(name, known | OPTIONS, n=1)}  # an option, or none
+        raise InputError(
+            f"{algorithm.name} has no parameter '{name}': {nearest(name, known | meant)}"
+        )
 
 
 def _bar(

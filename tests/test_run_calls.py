@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -44,6 +46,12 @@ def test_the_bar_ends_at_the_rounds_of_the_closed_form(clients, capsys):
     assert "4/4" in capsys.readouterr().err
 
 
+def test_a_logger_has_a_line_for_each_record_beside_the_bar(clients, caplog):
+    with caplog.at_level(logging.INFO, logger="fedcore"):
+        fedcore.run("ssi", clients, 2, rounds=3, tol=0, progress=True)
+    assert [record.args[1:] for record in caplog.records] == [(k, 3, k) for k in range(4)]
+
+
 def test_the_bar_changes_nothing_and_a_rule_of_the_users_still_ends_the_run(clients, capsys):
     for options in ({}, {"stop": lambda row: row["iteration"] >= 3}):
         plain, shown = (
@@ -73,14 +81,16 @@ REFUSED = [  # calls of fedcore.run, and what the message names; of clients: tes
     (method(start=[[1, 2], [3]]), "start"),
     (method(center="yes"), "center"),
     (method(progress="yes"), "progress", "'yes'"),
-    (method(measure="objective"), "measure must be a list"),
+    (method(measure="objective"), "measure=['objective']"),
     (method(measure=["kapa"]), "'kapa'", "'kappa'"),
     (method(iterates="some"), "iterates"),
     (method(rounds=0.5), "rounds"),
     (method(tll=0.1), "'tll'", "'tol'"),
     (method(centre=True), "'centre'", "'center'"),
     (method(mesure=[]), "'mesure'", "'measure'"),
-    (method(params={"tol": 0.1}), "'params'"),
+    (method(params={"tol": 0.1}, tol=0.2), "tol", "twice"),
+    (method(params={"tol": 0.1, "rounds": 3}), "tol=0.1, rounds=3"),
+    (method(params=3), "'params'"),
     (method("yd2021"), "'sigma_max'", "'sigma_r'"),
     (method("fedavg", None), "'model'", "cifar10_cnn"),
     (method("fedavg", None, modl="tiny_mlp"), "'modl'", "'model'"),

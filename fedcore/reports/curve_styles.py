@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedcore import algorithms
@@ -82,6 +82,16 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
         found.append({"colour": colour, "dash": dash})
         earlier[colour] += 1
     return found
+
+
+def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return the looks of a plan's methods, which the tag ``method`` names; see `distinct_looks`.
+
+    They are the same in all experiments, on the pages of a run and in its notebook.
+    """
+    cells = plan["cells"].values()
+    methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
+    return dict(zip(methods, distinct_looks(list(methods.values())), strict=True))
 
 
 def words(names: Iterable[str]) -> list[str]:

@@ -55,7 +55,7 @@ def test_all_cells_agree_bit_by_bit_and_an_altered_history_is_noticed(done):
     found, check = certified(done, "first")
     assert found.returncode == 0, found.stderr
     assert len(words(check)) == 6 and set(words(check).values()) == {"same bytes"}
-    assert check["shares"][0]["items"] == "1 of 1"
+    assert check["shares"][0]["items"] == "1 of 1" and check["inputs"]
     assert not done.planned()  # the run itself is as it was
     record = done.root / "kept/records/tiny.jsonl"
     run = kept_cells.read(record)

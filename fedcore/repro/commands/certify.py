@@ -114,7 +114,7 @@ def certify(
     _make(out, drawn, whole, cores)
     kernel = [f"{name}={os.environ[name]}" for name in KERNEL if os.environ.get(name)]
     command = shlex.join([*kernel, "fedcore", "certify", *filter(None, [paper]), *again])
-    found = certificate.compare(plan, runs, drawn, whole, out, command)
+    found = certificate.compare(plan, runs, drawn, whole, out, records, command)
     files = certificate.write(found, out)
     say(found["summary"])
     say(f"Written: {', '.join(map(str, files))}")

@@ -49,14 +49,11 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
 
 
 class JobError(FedcoreError):
-    """An error that ends a job and is nobody's mistake, such as a signal."""
+    """An error that ends a job and is nobody's mistake, such as a full disk."""
 
 
 class Jobs(click.Group):
-    """Commands that end in one sentence also without memory and by a signal.
-
-    On a full disk the sentence stands on standard output, too.
-    """
+    """Commands that end in one sentence also on a full disk, without memory, and by a signal."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
@@ -73,9 +70,18 @@ class Jobs(click.Group):
                 f"the job is too large for this machine ({words}): make its problem smaller"
             ) from error
         except OSError as error:
-            if error.errno in FULL:
-                say(f"Error: {error}")  # the log of standard error may be on that disk
-            raise
+            if error.errno not in FULL:
+                raise
+            name = error.filename2 or error.filename  # of a copy, what is written
+            where = f", {name}" if name else ""
+            what = (
+                "a file may not become larger here: raise `ulimit -f`, run again"
+                if error.errno == errno.EFBIG
+                else "no space is left on the disk: make room, and run again"
+            )
+            said = f"{what} ({error.strerror}{where})"
+            say(f"Error: {said}")  # the log of standard error may be on that disk
+            raise JobError(said) from error
 
 
 def _end_by_signals() -> None:

@@ -5,6 +5,7 @@ It is the content of ``codecheck.yml`` (https://codecheck.org.uk); `page` shows 
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
@@ -13,9 +14,11 @@ from typing import Any
 
 import yaml
 
+from fedcore.datasets import fetching
 from fedcore.experiments import provenance
+from fedcore.files import checksums
 from fedcore.reports import tables
-from fedcore.repro.config import papers
+from fedcore.repro.config import configuration, papers
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.plan.kept_cells import DIFFERS, DIGITS, RANGE, SAME, KeptRun
 from fedcore.repro.plan.machine import describe_arithmetic
@@ -40,6 +43,7 @@ PARTS = {
     "columns": "Third digits that differ",
     "words": "Words of whole papers that differ",
     "platform": "Machine and versions",
+    "inputs": "Inputs",
 }
 
 
@@ -49,6 +53,7 @@ def compare(
     drawn: Collection[str],
     whole: Collection[str],
     out: Path,
+    records: Path,
     command: str,
 ) -> dict[str, Any]:
     """Return the certificate of the `drawn` cells, which were made in the folder `out`.
@@ -61,6 +66,8 @@ def compare(
     drawn, whole : collection of str
         Cells, and papers whose words are compared.
     out : path
+    records : path
+        Folder of the records of the kept run.
     command : str
         It makes the same again.
     """
@@ -107,6 +114,7 @@ def compare(
             {"": name, **{where: known.get(name) for where, known in machines.items()}}
             for name in names
         ],
+        "inputs": _inputs(plan, drawn, records),
         "check_time": datetime.now(UTC).isoformat(timespec="seconds"),
         "certificate": PERSON,
         "report": PERSON,
@@ -128,6 +136,23 @@ def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
         for item, word in verdict_pages.words_of(before).items()
         if word not in (NOT_RUN, now.get(item, NOT_RUN))
     ]
+
+
+def _inputs(plan: Plan, cells: Collection[str], records: Path) -> list[tables.Row]:
+    """Return the SHA-256 of the records and of all data and configuration that cells depend on."""
+    files = {f"config/{file.name}": file for file in configuration.files()}
+    for paper in {plan.cells[cell].paper for cell in cells}:
+        for file in (plan.files[paper].paper, plan.files[paper].claims):
+            files[f"papers/{paper}/{file.name}"] = file
+        files[f"kept/records/{paper}.jsonl"] = records / f"{paper}.jsonl"
+    found = {name: checksums.file_sha256(file) for name, file in files.items() if file.is_file()}
+    read = {f"{plan.cells[cell].paper}/{p}" for cell in cells for p in plan.cells[cell].problems}
+    for dataset in {plan.problems[name].get("dataset", "") for name in read} - {""}:
+        record = Path(plan.config["paths"]["raw"], dataset, fetching.RECORD)
+        if record.is_file():
+            sums = json.loads(record.read_text(encoding="utf-8"))
+            found |= {f"{dataset}/{file}": str(value) for file, value in sums.items()}
+    return [{"file": file, "sha256": sha} for file, sha in sorted(found.items())]
 
 
 def _shares(runs: Mapping[str, KeptRun], found: Mapping[str, str]) -> list[tables.Row]:

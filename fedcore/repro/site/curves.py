@@ -41,12 +41,11 @@ def groups(plan: Path) -> list[dict[str, Any]]:
     every axis, and for every measure the median, the smallest and the largest of the repeats.
     """
     results, found = Results(plan), []
+    methods = curve_styles.of_methods(results.plan)
     together = gathered(((run.experiment, run.problem), run) for run in results.runs())
     for (experiment, problem), every in together.items():
         runs = [_curves(results.plan["paper"], run) for run in every]
-        looks = curve_styles.distinct_looks([run["algorithm"] for run in runs])
-        for run, look in zip(runs, looks, strict=True):
-            run.update(look)
+        _tell_apart(runs, methods)
         found.append(
             {
                 "experiment": experiment,
@@ -113,6 +112,13 @@ def _replayed(run: Run) -> dict[str, Any]:
             "curve": [run["iteration"][0][kept].tolist(), _numbers(run[found.measure][0][kept])],
         }
     }
+
+
+def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
+    """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
+    here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
+    for run, own in zip(runs, here, strict=True):
+        run.update(methods.get(run["name"], own))
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -243,12 +244,12 @@ def slug(text: str) -> str:
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
-    """Return all papers with verdicts in a folder of results, then studies without.
-
-    A paper whose claims file is gone has no pages.
-    """
+    """Return all papers that have verdicts in a folder of results, then studies that have none."""
     names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
     plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
     found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]
+    for paper in found:
+        if paper.verdicts and not paper.claims_file.is_file():
+            print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
     found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
     return [paper for paper in found if paper.judged or not paper.plan.get("judged", True)]
