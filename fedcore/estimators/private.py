@@ -24,7 +24,6 @@ clients adds noise to its own sums, and the server, which need not be trusted, a
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sized
 from typing import Any
 
@@ -97,7 +96,7 @@ def fit(asked: Request, matrices: Any) -> Found:
             "range of double precision: take another unit of the data and of bounds"
         )
     spent = multipliers(asked)
-    left, told_of = epsilon_of_rounds(asked, spent), Counter[Gaussian]()
+    left = epsilon_of_rounds(asked, spent)
     wide = min(r + (options.get("start") is None), d)
 
     @protected
@@ -109,16 +108,12 @@ def fit(asked: Request, matrices: Any) -> Found:
             scale = _scale(federation, bounds, mean, n_samples, spent["scale"])
         reach = bounds.reach(mean, scale)
         federation.standardise(mean, scale * reach)
-        told_of.update(_events(federation))
         return {"mean": mean, "scale": scale, "n_samples": n_samples, "reach": reach}
 
     @protected
     def finish(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-        own = _events(federation) - told_of
         federation.broadcast(np.asarray(shared_basis(output), dtype=np.float64))
-        total = _released(federation, _moments, 1.0, spent["last"])
-        each = [event.noise_multiplier for event in own] or [math.inf]
-        return {"total": total, "noise": math.hypot(*each) * math.sqrt(federation.shape.n_clients)}
+        return {"total": _released(federation, _moments, 1.0, spent["last"])}
 
     inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
     result = run(
@@ -132,10 +127,10 @@ def fit(asked: Request, matrices: Any) -> Found:
     least = _deviation(1.0, spent["last"], len(inside))
     following = float(moments[r, r]) if wide > r else beyond  # the next eigenvalue, or more
     outside = max(following + beyond * (wide > r), least) if r < d else 0.0
-    estimates = sines(
-        np.append(axes.squares, following), d, rounds=output["noise"], last=least,
-        steps=int(result.history["iteration"][-1]),
-    )  # fmt: skip
+    steps = int(result.history["iteration"][-1])
+    rounds = _deviation(math.sqrt(max(steps, 1)), spent["rounds"], len(inside))
+    squares = np.append(axes.squares, following)
+    estimates = sines(squares, d, rounds=rounds, last=least, steps=steps)
     if r == d:  # they span the whole space, whatever each of them is
         estimates[-1] = 0.0
     _tell(asked.epsilon, estimates[: d - 1], r)
@@ -164,16 +159,7 @@ def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
     return sensitivity * multiplier * math.sqrt(n_clients)
 
 
-def _events(federation: Federation) -> Counter[Any]:
-    """Return what a client has been charged so far, as has every other."""
-    privacy = federation.ledger.privacy
-    assert privacy is not None
-    return Counter(privacy.accounts[0].events)
-
-
-def sines(
-    squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
-) -> np.ndarray:  # fmt: skip
+def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
     """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
 
     To first order, noise turns the first k axes by what it has between their span and the rest, a
