@@ -19,6 +19,7 @@ import numpy as np
 from fedcore.errors import InputError, require_known
 from fedcore.estimators import inputs
 from fedcore.user_tables.labelled import Features, as_they_look
+from fedcore.validation import one_of
 
 _FRAMES = "pandas", "polars"
 
@@ -209,15 +210,12 @@ class Transformer(ABC):
         InputError
             For another word, or a library that is not installed.
         """
-        known = ("default", *_FRAMES)
-        if transform is not None and not (isinstance(transform, str) and transform in known):
-            raise InputError(
-                f"set_output: transform is one of {', '.join(known)}, got {transform!r}"
-            )
+        if transform is None:
+            return self
+        one_of(("default", *_FRAMES))(transform, "transform")
         if transform in _FRAMES:
             _library(transform)
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
+        self._sklearn_output_config = {"transform": transform}
         return self
 
     def _output(self, values: np.ndarray, given: Any) -> Any:

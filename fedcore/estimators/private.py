@@ -24,7 +24,7 @@ clients adds noise to its own sums, and the server, which need not be trusted, a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -261,7 +261,7 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     for taken in fixed & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
     options = {**own, **asked.options}
-    if not isinstance(options["measure"], Sized) or len(options["measure"]):
+    if np.size(options["measure"]):
         raise InputError(
             "params of a private fit has no entry 'measure': measures are exact functions of the "
             "data; fedcore.run records and marks them (Result.released)"
