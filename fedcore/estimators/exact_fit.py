@@ -72,7 +72,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
     dtype = np.result_type(*clients.dtypes)
-    estimate = output.get("angle_estimate")
+    estimate = output.get("angle_estimate", 1.0)
     if "products" in output:
         estimate = convergence_test.estimate_untested(
             output["sent"], output["products"], output["outside"],
@@ -84,11 +84,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         found = output["axes"].squares
         beyond = output["outside"] if len(found) < n_features else 0.0  # else it is rounding
         estimate = _where_cut(found, beyond, len(axes.squares), dtype)
-    return Found(
-        axes, outside, output["mean"], output["scale"], n_samples, result.history, result.ledger,
-        1.0 if estimate is None else float(np.fmin(estimate, 1.0)),
-        bool(output["converged"]) if "converged" in output else None,
-    )  # fmt: skip
+    return Found(axes, outside, n_samples, result, float(np.fmin(estimate, 1.0)))
 
 
 def gram_comes_first(federation: Federation, r: int) -> bool:

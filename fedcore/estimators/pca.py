@@ -391,7 +391,8 @@ class FederatedPCA(Transformer):
             found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape
-        self.mean_, self.scale_, self.n_samples_ = found.mean, found.scale, found.n_samples
+        result, output = found.result, found.result.output
+        self.mean_, self.scale_, self.n_samples_ = output["mean"], output["scale"], found.n_samples
         freedom = max(self.n_samples_ - bool(self.center), 1)
         squares, r = found.axes.squares, self.n_components_
         total = squares.sum() + found.outside
@@ -403,9 +404,11 @@ class FederatedPCA(Transformer):
         self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_estimate_ = found.estimate
-        self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
-        self.history_: RunHistory = found.history
-        self.ledger_: Ledger = found.ledger
+        converged = output.get("converged")
+        self.converged_ = None if converged is None else bool(converged)
+        self.n_iter_ = int(result.history["iteration"][-1])
+        self.history_: RunHistory = result.history
+        self.ledger_: Ledger = result.ledger
         self._keep_names(features)
 
 

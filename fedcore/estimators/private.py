@@ -106,9 +106,8 @@ def fit(asked: Request, matrices: Any) -> Found:
         scale = np.ones(d)
         if asked.scale:
             scale = _scale(federation, bounds, mean, n_samples, spent["scale"])
-        reach = bounds.reach(mean, scale)
-        federation.standardise(mean, scale * reach)
-        return {"mean": mean, "scale": scale, "n_samples": n_samples, "reach": reach}
+        federation.standardise(mean, scale * bounds.reach(mean, scale))
+        return {"mean": mean, "scale": scale, "n_samples": n_samples}
 
     @protected
     def finish(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
@@ -122,22 +121,22 @@ def fit(asked: Request, matrices: Any) -> Found:
     )  # fmt: skip
     output = result.output
     basis, total = np.asarray(shared_basis(output), dtype=np.float64), output["total"]
-    moments, beyond = from_upper_triangle(total[:-1], wide), float(total[-1]) * (wide < d)
+    moments = from_upper_triangle(total[:-1], wide)
     axes = principal_axes(basis[:, :r], moments[:r, :r])
     least = _deviation(1.0, spent["last"], len(inside))
-    following = float(moments[r, r]) if wide > r else beyond  # the next eigenvalue, or more
-    outside = max(following + beyond * (wide > r), least) if r < d else 0.0
+    rest = np.append(np.diagonal(moments)[r:], total[-1] * (wide < d))  # next eigenvalue, others
+    outside = max(float(rest.sum()), least) if r < d else 0.0
     steps = int(result.history["iteration"][-1])
     rounds = _deviation(math.sqrt(max(steps, 1)), spent["rounds"], len(inside))
-    squares = np.append(axes.squares, following)
+    squares = np.append(axes.squares, rest[0])
     estimates = sines(squares, d, rounds=rounds, last=least, steps=steps)
     if r == d:  # they span the whole space, whatever each of them is
         estimates[-1] = 0.0
     _tell(asked.epsilon, estimates[: d - 1], r)
-    unit = output["reach"] ** 2
+    squares = np.maximum(axes.squares, least)
+    unit = bounds.reach(output["mean"], output["scale"]) ** 2
     return Found(
-        Axes(axes.components, np.maximum(axes.squares, least) * unit), outside * unit,
-        output["mean"], output["scale"], output["n_samples"], result.history, result.ledger,
+        Axes(axes.components, squares * unit), outside * unit, output["n_samples"], result,
         float(estimates[-1]),
     )  # fmt: skip
 

@@ -14,10 +14,9 @@ from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.last_round import Axes
-from fedcore.federation.ledger import Ledger
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
-from fedcore.user_runs import RunHistory
+from fedcore.user_runs import Result
 from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_rank, whole
 
@@ -146,24 +145,18 @@ class Found(NamedTuple):
     axes : Axes
     outside : float
         Sum of the squares outside of the axes' span.
-    mean, scale : ndarray of shape (d,)
     n_samples : int
-    history : RunHistory
-    ledger : Ledger
+    result : Result
+        Of the run, with ``mean`` and ``scale`` in its output.
     estimate : float
         Estimate of the sine of the largest angle to the exact subspace; 1 when nothing is known.
-    converged : bool or None
     """
 
     axes: Axes
     outside: float
-    mean: np.ndarray
-    scale: np.ndarray
     n_samples: int
-    history: RunHistory
-    ledger: Ledger
-    estimate: float = 1.0
-    converged: bool | None = None
+    result: Result
+    estimate: float
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
