@@ -90,7 +90,7 @@ def given(clients: Any, groups: Any = None) -> Given:
 
 
 def _grouped(matrix: Any, groups: Any) -> Given:
-    if isinstance(matrix, list | tuple):
+    if not (is_matrix(matrix) or several(matrix)):
         matrix = as_array(matrix, "the matrix")
     if not is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
