@@ -11,11 +11,9 @@ import numpy as np
 from fedcore import words
 from fedcore.arrays import as_array
 from fedcore.errors import InputError
-from fedcore.sparse import SparseRows
 from fedcore.user_tables import frames
 from fedcore.user_tables.labelled import column_names, per_row, row_labels
 from fedcore.user_tables.matrices import (
-    check_clients,
     check_like,
     client_list,
     client_names,
@@ -30,7 +28,7 @@ class Given(NamedTuple):
     Attributes
     ----------
     matrices : sequence
-        One per client, or the one whose groups of rows are the clients.
+        One per client.
     labels : list of str or None
         Names of the clients, for errors.
     rows : list of ndarray of int or None
@@ -45,23 +43,6 @@ class Given(NamedTuple):
         """Name clients, columns and rows as given in the errors that are raised inside."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
         return words.named(self.labels, columns, self.rows)
-
-    def checked(self) -> list[Any]:
-        """Return the clients' matrices, checked; warn of what may be no measurement or sample."""
-        frames.tell_totals(self.labels or ())
-        if self.rows is None:
-            return check_clients(self.matrices)
-        who, matrix = "the matrix", self.matrices[0]
-        columns = column_names(matrix)
-        whole = check_like(matrix, who, columns, who)
-        frames.tell_totals(row_labels(matrix) or (), who)
-        if isinstance(whole, SparseRows):
-            return [SparseRows(whole.matrix[part]) for part in self.rows]
-        parts = [whole[part] for part in self.rows]
-        if columns is not None:
-            frames.tell(columns, parts)
-            frames.tell([], [whole], "all clients: ")
-        return parts
 
 
 def given(clients: Any, groups: Any = None) -> Given:
@@ -100,7 +81,28 @@ def _grouped(matrix: Any, groups: Any) -> Given:
     except TypeError as error:
         raise InputError(f"groups has values of different kinds: {error}") from error
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
-    return Given([matrix], [str(value) for value in found.tolist()], rows)
+    return Given(
+        [_taken(matrix, part) for part in rows], [str(value) for value in found.tolist()], rows
+    )
+
+
+def _taken(matrix: Any, rows: np.ndarray) -> Any:
+    """Return some rows of a matrix: an array, a frame, a table of Arrow, or a sparse one."""
+    if hasattr(matrix, "iloc"):
+        return matrix.iloc[rows]
+    if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
+        return matrix.take(rows)
+    return (matrix.tocsr() if hasattr(matrix, "tocsr") else matrix)[rows]
+
+
+def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
+    """Warn of a client that is called a total, and of rows that sum up those of all groups."""
+    frames.tell_totals(given.labels or ())
+    if given.rows is not None and column_names(given.matrices[0]) is not None:
+        whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
+        for part, rows in zip(matrices, given.rows, strict=True):
+            whole[rows] = part
+        frames.tell([], [whole], "all clients: ")
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:

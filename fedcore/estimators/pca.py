@@ -17,6 +17,7 @@ from fedcore.federation.centring import centred, scaled
 from fedcore.federation.ledger import Ledger
 from fedcore.user_runs import RunHistory
 from fedcore.user_tables.labelled import Features, column_names
+from fedcore.user_tables.matrices import check_clients
 from fedcore.validation import FLAG, require_valid
 from fedcore.words import counted
 
@@ -386,7 +387,8 @@ class FederatedPCA(Transformer):
         require_valid(FLAG, center=self.center, scale=self.scale)
         method = exact_fit.fit if self.epsilon is None else private.fit
         with given.named(), held("the fit"):
-            matrices = given.checked()
+            matrices = check_clients(given.matrices)
+            inputs.tell_totals(given, matrices)
             features = Features(column_names(given.matrices[0]), matrices[0].shape[1])
             found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
