@@ -67,7 +67,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     with nullcontext() if asked.counts_components else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
-            **{"iterates": "none", **options},
+            **{"iterates": "none", "measure": (), **options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)

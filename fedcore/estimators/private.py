@@ -49,7 +49,7 @@ from fedcore.words import counted
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
-RUN_OPTIONS = {"measure", "progress", "simulate", "transcript"}  # that a user may set
+RUN_OPTIONS = {"progress", "simulate", "transcript"}  # that a user may set
 HIGHER_ORDER = 0.5  # standard deviations for what is not of first order
 MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
 WARNING_SINE = 0.5  # estimated sine above which a user is warned: 30 degrees
@@ -117,7 +117,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
     result = run(
         asked.algorithm.name, Clients(inside), wide, seed=asked.seed, epsilon=left,
-        delta=asked.delta, clip=True, begin=begin, finish=finish, **options,
+        delta=asked.delta, clip=True, measure=(), begin=begin, finish=finish, **options,
     )  # fmt: skip
     output = result.output
     basis, total = np.asarray(shared_basis(output), dtype=np.float64), output["total"]
@@ -256,15 +256,10 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
             f"a private FederatedPCA does not run {asked.algorithm.name}, which has no private "
             f"fit: take {PRIVATE}, or run another private method by fedcore.run"
         )
-    fixed = {"epsilon", "delta", "clip", "calibration", *own}
+    fixed = {"epsilon", "delta", "clip", "calibration", "measure", *own}
     for taken in fixed & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
     options = {**own, **asked.options}
-    if np.size(options["measure"]):
-        raise InputError(
-            "params of a private fit has no entry 'measure': measures are exact functions of the "
-            "data; fedcore.run records and marks them (Result.released)"
-        )
     of_method = {k: v for k, v in options.items() if k not in RUN_OPTIONS}
     start = asked.algorithm.params({"n_components": r, **of_method}).start
     if start is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -111,15 +110,15 @@ class Request:
         InputError
             When `n_components` is neither a whole number, a share nor None, or too large.
         """
-        r = self.n_components
+        r: Any = self.n_components
         if not self.counts_components:
             return min(n_samples, n_features)
-        if isinstance(r, bool) or not isinstance(r, numbers.Integral) or r < 1:
+        if not whole(1).admits(r):
             raise InputError(
                 "n_components must be a whole number of at least 1, a share of the variance "
                 f"between 0 and 1, or None, got {r!r}"
             )
-        require_rank(int(r), n_samples, n_features)
+        require_rank(r, n_samples, n_features)
         return int(r)
 
     @property
@@ -170,7 +169,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
             raise InputError(f"params has no entry '{name}': use {PARAMS_ELSEWHERE[name]}")
     if options.get("start") is not None:
         options["start"] = per_feature(options["start"], "start", features)
-    return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
+    return {**options, "progress": wanted(estimator.verbose, "verbose")}
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
