@@ -19,7 +19,6 @@ from fedcore.runs import subtract_mean
 from fedcore.user_runs import run
 
 ROUNDS = 8  # that a run takes at least as a rule
-OVERSAMPLES = 1  # columns that show the test the next singular value
 # Sine of the angle above which a user is warned; the estimate is rather too small.
 WARNING_SINE = 1e-4
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
@@ -41,9 +40,6 @@ def fit(asked: Request, matrices: Any) -> Found:
     """
     n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
     r = asked.rank(n_samples, n_features)
-    options = dict(asked.options)
-    if asked.algorithm.takes("n_oversamples"):
-        options.setdefault("n_oversamples", OVERSAMPLES)
 
     def begin(federation: Federation) -> dict[str, np.ndarray]:
         def prepare() -> None:
@@ -67,7 +63,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     with nullcontext() if asked.counts_components else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
-            **{"iterates": "none", "measure": (), **options},
+            **{"iterates": "none", "measure": (), **asked.options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)

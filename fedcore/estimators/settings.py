@@ -21,6 +21,7 @@ from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 ROUNDING = 1e-6  # share of the variance that counts as rounding
+OVERSAMPLES = 1  # columns that show the test the next singular value
 PARAMS_ELSEWHERE = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
@@ -78,11 +79,12 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
-        if chosen.takes("n_oversamples") and options.get("start") is not None:
-            # A start may lack every direction that is wanted; as many random columns have them all.
-            asked = options.get("n_oversamples", 0)
-            whole(0)(asked, "n_oversamples")
-            options["n_oversamples"] = max(asked, *options["start"].shape[1:2])
+        if chosen.takes("n_oversamples"):
+            more = options.setdefault("n_oversamples", OVERSAMPLES)
+            if options.get("start") is not None:
+                # It may lack every direction that is wanted; as many random columns have them all.
+                whole(0)(more, "n_oversamples")
+                options["n_oversamples"] = max(more, *options["start"].shape[1:2])
         if not chosen.takes("n_components"):
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
