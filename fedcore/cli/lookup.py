@@ -129,8 +129,7 @@ def _metrics(raw: str) -> Listing:
     from fedcore.metrics import families
 
     def text(found: Found) -> str:
-        shown = [{**one, "units": "" if one["units"] == "1" else one["units"]} for one in found]
-        return _table(sorted(shown, key=itemgetter("name")), "name", "units", "description")
+        return _table(sorted(found, key=itemgetter("name")), "name", "units", "description")
 
     known, broken = families()
     found = [
