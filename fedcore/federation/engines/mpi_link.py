@@ -82,7 +82,8 @@ class Link:
         self.sent += len(data)
         size = bytearray(struct.pack("<Q", len(data)))
         self._broadcast(size, root)
-        whole = bytearray(data.ljust(*struct.unpack("<Q", size), b"\0"))
+        (length,) = struct.unpack("<Q", size)
+        whole = bytearray(data.ljust(length, b"\0"))
         self._broadcast(whole, root)
         return bytes(whole)
 
