@@ -65,7 +65,7 @@ class FinishedRun:
     @property
     def shared(self) -> np.ndarray:
         """V, or the basis of a method without V."""
-        return self.output.get("V", self.output.get("basis"))
+        return self.output["V"] if "V" in self.output else self.output["basis"]
 
     @cached_property
     def arrays(self) -> list[bytes]:
