@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import time
 from collections.abc import Iterator
@@ -71,7 +72,7 @@ def _packages() -> Iterator[Line]:
     for line in wanted:
         if "extra ==" in line:
             continue
-        name = next(iter(line.replace(">", " ").replace("=", " ").replace("<", " ").split()))
+        name = re.split("[ <>=!~;[]", line)[0]
         try:
             yield "ok", name, f"{version(name)} (wanted: {line})"
         except PackageNotFoundError:

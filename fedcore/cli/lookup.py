@@ -129,8 +129,7 @@ def _metrics(raw: str) -> Listing:
     from fedcore.metrics import families
 
     def text(found: Found) -> str:
-        shown = [{**one, "units": "" if one["units"] == "1" else one["units"]} for one in found]
-        return _table(sorted(shown, key=itemgetter("name")), "name", "units", "description")
+        return _table(sorted(found, key=itemgetter("name")), "name", "units", "description")
 
     known, broken = families()
     found = [
@@ -247,19 +246,6 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
     emit(found, lambda: text(found), as_json)
     for sentence in broken:
         say(f"Warning: {sentence}", err=True)
-
-
-def _alias(old: str, kind: str) -> click.Command:
-    """Return a command by its old name, which goes with the next release."""
-    params = [parameter for parameter in listing.params if parameter.name != "kind"]
-
-    def run(**given: Any) -> None:
-        click.get_current_context().invoke(listing, kind=kind, **given)
-
-    return click.Command(old, hidden=True, params=params, callback=run)
-
-
-ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in KINDS]
 
 
 @click.command()

@@ -31,22 +31,20 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in ("", *algorithms)}
     for text in settings:
-        name, equals, value = text.partition("=")
-        whose, dot, own = name.partition(".")
-        if dot:
-            name = own
-        if dot and equals and algorithms and whose not in algorithms:
+        left, equals, value = text.partition("=")
+        whose, _, name = left.rpartition(".")
+        if equals and algorithms and whose not in found:
             raise click.BadParameter(
                 f"'{whose}' of '{text}' is none of the algorithms: {nearest(whose, algorithms)}",
                 param_hint="--set",
             )
-        if not equals or not name or (dot and whose not in algorithms):
+        if not equals or not name or whose not in found:
             raise click.BadParameter(f"'{text}' is not NAME=VALUE", param_hint="--set")
         if name == "n_components":
             raise click.BadParameter("give n_components as --components", param_hint="--set")
         if name == "start":
             raise InputError("--set takes no starting basis: give it to fedcore.run in Python")
-        found[whose if dot else ""][name] = parsed(value)
+        found[whose][name] = parsed(value)
     return found
 
 

@@ -28,8 +28,8 @@ def plain(value: Any) -> Any:
     """Return a value as JSON can say it: NumPy's numbers as Python's, NaN and infinity as null."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [plain(part) for part in (sorted(value) if isinstance(value, set) else value)]
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     if isinstance(value, float):

@@ -169,6 +169,7 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
 
     from fedcore.user_tables import names as matching
     from fedcore.user_tables import own_files
+    from fedcore.user_tables.columns import refusal
 
     try:
         how: dict[str, Any] = {"apart": ["column"], "columns": ["low", "high"], "header": True}
@@ -197,15 +198,11 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     if len(known) < len(lines):
         twice = next(name for name in lines if lines.count(name) > 1)
         raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
-    if lacking := [name for name in names if name not in known]:
-        says = f"--bounds {path} has no line for {', '.join(map(repr, lacking))}"
-        spare = known.keys() - {*names}
-        near = [f"{old!r}? name it {name!r}" for name in lacking
-                for old in matching.alike(name, spare)]  # fmt: skip
-        ways = [Advice(f"did you mean its line {one}") for one in near]
-        ways = ways or [Advice("add it, with low and high")]
-        ways.append(Advice("leave out the columns", {"without": lacking}))
-        raise InputError(says, advice=ways)
+    every = {"the files": names, path: [*known]}
+    if lacking := [one for one in matching.absent(every) if one.file == path]:
+        without = [one.column for one in lacking]
+        ways = [Advice("add lines with low and high"), Advice("go on", {"without": without})]
+        raise refusal(lacking, "--bounds: ", advice=ways)
     for name in names:
         low, high = known[name]
         if not low < high:

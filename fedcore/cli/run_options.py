@@ -236,8 +236,8 @@ class RunOptions(SimpleNamespace):
             paths, private, held_out=held_out, classes=task.packages != (),
             single=task.problem.get("precision") == "single", seed=self.seed, **how,
         )  # fmt: skip
-        name, draws = own.problem.name, [own.problem]
-        return RunData(from_files.STREAM, name, draws, clients=own.clients, columns=own.columns)
+        problem = own.problem
+        return RunData(from_files.STREAM, problem.name, [problem], own.clients, own.columns)
 
     def _data_set(self, name: str, chosen: Sequence[Algorithm]) -> RunData:
         from fedcore import datasets
@@ -265,8 +265,8 @@ class RunOptions(SimpleNamespace):
                     raise
                 raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
         theirs = registry.find(name)[1]
-        of = f" of another package ({theirs.value})" if theirs else ""
-        with foreign_errors(f"data set '{name}'{of}", bool(of)):
+        whose = f"data set '{name}' of another package ({theirs and theirs.value})"
+        with foreign_errors(whose, bool(theirs)):
             how = {"raw": self.raw, "seed": self.seed, "surrogate": self.surrogate}
             problem = build.build(name, spec, **how)
         if task.problem.get("scale") == "unit":
@@ -307,8 +307,9 @@ class RunOptions(SimpleNamespace):
         rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
         bar = RoundsBar(algorithm.name, rounds and rounds + self.center, self.repeats)
         module = algorithm.module.__name__
-        of = "" if module.startswith("fedcore.") else f" of another package ({module})"
-        with named(data.clients), foreign_errors(f"algorithm '{algorithm.name}'{of}", bool(of)):
+        whose = f"algorithm '{algorithm.name}' of another package ({module})"
+        theirs = not module.startswith("fedcore.")
+        with named(data.clients), foreign_errors(whose, theirs):
             cell = dataclasses.replace(cell, code=fingerprint(*digests(*cell.modules)))
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact

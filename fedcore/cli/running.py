@@ -18,7 +18,7 @@ import click
 from fedcore.cli import blas, options
 from fedcore.cli.output import as_json, emit, say
 from fedcore.cli.run_options import RunOptions, shared
-from fedcore.errors import Advice, InputError, nearest
+from fedcore.errors import Advice, InputError, require_known
 from fedcore.federation.engines.mpi_link import started_as
 
 if TYPE_CHECKING:
@@ -180,11 +180,9 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
     data = [word for word in words if word not in known]
     for word in data:
         if word not in datasets.names() and not Path(word).suffix and not Path(word).exists():
-            every = [*known, *datasets.names()]
-            hint = nearest(
-                word, every, "`fedcore list methods` and `fedcore list datasets` show all"
-            )
-            raise InputError(f"no algorithm and no data set '{word}': {hint}")
+            every = {*known, *datasets.names()}
+            lists = "`fedcore list methods` and `fedcore list datasets` show all"
+            require_known(word, every, "no algorithm and no data set", InputError, listed=lists)
     if not data or not names:
         raise click.UsageError("Name one algorithm or more, and then the data.")
     return names, data
@@ -196,13 +194,10 @@ def _params_of_each(
     """Return the parameters of every algorithm: what --set gives to all that take it, and to it."""
     names = [algorithm.name for algorithm in chosen]
     given = options.parameters(settings, names)
+    known = {field.name for one in chosen for field in fields(one.parameters)}
     for name in given[""]:
-        if not any(algorithm.takes(name) for algorithm in chosen):
-            known = {field.name for one in chosen for field in fields(one.parameters)}
-            raise InputError(
-                f"--set {name}: none of {', '.join(names)} has this parameter: "
-                f"{nearest(name, known - {'n_components', 'start'})}"
-            )
+        what = f"--set: none of {', '.join(names)} has a parameter"
+        require_known(name, known - {"n_components", "start"}, what, InputError)
     return {
         algorithm.name: wanted.params(
             algorithm,

@@ -6,7 +6,6 @@ the digits and the photographs, is imported only when needed.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,19 +72,13 @@ def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
     return Loaded(x, y, f"random sparse binary rows with w8a's statistics, {samples} x 300")
 
 
-@functools.lru_cache(maxsize=1)
-def _photographs() -> list[np.ndarray]:
-    """Return scikit-learn's two sample photographs, each (427, 640, 3) uint8."""
-    return list(_sklearn_data("load_sample_images").images)
-
-
 def _patches(split: str, regions: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
     """Cut 32 x 32 patches; return (samples, 32, 32, 3) and the region (from 0) of each.
 
     Regions are vertical strips, assigned to the photographs in turn. Training patches come from the
     upper part of the photographs and test patches from the lower, so they share no pixel.
     """
-    photographs = _photographs()
+    photographs = _sklearn_data("load_sample_images").images  # two of (427, 640, 3) uint8
     height, width = photographs[0].shape[:2]
     border = int(0.75 * height)
     first, last = {"train": (0, border - _SIDE), "test": (border, height - _SIDE)}[split]

@@ -19,6 +19,9 @@ import numpy as np
 from fedcore.errors import InputError, require_known
 from fedcore.estimators import inputs
 from fedcore.user_tables.labelled import Features, as_they_look
+from fedcore.validation import one_of
+
+_FRAMES = "pandas", "polars"
 
 
 class NotFittedError(InputError, AttributeError):
@@ -207,15 +210,12 @@ class Transformer(ABC):
         InputError
             For another word, or a library that is not installed.
         """
-        known = ("default", *_FRAMES)
-        if transform is not None and not (isinstance(transform, str) and transform in known):
-            raise InputError(
-                f"set_output: transform is one of {', '.join(known)}, got {transform!r}"
-            )
+        if transform is None:
+            return self
+        one_of(("default", *_FRAMES))(transform, "transform")
         if transform in _FRAMES:
             _library(transform)
-        if transform is not None:
-            self._sklearn_output_config = {"transform": transform}
+        self._sklearn_output_config = {"transform": transform}
         return self
 
     def _output(self, values: np.ndarray, given: Any) -> Any:
@@ -225,7 +225,11 @@ class Transformer(ABC):
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", common)
         if wanted not in _FRAMES:
             return values
-        return _FRAMES[wanted](_library(wanted), values, self.get_feature_names_out(), given)
+        make, names = _library(wanted).DataFrame, self.get_feature_names_out()
+        if wanted == "polars":
+            return make(values, schema=names.tolist(), orient="row")
+        index = given.index if isinstance(given, make) else None
+        return make(values, columns=names, index=index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Return the names of the columns of `transform`: the class's name and a number.
@@ -255,15 +259,6 @@ class Transformer(ABC):
         return np.array([f"{prefix}{i}" for i in range(len(self.components_))], dtype=object)
 
 
-def _pandas(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> Any:
-    index = given.index if isinstance(given, library.DataFrame) else None
-    return library.DataFrame(values, columns=names, index=index, copy=False)
-
-
-def _polars(library: Any, values: np.ndarray, names: np.ndarray, given: Any) -> Any:
-    return library.DataFrame(values, schema=names.tolist(), orient="row")
-
-
 def _library(name: str) -> Any:
     """Import the library of a kind of data frame.
 
@@ -279,9 +274,6 @@ def _library(name: str) -> Any:
             f"set_output: {name} is not installed: pip install {name}, or take "
             'transform="default", which gives arrays'
         ) from error
-
-
-_FRAMES = {"pandas": _pandas, "polars": _polars}
 
 
 def _not_fitted() -> type[NotFittedError]:

@@ -130,10 +130,7 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
             f"bounds have the shapes {sizes}, and there are {counted(d, 'feature')}", advice=FORMS
         )
     low, high = (np.broadcast_to(end, (d,)) for end in ends)
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low <= high).all()):
-        raise InputError(
-            "bounds must be finite, and low at most high in every feature", advice=FORMS
-        )
-    if not (low < high).any():
-        raise InputError("bounds leave no room: low is high in every feature", advice=FORMS)
+    if not (np.isfinite([low, high]).all() and (low <= high).all() and (low < high).any()):
+        says = "bounds must be finite, low at most high in every feature, and below it in one"
+        raise InputError(says, advice=FORMS)
     return Box(low, high)

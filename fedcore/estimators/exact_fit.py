@@ -19,7 +19,6 @@ from fedcore.runs import subtract_mean
 from fedcore.user_runs import run
 
 ROUNDS = 8  # that a run takes at least as a rule
-OVERSAMPLES = 1  # columns that show the test the next singular value
 # Sine of the angle above which a user is warned; the estimate is rather too small.
 WARNING_SINE = 1e-4
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
@@ -41,9 +40,6 @@ def fit(asked: Request, matrices: Any) -> Found:
     """
     n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
     r = asked.rank(n_samples, n_features)
-    options = dict(asked.options)
-    if asked.algorithm.takes("n_oversamples"):
-        options.setdefault("n_oversamples", OVERSAMPLES)
 
     def begin(federation: Federation) -> dict[str, np.ndarray]:
         def prepare() -> None:
@@ -67,12 +63,12 @@ def fit(asked: Request, matrices: Any) -> Found:
     with nullcontext() if asked.counts_components else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
-            **{"iterates": "none", **options},
+            **{"iterates": "none", "measure": (), **asked.options},
         )  # fmt: skip
     output = result.output
     axes, outside = _with_share(output["axes"], output["outside"], asked.share)
     dtype = np.result_type(*clients.dtypes)
-    estimate = output.get("angle_estimate")
+    estimate = output.get("angle_estimate", 1.0)
     if "products" in output:
         estimate = convergence_test.estimate_untested(
             output["sent"], output["products"], output["outside"],
@@ -84,11 +80,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         found = output["axes"].squares
         beyond = output["outside"] if len(found) < n_features else 0.0  # else it is rounding
         estimate = _where_cut(found, beyond, len(axes.squares), dtype)
-    return Found(
-        axes, outside, output["mean"], output["scale"], n_samples, result.history, result.ledger,
-        1.0 if estimate is None else float(np.fmin(estimate, 1.0)),
-        bool(output["converged"]) if "converged" in output else None,
-    )  # fmt: skip
+    return Found(axes, outside, n_samples, result, float(np.fmin(estimate, 1.0)))
 
 
 def gram_comes_first(federation: Federation, r: int) -> bool:
@@ -119,12 +111,11 @@ def _tell(algorithm: str, estimate: float) -> None:
     """Warn of the subspace that a run without a test has ended at, if it is off."""
     if estimate <= WARNING_SINE:
         return
-    angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
     warn(
         f"{algorithm} ran without a test of convergence, and the products of the last round say "
-        f"that its subspace may be off {angle}: allow it more rounds or products, choose "
-        "n_components where the singular values part, or take block_krylov, which ends when it is "
-        "right",
+        f"that the sine of its angle may be {estimate:.1g} or more: allow it more rounds or "
+        "products, choose n_components where the singular values part, or take block_krylov, "
+        "which ends when it is right",
         ConvergenceWarning,
     )
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fedcore import words
+from fedcore.arrays import as_array
 from fedcore.errors import InputError
 from fedcore.user_tables import frames
 from fedcore.user_tables.labelled import column_names, per_row, row_labels
@@ -70,16 +71,10 @@ def given(clients: Any, groups: Any = None) -> Given:
 
 
 def _grouped(matrix: Any, groups: Any) -> Given:
-    if isinstance(matrix, list | tuple):
-        ragged = len({np.shape(row) for row in matrix}) != 1
-        matrix = np.asarray(matrix, dtype=object if ragged else None)
+    if not (is_matrix(matrix) or several(matrix)):
+        matrix = as_array(matrix, "the matrix")
     if not is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
-    if isinstance(groups, str):
-        raise InputError(
-            f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and leave "
-            "it out of the matrix"
-        )
     values = per_row(groups, "groups", matrix.shape[0], row_labels(matrix))
     try:
         found, of = np.unique(values, return_inverse=True)

@@ -15,6 +15,8 @@ from fedcore.errors import InputError
 from fedcore.privacy.bounded_rows import row_norms
 from fedcore.sparse import SparseRows
 
+ENTRIES = 1 << 17  # of a dense block of sparse samples
+
 
 class Model(NamedTuple):
     """Covariance ``D (W diag(λ) Wᵀ + σ² (I − W Wᵀ)) D``.
@@ -67,11 +69,11 @@ class Model(NamedTuple):
         """
         variances, rest = self._regular()
         r, d = self.components.shape
+        parts: Any = [rows]
         if isinstance(rows, SparseRows):
             rows = rows.astype(np.float64)
-            squares = _squares_of_rows(rows)
-        else:
-            squares = np.square(row_norms(rows))
+            parts = rows.blocks(max(1, ENTRIES // d))
+        squares = np.square(np.concatenate([*map(row_norms, parts)]))
         scores = rows @ self.components.T.astype(rows.dtype)
         inside = np.square(scores, dtype=np.float64)
         outside = np.maximum(squares - inside.sum(axis=1), 0.0)
@@ -94,19 +96,3 @@ class Model(NamedTuple):
         found = (self.components.T * along) @ self.components
         found.flat[:: len(found) + 1] += everywhere
         return found
-
-
-def _squares_of_rows(rows: SparseRows) -> np.ndarray:
-    """Return the sums of the squares of the rows less their mean, shape (n,).
-
-    Zeros have −μ there. Columns without a zero are left out of their sum, as means may be far
-    larger than what is left of the entries.
-    """
-    matrix, (n, d) = rows.matrix, rows.shape
-    values, row_of = matrix.data, np.repeat(np.arange(n), np.diff(matrix.indptr))
-    if rows.mean is None:
-        return np.bincount(row_of, np.square(values), n)
-    full = np.bincount(matrix.indices, minlength=d) == n
-    of_zeros = np.where(full, 0.0, np.square(rows.mean))
-    more = np.square(values - rows.mean[matrix.indices]) - of_zeros[matrix.indices]
-    return np.bincount(row_of, more, n) + of_zeros.sum()

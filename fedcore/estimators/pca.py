@@ -264,7 +264,6 @@ class FederatedPCA(Transformer):
         InputError
             When `x` is not a finite numeric matrix with the features of the fit.
         """
-        self._require_fitted()
         rows = self._standardised(x, "transform")
         return self._output(rows @ self.components_.T.astype(rows.dtype), x)
 
@@ -287,8 +286,7 @@ class FederatedPCA(Transformer):
         InputError
             When `x` is not a finite numeric matrix with one column per component.
         """
-        self._require_fitted()
-        r, names = self.n_components_, self.get_feature_names_out().tolist()
+        names, r = self.get_feature_names_out().tolist(), self.n_components_
         if {*(column_names(x) or ())} <= {*range(r)}:
             names = None
         scores = inputs.one_matrix(x, r, "components", "inverse_transform", names)
@@ -333,7 +331,6 @@ class FederatedPCA(Transformer):
         InputError
             For an unfit `x`, or when the model has directions without variance.
         """
-        self._require_fitted()
         return self._model().log_likelihood(self._standardised(x, "score_samples"))
 
     @held("the covariance of all features", FACTORS)
@@ -345,7 +342,6 @@ class FederatedPCA(Transformer):
         ndarray of shape (n_features, n_features)
             In data units squared.
         """
-        self._require_fitted()
         return self._model().covariance()
 
     @held("the precision of all features", FACTORS)
@@ -356,16 +352,17 @@ class FederatedPCA(Transformer):
         -------
         ndarray of shape (n_features, n_features)
         """
-        self._require_fitted()
         return self._model().precision()
 
     def _model(self) -> Model:
+        self._require_fitted()
         return Model(
             self.components_, self.explained_variance_, self.noise_variance_, self.scale_
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
         """Return samples that `method` is given, which must have the features of the fit."""
+        self._require_fitted()
         matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
         rows = centred(matrix, self.mean_)
         return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
@@ -393,7 +390,8 @@ class FederatedPCA(Transformer):
             found = method(Request.from_estimator(self, features), matrices)
         self.components_: np.ndarray = found.axes.components
         self.n_components_, self.n_features_in_ = self.components_.shape
-        self.mean_, self.scale_, self.n_samples_ = found.mean, found.scale, found.n_samples
+        result, output = found.result, found.result.output
+        self.mean_, self.scale_, self.n_samples_ = output["mean"], output["scale"], found.n_samples
         freedom = max(self.n_samples_ - bool(self.center), 1)
         squares, r = found.axes.squares, self.n_components_
         total = squares.sum() + found.outside
@@ -405,9 +403,11 @@ class FederatedPCA(Transformer):
         self.explained_variance_ratio_: np.ndarray = squares / total
         self.noise_variance_ = float(found.outside / freedom / others) if others > 0 else 0.0
         self.error_estimate_ = found.estimate
-        self.converged_, self.n_iter_ = found.converged, int(found.history["iteration"][-1])
-        self.history_: RunHistory = found.history
-        self.ledger_: Ledger = found.ledger
+        converged = output.get("converged")
+        self.converged_ = None if converged is None else bool(converged)
+        self.n_iter_ = int(result.history["iteration"][-1])
+        self.history_: RunHistory = result.history
+        self.ledger_: Ledger = result.ledger
         self._keep_names(features)
 
 

@@ -24,8 +24,7 @@ clients adds noise to its own sums, and the server, which need not be trusted, a
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Mapping, Sized
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,7 +49,7 @@ from fedcore.words import counted
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
-RUN_OPTIONS = {"measure", "progress", "simulate", "transcript"}  # that a user may set
+RUN_OPTIONS = {"progress", "simulate", "transcript"}  # that a user may set
 HIGHER_ORDER = 0.5  # standard deviations for what is not of first order
 MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
 WARNING_SINE = 0.5  # estimated sine above which a user is warned: 30 degrees
@@ -97,7 +96,7 @@ def fit(asked: Request, matrices: Any) -> Found:
             "range of double precision: take another unit of the data and of bounds"
         )
     spent = multipliers(asked)
-    left, told_of = epsilon_of_rounds(asked, spent), Counter[Gaussian]()
+    left = epsilon_of_rounds(asked, spent)
     wide = min(r + (options.get("start") is None), d)
 
     @protected
@@ -107,42 +106,37 @@ def fit(asked: Request, matrices: Any) -> Found:
         scale = np.ones(d)
         if asked.scale:
             scale = _scale(federation, bounds, mean, n_samples, spent["scale"])
-        reach = bounds.reach(mean, scale)
-        federation.standardise(mean, scale * reach)
-        told_of.update(_events(federation))
-        return {"mean": mean, "scale": scale, "n_samples": n_samples, "reach": reach}
+        federation.standardise(mean, scale * bounds.reach(mean, scale))
+        return {"mean": mean, "scale": scale, "n_samples": n_samples}
 
     @protected
     def finish(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-        own = _events(federation) - told_of
         federation.broadcast(np.asarray(shared_basis(output), dtype=np.float64))
-        total = _released(federation, _moments, 1.0, spent["last"])
-        each = [event.noise_multiplier for event in own] or [math.inf]
-        return {"total": total, "noise": math.hypot(*each) * math.sqrt(federation.shape.n_clients)}
+        return {"total": _released(federation, _moments, 1.0, spent["last"])}
 
     inside = [bounds.clip(np.asarray(data, dtype=np.float64)) for data in matrices]
     result = run(
         asked.algorithm.name, Clients(inside), wide, seed=asked.seed, epsilon=left,
-        delta=asked.delta, clip=True, begin=begin, finish=finish, **options,
+        delta=asked.delta, clip=True, measure=(), begin=begin, finish=finish, **options,
     )  # fmt: skip
     output = result.output
     basis, total = np.asarray(shared_basis(output), dtype=np.float64), output["total"]
-    moments, beyond = from_upper_triangle(total[:-1], wide), float(total[-1]) * (wide < d)
+    moments = from_upper_triangle(total[:-1], wide)
     axes = principal_axes(basis[:, :r], moments[:r, :r])
     least = _deviation(1.0, spent["last"], len(inside))
-    following = float(moments[r, r]) if wide > r else beyond  # the next eigenvalue, or more
-    outside = max(following + beyond * (wide > r), least) if r < d else 0.0
-    estimates = sines(
-        np.append(axes.squares, following), d, rounds=output["noise"], last=least,
-        steps=int(result.history["iteration"][-1]),
-    )  # fmt: skip
+    rest = np.append(np.diagonal(moments)[r:], total[-1] * (wide < d))  # next eigenvalue, others
+    outside = max(float(rest.sum()), least) if r < d else 0.0
+    steps = int(result.history["iteration"][-1])
+    rounds = _deviation(math.sqrt(max(steps, 1)), spent["rounds"], len(inside))
+    squares = np.append(axes.squares, rest[0])
+    estimates = sines(squares, d, rounds=rounds, last=least, steps=steps)
     if r == d:  # they span the whole space, whatever each of them is
         estimates[-1] = 0.0
     _tell(asked.epsilon, estimates[: d - 1], r)
-    unit = output["reach"] ** 2
+    squares = np.maximum(axes.squares, least)
+    unit = bounds.reach(output["mean"], output["scale"]) ** 2
     return Found(
-        Axes(axes.components, np.maximum(axes.squares, least) * unit), outside * unit,
-        output["mean"], output["scale"], output["n_samples"], result.history, result.ledger,
+        Axes(axes.components, squares * unit), outside * unit, output["n_samples"], result,
         float(estimates[-1]),
     )  # fmt: skip
 
@@ -164,16 +158,7 @@ def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
     return sensitivity * multiplier * math.sqrt(n_clients)
 
 
-def _events(federation: Federation) -> Counter[Any]:
-    """Return what a client has been charged so far, as has every other."""
-    privacy = federation.ledger.privacy
-    assert privacy is not None
-    return Counter(privacy.accounts[0].events)
-
-
-def sines(
-    squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
-) -> np.ndarray:  # fmt: skip
+def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
     """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
 
     To first order, noise turns the first k axes by what it has between their span and the rest, a
@@ -219,12 +204,11 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
     above = int(np.append(0, 1 + np.flatnonzero(estimates <= WARNING_SINE))[-1])
-    alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
-        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
-        f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
-        f"{estimates[-1]:.2g}{alone}, and at 1 nothing tells them from noise: take more "
-        "samples, a larger epsilon, tighter bounds or fewer components",
+        f"the noise of epsilon = {epsilon:g} may hide all but the first {above} of "
+        f"{counted(r, 'component')}: the sine of their angle to the exact ones may be "
+        f"{estimates[-1]:.2g}, and at 1 nothing tells them from noise: take more samples, a larger "
+        "epsilon, tighter bounds or fewer components",
         ConvergenceWarning,
     )
 
@@ -271,15 +255,10 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
             f"a private FederatedPCA does not run {asked.algorithm.name}, which has no private "
             f"fit: take {PRIVATE}, or run another private method by fedcore.run"
         )
-    fixed = {"epsilon", "delta", "clip", "calibration", *own}
+    fixed = {"epsilon", "delta", "clip", "calibration", "measure", *own}
     for taken in fixed & asked.options.keys():
         raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
     options = {**own, **asked.options}
-    if not isinstance(options["measure"], Sized) or len(options["measure"]):
-        raise InputError(
-            "params of a private fit has no entry 'measure': measures are exact functions of the "
-            "data; fedcore.run records and marks them (Result.released)"
-        )
     of_method = {k: v for k, v in options.items() if k not in RUN_OPTIONS}
     start = asked.algorithm.params({"n_components": r, **of_method}).start
     if start is not None:

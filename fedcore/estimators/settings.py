@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -14,15 +13,15 @@ from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError
 from fedcore.estimators.bounds import Ball, Box, bounds_of
 from fedcore.estimators.last_round import Axes
-from fedcore.federation.ledger import Ledger
 from fedcore.progress import wanted
 from fedcore.seeds import root_of
-from fedcore.user_runs import RunHistory
+from fedcore.user_runs import Result
 from fedcore.user_tables.labelled import Features, per_feature
 from fedcore.validation import require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 ROUNDING = 1e-6  # share of the variance that counts as rounding
+OVERSAMPLES = 1  # columns that show the test the next singular value
 PARAMS_ELSEWHERE = {  # entries that `params` does not have, and what stands for them
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
@@ -80,21 +79,21 @@ class Request:
         private = estimator.epsilon is not None
         auto = PRIVATE if private else PUBLIC
         chosen = algorithms.get(auto if name == "auto" else name)
-        if chosen.takes("n_oversamples") and options.get("start") is not None:
-            # A start may lack every direction that is wanted; as many random columns have them all.
-            asked = options.get("n_oversamples", 0)
-            whole(0)(asked, "n_oversamples")
-            options["n_oversamples"] = max(asked, *options["start"].shape[1:2])
+        if chosen.takes("n_oversamples"):
+            more = options.setdefault("n_oversamples", OVERSAMPLES)
+            if options.get("start") is not None:
+                # It may lack every direction that is wanted; as many random columns have them all.
+                whole(0)(more, "n_oversamples")
+                options["n_oversamples"] = max(more, *options["start"].shape[1:2])
         if not chosen.takes("n_components"):
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
             )
-        instead = "" if chosen.private_fit is not None else f" with algorithm='{PRIVATE}'"
         epsilon = options.get("epsilon", getattr(chosen.parameters, "epsilon", None))
         if not private and epsilon is not None:
             raise InputError(
                 f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
-                f"its guarantee: give epsilon, delta and bounds to FederatedPCA{instead}, which "
+                f"its guarantee: give epsilon, delta and bounds to FederatedPCA, which "
                 "adds noise to these rounds, too, or use fedcore.run"
             )
         if not private and (estimator.delta is not None or estimator.bounds is not None):
@@ -113,15 +112,15 @@ class Request:
         InputError
             When `n_components` is neither a whole number, a share nor None, or too large.
         """
-        r = self.n_components
+        r: Any = self.n_components
         if not self.counts_components:
             return min(n_samples, n_features)
-        if isinstance(r, bool) or not isinstance(r, numbers.Integral) or r < 1:
+        if not whole(1).admits(r):
             raise InputError(
                 "n_components must be a whole number of at least 1, a share of the variance "
                 f"between 0 and 1, or None, got {r!r}"
             )
-        require_rank(int(r), n_samples, n_features)
+        require_rank(r, n_samples, n_features)
         return int(r)
 
     @property
@@ -147,24 +146,18 @@ class Found(NamedTuple):
     axes : Axes
     outside : float
         Sum of the squares outside of the axes' span.
-    mean, scale : ndarray of shape (d,)
     n_samples : int
-    history : RunHistory
-    ledger : Ledger
+    result : Result
+        Of the run, with ``mean`` and ``scale`` in its output.
     estimate : float
         Estimate of the sine of the largest angle to the exact subspace; 1 when nothing is known.
-    converged : bool or None
     """
 
     axes: Axes
     outside: float
-    mean: np.ndarray
-    scale: np.ndarray
     n_samples: int
-    history: RunHistory
-    ledger: Ledger
-    estimate: float = 1.0
-    converged: bool | None = None
+    result: Result
+    estimate: float
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
@@ -178,7 +171,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
             raise InputError(f"params has no entry '{name}': use {PARAMS_ELSEWHERE[name]}")
     if options.get("start") is not None:
         options["start"] = per_feature(options["start"], "start", features)
-    return {"measure": (), **options, "progress": wanted(estimator.verbose, "verbose")}
+    return {**options, "progress": wanted(estimator.verbose, "verbose")}
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:

@@ -45,7 +45,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
             own, 3, ids=order, check=False, labelled=algorithm.labelled,
             noise=np.random.SeedSequence(3),
         )  # fmt: skip
-        problem = subject.problem(own, "ordered")
+        problem = subject.problem(own)
         recorder = Recorder(problem, federation.ledger, Recording([metrics.get("objective")]))
         output = algorithm.run(federation, settings, federation.rng, recorder)
         components = algorithm.task.components(output)

@@ -21,6 +21,7 @@ import numpy as np
 from fedcore.federation.execution import name_of
 from fedcore.federation.federation import Federation
 
+NUMBERS = int, float, complex, np.generic
 HOW = ("gather", "sum", "mean", "local", "observe")
 
 Change = Callable[[Any], Any]  # of a step
@@ -58,7 +59,9 @@ def watched() -> Iterator[dict[str, Any]]:
 
     def note(step: Any) -> Any:
         look(step)
-        found["numbers"].append((name_of(step), captured_numbers(step, found["params"])))
+        held = _reachable(step, found["params"])
+        numbers = {place: repr(value) for place, value in held if isinstance(value, NUMBERS)}
+        found["numbers"].append((name_of(step), numbers))
         return step
 
     with steps_seen(note, after=look):
@@ -89,15 +92,6 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
     return sorted(place for place in found if place in read or not place.startswith("params."))
 
 
-def captured_numbers(step: Any, params: Any = None) -> dict[str, str]:
-    """Return the numbers that `step` holds in addition to `params`, as text, by their places."""
-    return {
-        place: repr(value)
-        for place, value in _reachable(step, params)
-        if isinstance(value, int | float | complex | np.generic)
-    }
-
-
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
     """Yield `step` and all that it holds, with places; `params` without its parts."""
     seen, ahead = {id(step): step}, [("step", step)]
@@ -107,8 +101,7 @@ def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
         if value is params and params is not None:
             continue
         for name, part in _parts(value):
-            plain = isinstance(part, int | float | complex | np.generic)  # Python shares some
-            if plain or id(part) not in seen:
+            if isinstance(part, NUMBERS) or id(part) not in seen:  # Python shares some numbers
                 seen[id(part)] = part
                 ahead.append((f"{place}.{name}", part))
 

@@ -117,12 +117,12 @@ class Subject:
         labels = labels_of(matrices) if self.algorithm.labelled else None
         return Clients(matrices, labels=labels)
 
-    def problem(self, clients: Clients, name: str = "contract") -> Problem:
+    def problem(self, clients: Clients) -> Problem:
         """Return the problem of the clients."""
         apart = (
             None if self.subspace else held_out([len(c) for c in clients], dtype=clients.dtypes[0])
         )
-        return Problem(name, clients, held_out=apart)
+        return Problem("contract", clients, held_out=apart)
 
     def settings(self, clients: Clients, options: Mapping[str, Any]) -> Any:
         """Return parameters: `options` over what the case needs."""

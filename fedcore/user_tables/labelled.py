@@ -106,9 +106,8 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
             values = values[at]
     found = numbers(values, who)
     if np.isnan(found).any():
-        first = int(np.argwhere(np.isnan(found))[0][0]) if found.ndim else 0
-        name = repr(wanted[first]) if len(found.shape[:1]) and len(found) == len(wanted) else first
-        raise InputError(f"{who} has a missing value for the feature {name}: fill it in")
+        at = np.argwhere(np.isnan(found))[0].tolist()
+        raise InputError(f"{who} has a missing value at position {at}: fill it in")
     return found
 
 

@@ -55,11 +55,9 @@ def check_clients(
     """
     clients = client_list(clients)
     first = names is None  # else others have been told of these columns
-    orders: Sequence[list[int] | None] = [None] * len(clients)
-    if not first or any(column_names(client) is not None for client in clients):
-        names = column_names(clients[0]) if first else names
-        called: dict[str, Any] = {words.client(i): one for i, one in enumerate(clients)}
-        orders = frames.column_orders(called, names, words.client(0))
+    names = column_names(clients[0]) if first else names
+    called: dict[str, Any] = {words.client(i): one for i, one in enumerate(clients)}
+    orders = frames.column_orders(called, names, words.client(0))
     with np.errstate(over="ignore", invalid="ignore"):
         done = [is_checked(client) for client in clients]
     checked: list[Any] = []

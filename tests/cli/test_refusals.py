@@ -32,7 +32,7 @@ REFUSED = [  # a command, and what its line names
     *((f"run power_gd w8aa {more} -r 3", "'w8a'") for more in ("", "--clients 5", "mnist")),
     *((f"run power_gd w8a {more} -r 3", "w8a", "alone") for more in ("mnist", "a.csv")),
     ("run ssi w8a -r 1 --by age", "--by"),
-    ("algorithms pover_gd", "'power_gd'"),
+    ("list methods pover_gd", "'power_gd'"),
     ("fetch w8a mnits", "'mnist'"),
     ("verdicts gone", "gone"),
     ("verdicts .", "verdicts"),

@@ -451,7 +451,7 @@ def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_ou
     assert {one.meant for one in told.value.parts} == {name, other}
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
     line = call("pca", paths[0], "--bounds", ranges).stderr
-    assert f"did you mean its line {other!r}" in line
+    assert f"did you mean {other!r}" in line
     frames = [pandas.DataFrame(np.eye(2), columns=[one, "age"]) for one in (name, other)]
     with pytest.raises(TableError, match="did you mean"):
         fedcore.FederatedPCA(1).fit(frames)

@@ -18,7 +18,7 @@ import pickle
 import traceback
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -45,7 +45,6 @@ from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
 AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
-SOME = 1 << 20  # bytes of replies that are added at once
 END = "the end"
 SHOWN = 200  # characters of an exchange that an error shows
 
@@ -233,15 +232,14 @@ class Sum:
     accounts: dict[int, Account] = field(default_factory=dict)
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, replies: Sequence[Any], places: Sequence[int], of: Sequence[int]) -> None:
-        """Add replies one after the other, after the replies of all earlier clients."""
-        before = [self.value] if places[0] else []
+    def add(self, reply: Any, place: int, of: Sequence[int]) -> None:
+        """Add the reply of the client at a place, after those of all earlier clients."""
+        before = [self.value] if place else []
         try:
             if not self.failures:
-                clients = [*of[: len(before)], *(of[place] for place in places)]
-                self.value = added([*before, *replies], clients)
+                self.value = added([*before, reply], [*of[: len(before)], of[place]])
         except Exception as error:
-            self.failures.append(Failure(2, places[0], error))
+            self.failures.append(Failure(2, place, error))
 
 
 class Mpi:
@@ -375,44 +373,25 @@ class Mpi:
 
         While a rank waits for it, it runs its own clients' steps.
         """
-        me, own = self._ranks.rank, (k for k, i in enumerate(of) if i in self._sites)
+        me, mine, ahead = self._ranks.rank, Sum(), deque[Any]()
+        own = self._replies(order, of, mine)
         places_of = itertools.groupby(range(len(of)), lambda place: self._holder(of[place]))
         turns = [(rank, list(places)) for rank, places in places_of]
-        mine, ahead = Sum(), deque[Any]()
-
-        def run_until(most: int) -> None:
-            """Run the next own clients' steps until all replies have so many bytes."""
-            while mine.size < most:
-                place = next(own, None)
-                if place is None:
-                    return
-                try:
-                    ahead.append(self._sites[of[place]].do(order))
-                except Exception as error:
-                    mine.failures.append(Failure.of(place, error, me))
-                    own.close()
-                    return
-                try:
-                    scalars, size = payload(ahead[-1])
-                except TypeError as error:
-                    mine.failures.append(Failure(1, place, error))
-                    continue
-                mine.scalars, mine.size = mine.scalars + scalars, mine.size + size
-
         total = Sum()
         for turn, (rank, places) in enumerate(turns):
             if rank != me:
                 continue
             if turn:
-                run_until(AHEAD)
+                for reply in own:
+                    ahead.append(reply)
+                    if mine.size >= AHEAD:
+                        break
                 total = pickle.loads(self._link.receive(turns[turn - 1][0]))
-            while places:
+            for place in places:
                 if not ahead:
-                    run_until(mine.size + SOME)
-                if not ahead:
-                    break
-                now, places = places[: len(ahead)], places[len(ahead) :]
-                total.add([ahead.popleft() for _ in now], now, of)
+                    ahead.extend(itertools.islice(own, 1))
+                if ahead:
+                    total.add(ahead.popleft(), place, of)
             if rank not in dict(turns[turn + 1 :]):
                 total.scalars, total.size = total.scalars + mine.scalars, total.size + mine.size
                 total.failures += mine.failures
@@ -421,6 +400,23 @@ class Mpi:
                 self._link.send(turns[turn + 1][0], pickle.dumps(total))
         last = turns[-1][0]
         return pickle.loads(self._link.broadcast(pickle.dumps(total) if me == last else b"", last))
+
+    def _replies(self, order: Do, of: Sequence[int], mine: Sum) -> Iterator[Any]:
+        """Yield the replies of the own clients until a step fails, and count them in `mine`."""
+        for place, i in enumerate(of):
+            if i not in self._sites:
+                continue
+            try:
+                reply = self._sites[i].do(order)
+            except Exception as error:
+                mine.failures.append(Failure.of(place, error, self._ranks.rank))
+                return
+            try:
+                scalars, size = payload(reply)
+                mine.scalars, mine.size = mine.scalars + scalars, mine.size + size
+            except TypeError as error:
+                mine.failures.append(Failure(1, place, error))
+            yield reply
 
     def _own_accounts(self, of: Sequence[int]) -> dict[int, Account]:
         """Return the accounts of the own clients among some; none without `protect`."""

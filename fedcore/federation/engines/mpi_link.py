@@ -21,8 +21,6 @@ from fedcore.words import visible
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
 SPIN_SECONDS, LONGEST_SLEEP = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
-# Bytes that are broadcast at once, before the others know whether there are more.
-FIRST_BYTES = 1 << 13
 # Seconds in which mpiexec reads what a rank has said, before Abort ends all.
 FORWARDING_SECONDS = 0.5
 
@@ -81,18 +79,13 @@ class Link:
         """Return the bytes of the rank `root`, at all ranks."""
         if self.size == 1:
             return data
-        whole = b""
-        if self.rank == root:
-            self.sent += len(data)
-            whole = struct.pack("<Q", len(data)) + data
-        first = bytearray(whole[:FIRST_BYTES].ljust(FIRST_BYTES, b"\0"))
-        self._broadcast(first, root)
-        stop = 8 + struct.unpack_from("<Q", first)[0]
-        if stop <= FIRST_BYTES:
-            return bytes(first[8:stop])
-        rest = bytearray(whole[FIRST_BYTES:].ljust(stop - FIRST_BYTES, b"\0"))
-        self._broadcast(rest, root)
-        return bytes(first[8:] + rest)
+        self.sent += len(data)
+        size = bytearray(struct.pack("<Q", len(data)))
+        self._broadcast(size, root)
+        (length,) = struct.unpack("<Q", size)
+        whole = bytearray(data.ljust(length, b"\0"))
+        self._broadcast(whole, root)
+        return bytes(whole)
 
     def gather(self, data: bytes) -> list[bytes]:
         """Return the bytes of every rank, at all ranks."""
