@@ -113,7 +113,8 @@ def main() -> None:
 
 
 for command in (
-    lookup.listing, lookup.cite, lookup.fetch, running.run, running.compare, pca.pca,
-    showing.show, showing.plot, health.check, health.doctor,
+    lookup.listing, lookup.cite, lookup.fetch, *lookup.ALIASES,
+    running.run, running.compare, pca.pca, showing.show, showing.plot,
+    health.check, health.doctor,
 ):  # fmt: skip
     main.add_command(command)

@@ -248,6 +248,19 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
         say(f"Warning: {sentence}", err=True)
 
 
+def _alias(old: str, kind: str) -> click.Command:
+    """Return a command by its old name, which goes with the next release."""
+    params = [parameter for parameter in listing.params if parameter.name != "kind"]
+
+    def run(**given: Any) -> None:
+        click.get_current_context().invoke(listing, kind=kind, **given)
+
+    return click.Command(old, hidden=True, params=params, callback=run)
+
+
+ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in KINDS]
+
+
 @click.command()
 @click.argument("method")
 def cite(method: str) -> None:

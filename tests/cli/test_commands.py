@@ -47,6 +47,13 @@ def test_methods_are_listed_by_task_and_names_of_any_kind_are_found():
     assert "'objective'" in refused_command("list", "metrics", "objectiv")
 
 
+@pytest.mark.parametrize("words", [("methods",), ("methods", "ssi"), ("datasets", "--raw", "r")])
+def test_old_names_of_the_lists_go_on_for_a_release(words):
+    old = "algorithms" if words[0] == "methods" else words[0]
+    assert call(old, *words[1:], "--json").stdout == call("list", *words, "--json").stdout
+    assert f"  {old} " not in call("--help").stdout
+
+
 def test_the_shell_completes_kinds():
     asked = {
         "_FEDCORE_COMPLETE": "bash_complete",
