@@ -140,13 +140,25 @@ def judge_runs(
     pooled = [value for point in points for value in point[:runs]]
     state, lack, decided = _share(pooled, q, demand.holds, demand.fails)
     agree, n = pooled.count(1.0), len(pooled)
-    if given.get("every"):
+    if given.get("every") and state != FAILS:
         limit = demand.fails * len(points)
-        if any(_share(list(p), q, math.inf, limit)[0] == FAILS for p in points):
+        each = [_share(list(point), q, math.inf, limit) for point in points]
+        against = [weigh(_most(point), len(point), q)[1] for point in points]
+        if any(one[0] == FAILS for one in each):
             state, lack, decided = FAILS, "", 0
+        elif state == UNDECIDED and max(against) >= USUAL.weight:
+            worst = against.index(max(against))
+            more = each[worst][2] - len(points[worst])
+            decided = math.ceil(each[worst][2] / len(points[worst]) * n)
+            lack = f"one point speaks against it: {counted(more, 'more run')} there would refute it"
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
     return Outcome(state, f"{agree} of {n}{without}", lack, runs=n, growth=decided / n)
+
+
+def _most(values: Numbers) -> int:
+    """Return how many runs agree, if those without a result do."""
+    return values.count(1.0) + values.count(None)
 
 
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, int]:
@@ -155,7 +167,7 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
         return HOLDS, "", 0
-    if weigh(agree + silent, n, q)[1] >= fails:
+    if weigh(_most(values), n, q)[1] >= fails:
         return FAILS, "", 0
     if silent == n:
         return UNDECIDED, NO_RESULT, 0

@@ -185,9 +185,7 @@ def judge(
             reason = item.get("not_run", "")
             if lacks:
                 names = ", ".join(" or ".join(group) for group in lacks)
-                cells = [c for one in item["readings"][:1] for c in one["cells"].values()]
-                absent = (c["select"]["absent"] for c in cells if "absent" in c["select"])
-                reason = next(absent, f"This run left out what it needs: {names}.")
+                reason = _absence(item, f"This run left out what it needs: {names}.")
             readings = tuple(
                 _reading(item, given, claims["changes"], measurements, paper)
                 for given in (() if lacks else item["readings"])
@@ -200,11 +198,22 @@ def judge(
             found.append(
                 Verdict(
                     paper=paper, section=section, word=word, measured=measured, why=why,
-                    remark=remarks.get(item["id"], ""), readings=readings,
+                    remark=_remark(remarks.get(item["id"], ""), readings), readings=readings,
                     **_claimed(item, claims["causes"], readings),
                 )
             )  # fmt: skip
     return found
+
+
+def _absence(item: Mapping[str, Any], otherwise: str) -> str:
+    """Return what an item says of data that a run does not have."""
+    cells = [cell for one in item["readings"][:1] for cell in one["cells"].values()]
+    return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), otherwise)
+
+
+def _remark(said: str, readings: Sequence[Reading]) -> str:
+    """Return what is to be said of a test; nothing if no run has come under it."""
+    return said if any(reading.state for reading in readings) else ""
 
 
 def _claimed(
@@ -250,9 +259,12 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
     )
     words = _claimed(item, claims["causes"], readings)
     if not readings:
-        return replace(verdict, why=item.get("not_run", verdict.why), **words)
+        why = _absence(item, item.get("not_run", verdict.why))
+        return replace(verdict, why=why, remark="", **words)
     word, measured, why = as_printed(readings)
-    return replace(verdict, word=word, measured=measured, why=why, readings=readings, **words)
+    remark = _remark(verdict.remark, readings)
+    told = {"word": word, "measured": measured, "why": why, "remark": remark}
+    return replace(verdict, readings=readings, **told, **words)
 
 
 def _reading(

@@ -101,6 +101,10 @@ def test_always_fails_where_one_point_fails_by_itself():
     points = [[1.0] * 20] * 3 + [[0.0] * 20]
     assert judge_runs(points, {}).state == HOLDS
     assert judge_runs(points, {"every": True}).state == FAILS
+    # A headline: W(0, 10) = 186 is below 400, and two more runs there reach it, W(0, 12) = 630.
+    open_ = judge_runs([[1.0] * 10] * 3 + [[0.0] * 10], {"every": True}, HEADLINE)
+    assert (open_.state, open_.growth) == (UNDECIDED, 1.2)
+    assert "2 more runs there would refute it" in open_.lack
     weak = [[1.0] * 8] * 3 + [[0.0] * 8]  # W = 57 is less than 20 for each of four points
     assert judge_runs(weak, {"every": True}).state == HOLDS
 
