@@ -2,7 +2,7 @@
 
 ``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
 what it writes. Run it on the machine of the run, which it notes. A restored history lacks arrays:
-its record of before stands if that is of the same code and arithmetic, or else it stays out.
+its record of before stands, with its machine, if that is of the same code, or else it stays out.
 """
 
 from __future__ import annotations
@@ -24,14 +24,25 @@ from fedcore.repro.verdicts.evidence import Evidence
 from fedcore.words import counted
 
 
+def joined(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
+    """Describe two machines in one; where they differ, bytes need not be equal anywhere."""
+    found = dict(first)
+    for name, value in second.items():
+        if value not in first[name].split(" and "):
+            found[name] = f"{first[name]} and {value}"
+    return found
+
+
 def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_cells.KeptRun:
     """Return what is to be kept of the run of a paper, of which `before` was kept earlier."""
     results = Path(plan.config["paths"]["results"])
     planned = results / "plans" / f"{paper}.json"
     if not planned.is_file():
         raise DataError(f"there is no {planned}: run `snakemake {paper}` first")
-    cells, versions, commits = {}, {}, set()
-    machine = describe_arithmetic()
+    cells: dict[str, kept_cells.Kept] = {}
+    versions: dict[str, str] = {}
+    commits = set()
+    machine = earlier = describe_arithmetic()
     for cell in plan.cells_of(paper):
         file = results / "histories" / f"{cell.path}.h5"
         history = History.load(file)
@@ -49,9 +60,9 @@ def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_
                 kept_cells.ends_of(history),
             )
         elif before is not None and cell.path in before.cells:
-            same = kept_cells.same_arithmetic(before, machine, about["versions"])
-            if same and before.cells[cell.path].code == cell.code:
+            if before.cells[cell.path].code == cell.code:
                 cells[cell.path] = before.cells[cell.path]
+                earlier = before.machine
         if cell.path in cells:
             versions |= about["versions"]
             commits.add(about["commit"])
@@ -65,7 +76,7 @@ def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_
     return kept_cells.KeptRun(
         commit=", ".join(sorted(commits)),
         date=datetime.now(UTC).date().isoformat(),
-        machine=machine,
+        machine=joined(earlier, machine),
         versions=versions,
         seed=plan.config["seed"],
         probe=probe_speed(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -88,9 +89,13 @@ def test_a_record_of_other_code_and_other_data_comes_back_and_says_so(done):
     done.snakemake()
     page = (done.root / "results/tiny/report/tiny/index.html").read_text(encoding="utf-8")
     assert found.about["commit"] in page and "Three images were approximations." in page
-    # What was recorded of the run itself stands, but not that of other code.
+    # What was recorded of the run itself stands with its machine, but not that of other code.
+    record = done.root / "records/tiny.jsonl"
+    run = kept_cells.read(record)
+    kept_cells.write(record, replace(run, machine=run.machine | {"BLAS": "another"}))
     assert len(first) == 6
     assert recorded(done) == {path: sha for path, sha in first.items() if "wk2023" not in path}
+    assert kept_cells.read(record).machine["BLAS"] == f"another and {run.machine['BLAS']}"
 
 
 def test_the_histories_that_the_repository_keeps_are_read():
