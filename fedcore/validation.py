@@ -16,7 +16,7 @@ from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
-from fedcore.errors import FedcoreError, InputError, require_known
+from fedcore.errors import FedcoreError, InputError, nearest, require_known
 
 Given = ParamSpec("Given")
 Value = TypeVar("Value")
@@ -45,7 +45,8 @@ class Rule:
         """Require a valid `value`; the error calls it `name`."""
         if not self.admits(value):
             if self.known:
-                require_known(value, self.known, f"unknown {name}", InputError)
+                hint = nearest(str(value), self.known)
+                raise InputError(f"{name} = {value!r} is unknown: {hint}")
             raise InputError(f"{name} must be {self.words}, got {value!r}")
 
 

@@ -109,7 +109,9 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
 
 def _read(path: str, how: Reading) -> Table:
     if Path(path).is_dir():
-        raise InputError(f"{path} is a folder: name files in it")
+        inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
+        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
+        raise InputError(f"{path} is a folder: name files, {files}")
     if not readable(path):
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
