@@ -263,8 +263,8 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
         return replace(verdict, why=why, remark="", **words)
     word, measured, why = as_printed(readings)
     remark = _remark(verdict.remark, readings)
-    told = {"word": word, "measured": measured, "why": why, "remark": remark}
-    return replace(verdict, readings=readings, **told, **words)
+    found = replace(verdict, word=word, measured=measured, why=why, remark=remark, **words)
+    return replace(found, readings=readings)
 
 
 def _reading(
