@@ -204,11 +204,12 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
     above = int(np.append(0, 1 + np.flatnonzero(estimates <= WARNING_SINE))[-1])
+    alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
-        f"the noise of epsilon = {epsilon:g} may hide all but the first {above} of "
-        f"{counted(r, 'component')}: the sine of their angle to the exact ones may be "
-        f"{estimates[-1]:.2g}, and at 1 nothing tells them from noise: take more samples, a larger "
-        "epsilon, tighter bounds or fewer components",
+        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
+        f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
+        f"{estimates[-1]:.2g}{alone}, and at 1 nothing tells them from noise: take more "
+        "samples, a larger epsilon, tighter bounds or fewer components",
         ConvergenceWarning,
     )
 
