@@ -111,11 +111,12 @@ def _tell(algorithm: str, estimate: float) -> None:
     """Warn of the subspace that a run without a test has ended at, if it is off."""
     if estimate <= WARNING_SINE:
         return
+    angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
     warn(
         f"{algorithm} ran without a test of convergence, and the products of the last round say "
-        f"that the sine of its angle may be {estimate:.1g} or more: allow it more rounds or "
-        "products, choose n_components where the singular values part, or take block_krylov, "
-        "which ends when it is right",
+        f"that its subspace may be off {angle}: allow it more rounds or products, choose "
+        "n_components where the singular values part, or take block_krylov, which ends when it is "
+        "right",
         ConvergenceWarning,
     )
 

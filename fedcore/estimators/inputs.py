@@ -75,6 +75,11 @@ def _grouped(matrix: Any, groups: Any) -> Given:
         matrix = as_array(matrix, "the matrix")
     if not is_matrix(matrix):
         raise InputError("groups= goes with one matrix that has the rows of all clients")
+    if isinstance(groups, str):
+        raise InputError(
+            f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and leave "
+            "it out of the matrix"
+        )
     values = per_row(groups, "groups", matrix.shape[0], row_labels(matrix))
     try:
         found, of = np.unique(values, return_inverse=True)

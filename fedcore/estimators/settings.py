@@ -89,11 +89,12 @@ class Request:
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
             )
+        instead = "" if chosen.private_fit is not None else f" with algorithm='{PRIVATE}'"
         epsilon = options.get("epsilon", getattr(chosen.parameters, "epsilon", None))
         if not private and epsilon is not None:
             raise InputError(
                 f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
-                f"its guarantee: give epsilon, delta and bounds to FederatedPCA, which "
+                f"its guarantee: give epsilon, delta and bounds to FederatedPCA{instead}, which "
                 "adds noise to these rounds, too, or use fedcore.run"
             )
         if not private and (estimator.delta is not None or estimator.bounds is not None):

@@ -106,8 +106,9 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
             values = values[at]
     found = numbers(values, who)
     if np.isnan(found).any():
-        at = np.argwhere(np.isnan(found))[0].tolist()
-        raise InputError(f"{who} has a missing value at position {at}: fill it in")
+        first = int(np.argwhere(np.isnan(found))[0][0]) if found.ndim else 0
+        name = repr(wanted[first]) if len(found.shape[:1]) and len(found) == len(wanted) else first
+        raise InputError(f"{who} has a missing value for the feature {name}: fill it in")
     return found
 
 

@@ -144,12 +144,12 @@ def judge_runs(
         limit = demand.fails * len(points)
         each = [_share(list(point), q, math.inf, limit) for point in points]
         against = [weigh(_most(point), len(point), q)[1] for point in points]
+        worst = against.index(max(against))
+        enough, there = each[worst][2], len(points[worst])
         if any(one[0] == FAILS for one in each):
             state, lack, decided = FAILS, "", 0
-        elif state == UNDECIDED and max(against) >= USUAL.weight:
-            worst = against.index(max(against))
-            more = each[worst][2] - len(points[worst])
-            decided = math.ceil(each[worst][2] / len(points[worst]) * n)
+        elif state == UNDECIDED and against[worst] >= USUAL.weight and enough:
+            more, decided = enough - there, math.ceil(enough / there * n)
             lack = f"one point speaks against it: {counted(more, 'more run')} there would refute it"
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""

@@ -105,6 +105,10 @@ def test_always_fails_where_one_point_fails_by_itself():
     open_ = judge_runs([[1.0] * 10] * 3 + [[0.0] * 10], {"every": True}, HEADLINE)
     assert (open_.state, open_.growth) == (UNDECIDED, 1.2)
     assert "2 more runs there would refute it" in open_.lack
+    # Of 200 runs, one point has 78 and the other 122: no number of runs is named for either.
+    rare, often = [[1.0] * k + [0.0] * (200 - k) for k in (78, 122)]
+    assert 20 < weigh(78, 200)[1] < 2 * HEADLINE.fails
+    assert judge_runs([rare, often], {"every": True}, HEADLINE).lack == "no clear order"
     weak = [[1.0] * 8] * 3 + [[0.0] * 8]  # W = 57 is less than 20 for each of four points
     assert judge_runs(weak, {"every": True}).state == HOLDS
 
