@@ -71,7 +71,9 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
             "the run has diverged, its subspace is not finite: take smaller steps or another "
             "algorithm"
         )
-    federation.broadcast(basis)
+    sent = basis if basis.flags.owndata else basis.copy()
+    sent.flags.writeable = False  # so that the message is no copy
+    federation.broadcast(sent)
     tested = "converged" in output
     total = federation.sum(moments if tested else moments_and_products).astype(np.float64)
     last = basis.shape[1] ** 2
