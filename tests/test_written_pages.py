@@ -1,4 +1,4 @@
-"""The arena's page is the one that its program writes of the kept tables today."""
+"""Pages of the arena and of the gallery are those that their programs write today."""
 
 from __future__ import annotations
 
@@ -6,3 +6,9 @@ from __future__ import annotations
 def test_the_page_of_the_arena_is_up_to_date(tool):
     script = tool("arena_page")
     assert script.PAGE.read_text(encoding="utf-8") == script.page(script.KEPT), "run `make arena`"
+
+
+def test_the_gallery_is_up_to_date(tool):
+    script = tool("kept_figures")
+    page = script.ROOT / "docs/gallery.md"
+    assert page.read_text(encoding="utf-8") == script.page(), "run `python tools/kept_figures.py`"

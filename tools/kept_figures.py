@@ -1,8 +1,8 @@
-"""Keeps small pictures of the last full run's figures in docs/gallery/, and removes unknown ones.
+"""Keeps small pictures of the last full run's figures in docs/gallery/, and writes docs/gallery.md.
 
 A clone has no results, and its gallery and README show these pictures. Each names its run, commit
-and sizes. If a run left out all that a figure needs, its earlier picture stays. A quick run draws
-none of them.
+and sizes. If a run left out all that a figure needs, its earlier picture stays. Pictures that no
+paper's file names are removed. A quick run draws none of them. A test remakes the page.
 """
 
 from __future__ import annotations
@@ -19,6 +19,19 @@ from fedcore.reports import plotting
 ROOT = Path(__file__).parents[1]
 KEPT = ROOT / "docs" / "gallery"
 WIDTH, COLOURS = 1440, 256  # pixels; thin lines stay legible, and a picture has some 60 kB
+INTRODUCTION = """# Gallery
+
+Every figure that the notebooks of the papers and of the arena draw at the papers' size, with the
+command that makes it. Each names its run, commit and sizes. `python tools/kept_figures.py` keeps
+them and writes this page."""
+NOT_DRAWN = "No run at the papers' size has drawn it since it was written, so that it is not here."
+OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
+    "mpi_scaling.png": (
+        "Milliseconds of a round against ranks of MPI, of work and of messages.",
+        "python benchmarks/bench_mpi.py --kept benchmarks/kept/bench_mpi.txt "
+        "--plot docs/mpi_scaling.png",
+    ),
+}
 
 
 def figures(root: Path = ROOT) -> dict[str, dict[str, str]]:
@@ -59,10 +72,32 @@ def shrink(source: Path, target: Path) -> None:
     few.save(target, optimize=True)
 
 
+def page(root: Path = ROOT) -> str:
+    """Return the gallery as Markdown."""
+    parts = [INTRODUCTION]
+    for paper, captions in figures(root).items():
+        parts.append(f"## `{paper}`")
+        for name, caption in captions.items():
+            target = f"snakemake --cores 2 -- results/figures/{paper}/{name}.png"
+            parts.append(_figure(root, f"gallery/{paper}/{name}.png", caption, target))
+    parts.append("## Other pictures of these pages")
+    parts += [_figure(root, name, *said) for name, said in OTHERS.items()]
+    return "\n\n".join(parts) + "\n"
+
+
+def _figure(root: Path, place: str, caption: str, command: str) -> str:
+    said = caption.rstrip(".")
+    if not (root / "docs" / place).is_file():
+        return f"{said}. {NOT_DRAWN}\n`{command}` makes it."
+    alternative = caption.replace("`", "").replace("[", "(").replace("]", ")")
+    return f"![{alternative}]({place})\n\n{said}. Made by\n`{command}`"
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("results", type=Path, nargs="?", default=ROOT / "results")
     found = keep(parser.parse_args().results)
     if not found:
         sys.exit("Error: there are no figures of a full run: run `make reproduce` first")
+    (ROOT / "docs/gallery.md").write_text(page(), encoding="utf-8")
     print(*(file.relative_to(ROOT) for file in found), sep="\n")

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-import gallery
 import library
 import methods
 import programs
@@ -26,7 +25,6 @@ MADE: dict[str, Callable[[], str]] = {
     "algorithms": library.algorithms,
     "commands": programs.commands,
     "developers": library.developers,
-    "gallery": gallery.page,
     "metrics": library.metrics,
     "methods": methods.page,
     "patients": tutorial.patients,
