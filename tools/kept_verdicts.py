@@ -57,7 +57,7 @@ def collect(
     files = [f for f in verdict_pages.files_in(results / "verdicts") if f.stem in checked]
     if not files:
         raise DataError(f"there are no verdicts in {results}: run `make reproduce` first")
-    made = {"machine": describe_machine(), "commit": commit(ROOT)}
+    made = {"machine": describe_machine(), "judged by": commit(ROOT)}
     before, earlier_runs = read(root)
     run = {paper: notes for paper, notes in earlier_runs.items() if paper in checked}
     tables_of: dict[str, list[Verdict]] = {}
@@ -143,7 +143,7 @@ def runs_of(items: Collection[str], before: Run) -> list[Run]:
     """Return the runs that judged `items`, from what was noted of the paper before."""
     if not items:
         return []
-    kept = ("date", "commit", "machine", "versions", "times", "data")
+    kept = ("date", "commit", "judged by", "machine", "versions", "times", "data")
     last = {name: before[name] for name in kept}
     older = [part | {"items": [i for i in part["items"] if i in items]}
              for part in before.get("earlier", [])]  # fmt: skip
@@ -176,6 +176,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
     versions: dict[str, set[str]] = {}
     times: dict[str, Run] = {}
     devices: Counter[str] = Counter()
+    commits: set[str] = set()
     for cell, settings in plan["cells"].items():
         with h5py.File(results / "histories" / f"{cell}.h5") as file:
             about = json.loads(file.attrs["about"])
@@ -185,6 +186,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
         for name, version in about["versions"].items():
             versions.setdefault(name, set()).add(version)
         devices[about.get("device", "a core")] += 1
+        commits.add(about["commit"])
         timed = measured(results / "benchmarks" / f"{cell}.tsv")
         cpu, wall, memory = timed or (0.0, 0.0, 0.0)
         time = times.setdefault(
@@ -211,6 +213,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
         "title": plan["title"],
         "citation": plan["citation"],
         "date": datetime.fromtimestamp(ended, UTC).date().isoformat(),
+        "commit": ", ".join(sorted(commits)) if len(commits) < 3 else f"{len(commits)} commits",
         "data": dict(sorted(data.items())),
         "missing": plan["missing"],
         "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},

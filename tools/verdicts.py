@@ -34,8 +34,8 @@ WRITTEN = (
     "out, from earlier ones; a test fails when it is stale."
 )
 OTHER_CODE = (
-    "The commit made tables and verdicts. Cells *by other code* were made before, and their\n"
-    "histories put back (`make restore`); each names the commit that keeps it.\n"
+    "One commit ran the cells; a later one may have written the words. Cells *by other code* were\n"
+    "made before, and their histories put back (`make restore`).\n"
     "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
 )
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
@@ -92,7 +92,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
         f"# {notes['title']}\n",
         f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
         f"{WRITTEN}\n",
-        f"Kept: run of {notes['date']}, commit {notes['commit']}.\n",
+        f"Kept: run of {notes['date']}, cells by commit {notes['commit']}, "
+        f"words by {notes['judged by']}.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",
         verdict_pages.page(verdicts),
@@ -171,7 +172,8 @@ def runs(run: Run) -> list[tables.Row]:
         for part in [last, *last.get("earlier", [])]:
             items = counted(len(part.get("items", [])), "item")
             named = paper if part is last else f"{paper}, {items} of before"
-            rows.append({"paper": named, "date": part["date"], "commit": part["commit"]})
+            rows.append({"paper": named, "date": part["date"], "cells by": part["commit"]})
+            rows[-1]["words by"] = part["judged by"]
             rows[-1] |= total(part["times"].values()) | part["machine"]
     return rows
 
