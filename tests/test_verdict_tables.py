@@ -78,7 +78,7 @@ def results(tmp_path):
             problem = {"name": settings["problem"], "status": "official", "note": "A note.",
                        "n_samples": 10, "n_features": 4, "n_clients": 2}  # fmt: skip
             about = {"problem": problem, "versions": {"numpy": "2.4", "python": "3.11.7"},
-                     "code": "ab" if number < 3 else "cd"}  # fmt: skip
+                     "commit": "abc1234", "code": "ab" if number < 3 else "cd"}  # fmt: skip
             history = History({"iteration": np.zeros((1, 1), int)}, about=about)
             path = folder / "histories" / f"{cell}.h5"
             path.parent.mkdir(parents=True, exist_ok=True)
