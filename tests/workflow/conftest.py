@@ -6,8 +6,10 @@ is added as a user would add one: a paper file, a report, a notebook, a registry
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -45,8 +47,12 @@ class Checkout:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The copied package before the installed one; no data mirror, no profile of the user's."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("FEDCORE_", "SNAKEMAKE_"))}
+        """The copied package before the installed one; no data mirror, no profile of the user's.
+
+        What Python has compiled stays: a run starts Python fourteen times.
+        """
+        dropped = ("FEDCORE_", "SNAKEMAKE_", "PYTHONDONTWRITEBYTECODE")
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(dropped)}
         path = os.pathsep.join(map(str, [self.root, *self.beside]))
         return kept | {"PYTHONPATH": path} | {f"{k}_NUM_THREADS": "1" for k in THREADS}
 
@@ -184,14 +190,28 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     pixels = np.random.default_rng(0).integers(0, 256, (12, 2, 3))
     files = {"images.gz": idx_gz(pixels), "labels.gz": idx_gz(np.arange(12) % 2)}
     register(checkout, "little", files)
+    checkout.python("-m", "compileall", "-q", "fedcore", "papers")
     return checkout
 
 
 @pytest.fixture(scope="session")
-def first_run(pristine: Checkout) -> tuple[Checkout, Finished]:
-    """Copy in which all has run once, and what that run printed; not to be changed."""
-    checkout = pristine.copy(pristine.root.with_name("finished"))
-    return checkout, checkout.snakemake()
+def first_run(
+    pristine: Checkout, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Checkout, Finished]:
+    """Copy in which all has run once, and what that run printed; not to be changed.
+
+    The first process of pytest-xdist that comes here runs it for all.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
+    said = shared / "first_run.json"
+    with open(shared / "first_run.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not said.exists():
+            run = pristine.copy(shared / "first_run").snakemake()
+            said.write_text(json.dumps([run.status, run.text]))
+    checkout = Checkout(shared / "first_run").copy(pristine.root.with_name("finished"))
+    return checkout, Finished(*json.loads(said.read_text()))
 
 
 @pytest.fixture

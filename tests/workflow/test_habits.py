@@ -21,6 +21,7 @@ import pytest
 from refused import is_a_line
 
 CELL = "results/tiny/histories/tiny/second/power_gd/other-plain.h5"
+PLAN = "results/tiny/plans/tiny.json"
 
 
 def snakemake(checkout, folder, *args, path=None, **environment):
@@ -51,7 +52,7 @@ def raw(first_run, tmp_path):
 
 
 def test_a_snakefile_from_another_folder(first_run, raw):
-    """As far as a history; the module below makes everything."""
+    """As far as a history; the module with a prefix below makes everything."""
     root = first_run[0].root
     options = ["-s", root / "Snakefile", "--configfile", root / "tiny.yaml"]
     snakemake(first_run[0], raw, CELL, *options)
@@ -107,8 +108,8 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     (raw / "workflow").mkdir()
     mine, theirs = (folder / "workflow/Snakefile" for folder in (raw, checkout.root))
     mine.write_text(MODULE.format(snakefile=theirs))
-    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw)
-    same(checkout, raw, *checkout.payload())
+    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw, "--", PLAN, CELL)
+    same(checkout, raw, PLAN, CELL)
 
 
 def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
@@ -185,7 +186,7 @@ def test_generated_unit_tests_pass(done):
 
 def test_each_command_gives_the_same_bytes_by_hand(first_run, fresh):
     """In the order of the jobs, each as it is printed; Snakemake itself runs none."""
-    fresh.run("results/tiny/plans/tiny.json")  # the start of a run writes what a plan copies
+    fresh.run(PLAN)  # the start of a run writes what a plan copies
     dry = fresh.run("-n", "-p", "--forceall")
     lines = [line.removeprefix("Shell command: ") for line in dry.text.splitlines()]
     job = re.compile(r"\s*(\w+=\S* )*(python -m fedcore|papermill) ")
@@ -359,8 +360,8 @@ def test_reading_the_rules_writes_nothing_and_asks_no_server(fresh, asked):
         fresh.run(option)
     assert files() == before and asked[server] == 0
     for _ in range(2):
-        fresh.run("results/tiny/plans/tiny.json")
-        (fresh.root / "results/tiny/plans/tiny.json").unlink()
+        fresh.run(PLAN)
+        (fresh.root / PLAN).unlink()
         assert asked[server] == 1
 
 

@@ -7,6 +7,7 @@ and all experiments but one, which takes a quarter of an hour.
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from fedcore.repro.verdicts import verdict_pages, verdicts
 PAPERS = list(list_papers())
 
 
+@functools.cache
 def planned(paper: str, *names: str) -> Plan:
     """Return the plan of a paper without some of its experiments."""
     cells = {"*": {}} | {f"{name}/*": False for name in names}
