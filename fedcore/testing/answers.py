@@ -54,9 +54,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
         assert components is not None
         return projection(components.T), recorder.columns()["objective"]
 
-    def rounding() -> float:
-        return rounding_of_data(subject, list(clients[:]), subject.run(clients))
-
+    rounding = partial(rounding_of_data, subject, list(clients[:]), subject.run(clients))
     straight, objective = ordered([0, 1, 2, 3])
     for order in ([3, 1, 0, 2], [2, 3, 1, 0]):
         what = f"with the clients in the order {order}: {UNLESS_MEANT} (sequential)"

@@ -21,9 +21,8 @@ problems:
   little:
     dataset: little
     scale: unit_rows
-    each:
-      little_even: {partition: {by: shuffled, clients: 3}, tags: {data: little, partition: even}}
-      little_label: {partition: {by: label}, tags: {data: little, partition: label}}
+    partition: {by: label}
+    tags: {data: little, partition: label}
   drawn: &drawn
     label: drawn
     generator: spectrum
@@ -33,7 +32,7 @@ problems:
 experiments:
   contest:
     reproduces: nothing
-    problems: [little_even, little_label, drawn]
+    problems: [little, drawn]
     metrics: [subspace_distance, captured]
     params: {n_components: 2}
     repeats: 2
@@ -77,7 +76,7 @@ def test_its_tables_agree_with_numpy(arena):
     assert run.status == 0, run.text
     root = checkout.root
     rows = tables.read(root / "results/tiny/tables/arena/results.tsv")
-    assert len(rows) == 3 * 6 * 2  # problems, methods and repeats
+    assert len(rows) == 2 * 6 * 2  # problems, methods and repeats
     for row in rows:
         assert 0 <= row["error"] <= 1 + 1e-12
         assert row["explained"] + row["reconstruction"] == pytest.approx(1.0)

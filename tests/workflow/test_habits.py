@@ -356,7 +356,7 @@ def test_reading_the_rules_writes_nothing_and_asks_no_server(fresh, asked):
         return {name for name in names if not name.startswith(".snakemake/")}
 
     before = files()
-    for option in ("-n", "--lint", "--dag", "--list-rules"):
+    for option in ("-n", "--lint", "--dag"):
         fresh.run(option)
     assert files() == before and asked[server] == 0
     for _ in range(2):
@@ -383,7 +383,6 @@ def test_what_was_never_measured_sets_no_runtime(fresh):
     )
     for options, others in (
         ([], set()),
-        (["--default-resources", "runtime=37"], {"37"}),
         (["--default-resources", "runtime=36 + attempt"], {"37"}),
     ):
         measured, unmeasured = set(), set()
