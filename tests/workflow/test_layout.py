@@ -22,12 +22,6 @@ ROOT = Path(__file__).parents[2]
 PAPERS = sorted(file.parent.name for file in ROOT.glob("papers/*/claims.yaml"))
 
 
-def test_snakemake_lint(fresh):
-    run = fresh.snakemake("--lint")
-    assert run.status == 0
-    assert run.text.rstrip().endswith("Congratulations, your workflow is in a good condition!")
-
-
 @pytest.fixture(scope="module")
 def plans():
     """The full and the quick plan, both on stand-ins, so that no data set is missing."""

@@ -68,9 +68,8 @@ def sine(one, other):
     return np.sqrt(max(0.0, 1 - cosines.min() ** 2))
 
 
-@pytest.mark.parametrize("name", ["federated_wards.stacked_svd", "stacked_svd"])
-def test_its_method_keeps_the_contract(hospital, name):
-    done = hospital[0].python("-m", "fedcore", "check", name)
+def test_its_method_keeps_the_contract(hospital):
+    done = hospital[0].python("-m", "fedcore", "check", "federated_wards.stacked_svd")
     assert done.returncode == 0 and " passed, 2 skipped" in done.stdout, done.stdout + done.stderr
 
 
