@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from pathlib import Path
 
@@ -25,12 +24,9 @@ PRINTED = {
 ALGORITHMS = {"hr13": "noisy_power", "dn26": "dn26", "lkjo22-3": "dp_pca"}
 
 
-PLAN = functools.cache(lambda: load_plan({"papers": ["dppower"]}))
-
-
 def settings():
     """Yield the row, and experiment, variant, problem and parameters of every cell."""
-    plan = PLAN()
+    plan = load_plan({"papers": ["dppower"]})
     for row, (algorithm, factors) in report.FACTORS.items():
         named = {(c.experiment, c.variant) for f in factors.values() for c in f.cells}
         for cell in plan.cells_of("dppower"):
