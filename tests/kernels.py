@@ -29,19 +29,19 @@ KERNELS = (
 NUMERICAL = (
     "fedcore/estimators", "fedcore/testing", "fedcore/user_runs.py", "papers/factorization",
     "papers/faps/test_theory.py", "papers/fedpower", *(f"tests/{name}" for name in (
-        "algorithms", "audits/test_leakage.py", "contract/test_algorithms.py",
-        "contract/test_replay.py", "contract/test_sparse.py", "estimators",
-        "experiments/test_twins.py", "federation/test_centring.py",
-        "federation/test_federation.py", "federation/test_lockstep.py", "generators", "metrics",
-        "parts", "problems", "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py",
-        "test_rowspace.py", "test_sparse.py", "test_stop_rules.py",
+        "algorithms", "audits/test_leakage.py", "contract", "estimators",
+        "experiments/test_twins.py", "federation", "generators", "metrics", "parts", "problems",
+        "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py", "test_rowspace.py",
+        "test_sparse.py",
     )),
 )  # fmt: skip
-# Parts of names of other tests there: of messages and their costs, of refusals and of memory.
+# Parts of names of other tests there: of messages and their costs, of refusals, networks and
+# memory, and of one run of thousands of rounds.
 OTHERS = (
-    "charges or checks_of_scikit or classification or describes or ends_when_told or "
+    "captures or charges or checks_of_scikit or classification or describes or ends_when_told or "
     "evaluated_for_free or learns_by_replies or networks or private_fit or reads_messages or "
-    "records_counts or refus or shares_no_message or sparse_memory or streaming"
+    "records_counts or refus or run_under_the_assumption or shares_no_message or sparse_memory or "
+    "streaming or test_mpi"
 )
 # Also multiplies and decomposes: a CPU without the kernel's instructions dies of it.
 PROBE = """

@@ -39,7 +39,7 @@ def test_a_run_after_a_failed_job_fails_until_it_is_mended(first_run, done):
     """In the order of the jobs: a run gets past what was mended, as far as the next bug."""
     for rule in BUGS:
         mend = insert_bug(done, rule)
-        for _ in range(2 if rule == "notebook_tiny" else 1):  # the one with several kinds of files
+        for _ in range(1 + (rule == "notebook_tiny")):  # the one with several kinds of files
             run = done.snakemake()
             assert run.status == 1
             assert set(re.findall(r"Error in rule (\w+):", run.text)) == {rule}
