@@ -22,6 +22,7 @@ import yaml
 from packaging.requirements import Requirement
 
 import fedcore
+from clone import tracked
 from refused import is_a_line
 
 ROOT = Path(__file__).parents[1]
@@ -30,13 +31,6 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def text(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
-
-
-def tracked() -> list[str]:
-    """Files that a clone would have once all is committed."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return [name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
 
 
 def command(*words: object, cwd: Path, **more: str) -> str:

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from clone import tracked
+
 ROOT = Path(__file__).parents[2]
 TINY = Path(__file__).parent / "tiny"
 CONFIG = "tiny.yaml"
@@ -166,19 +168,13 @@ BREAKS = "\n\nimport dataclasses\nALGORITHM = dataclasses.replace(ALGORITHM, run
 UNREAD = ("tests/", "benchmarks/", "docs/gallery/", "kept/histories/", "config/repeats.yaml")
 
 
-def tracked() -> list[str]:
-    """Files of a clone of this checkout once all is committed, without those that no rule reads."""
-    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    names = [name for name in listed.stdout.split("\0") if name and not name.startswith(UNREAD)]
-    return [name for name in names if (ROOT / name).is_file()]
-
-
 @pytest.fixture(scope="session")
 def pristine(tmp_path_factory: pytest.TempPathFactory) -> Checkout:
     """Copy in which nothing has run; not to be changed."""
     checkout = Checkout(tmp_path_factory.mktemp("workflow") / "pristine")
     for name in tracked():
+        if name.startswith(UNREAD):
+            continue
         target = checkout.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, target)

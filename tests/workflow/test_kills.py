@@ -17,6 +17,7 @@ from fedcore.errors import HistoryError
 from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import storage
+from mpiexec import alive
 from refused import is_a_line
 
 # Every Python process of the run imports this code first. At one file operation the code makes a
@@ -148,7 +149,8 @@ def test_a_killed_notebook(first_run, done):
     for killed in ("kernel", "job"):
         with hung(done, FIGURE) as run:
             kernel = hung_process(done)
-            os.kill(int(state(kernel)[1]) if killed == "job" else kernel, signal.SIGKILL)
+            parent = Path(f"/proc/{kernel}/stat").read_text().rpartition(")")[2].split()[1]
+            os.kill(int(parent) if killed == "job" else kernel, signal.SIGKILL)
             assert run.wait(600) == 1
             patience = time.monotonic() + 60
             while alive(kernel) and time.monotonic() < patience:
@@ -195,17 +197,6 @@ def test_what_an_older_job_makes_is_never_taken_for_a_new_one(done, kind):
     assert done.payload() == made
     assert not list(done.root.glob("*/**/.*.tmp.*"))
     assert "Nothing to be done" in done.snakemake().text
-
-
-def alive(pid):
-    try:
-        return state(pid)[0] != "Z"
-    except FileNotFoundError:
-        return False
-
-
-def state(pid):
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
 
 
 def test_a_file_of_a_killed_run_is_made_again_as_nobody_knows_what_it_was_made_from(done):
