@@ -29,20 +29,14 @@ KERNELS = (
 NUMERICAL = (
     "fedcore/estimators", "fedcore/testing", "fedcore/user_runs.py", "papers/factorization",
     "papers/faps/test_theory.py", "papers/fedpower/test_tables.py", *(f"tests/{name}" for name in (
-        "algorithms", "audits/test_leakage.py", "contract", "estimators",
-        "experiments/test_twins.py", "federation", "generators", "metrics", "parts", "problems",
+        "algorithms", "audits/test_leakage.py", "contract/test_algorithms.py",
+        "contract/test_replay.py", "contract/test_sparse.py", "estimators",
+        "experiments/test_twins.py", "federation/test_centring.py",
+        "federation/test_federation.py", "generators", "metrics", "parts", "problems",
         "test_estimators.py", "test_estimators_sklearn.py", "test_linalg.py", "test_rowspace.py",
         "test_sparse.py",
     )),
 )  # fmt: skip
-# Parts of names of other tests there: of messages and their costs, of refusals, networks and
-# memory, and of one run of thousands of rounds.
-OTHERS = (
-    "captures or charges or checks_of_scikit or classification or describes or ends_when_told or "
-    "evaluated_for_free or learns_by_replies or networks or private_fit or reads_messages or "
-    "records_counts or refus or run_under_the_assumption or shares_no_message or sparse_memory or "
-    "streaming or test_mpi"
-)
 # Also multiplies and decomposes: a CPU without the kernel's instructions dies of it.
 PROBE = """
 import json, numpy, scipy.linalg, threadpoolctl
@@ -91,8 +85,7 @@ def run(kernel: Kernel | None, threads: int, arguments: list[str]) -> int:
         environment["OPENBLAS_CORETYPE"] = kernel.name
     told = "the machine's own" if kernel is None else f"{kernel.name} ({', '.join(kernel.taken)})"
     print(f"== numerical tests with the kernel {told}, BLAS threads: {threads}", flush=True)
-    command = [sys.executable, "-m", "pytest", "-o", f"testpaths={' '.join(NUMERICAL)}"]
-    command += ["-k", f"not ({OTHERS})", *arguments]
+    command = [sys.executable, "-m", "pytest", "-o", f"testpaths={' '.join(NUMERICAL)}", *arguments]
     status = subprocess.run(command, env=environment).returncode
     return 0 if status == 5 else status
 
