@@ -38,6 +38,7 @@ WORDS = {
 SOFTWARE = "software"  # `section` of the checks of this software, which are counted apart
 # What a verdict says as its item does.
 CLAIMED = ("id", "source", "kind", "title", "printed", "headline", "because", "figure")
+CONTRADICTION = "contradiction"  # a ground: another passage of the paper says otherwise
 STAND_INS = "It ran on stand-ins for the data."
 
 
@@ -139,11 +140,14 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading of the second line: it replaces something, and it was run.
 
-        It is the one with the fewest replacements among those that hold, or else the first.
+        It is the one with the fewest replacements among those that hold, or else the first. Where
+        the paper contradicts itself, it is that of the other passage, whether it holds or not.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
         others = [reading for reading in self.readings if reading.replaces and not reading.obstacle]
+        passages = [one for one in others if {c.ground for c in one.replaces} == {CONTRADICTION}]
+        others = passages or others
         holding = [reading for reading in others if reading.state == HOLDS]
         return min(holding or others[:1], key=lambda reading: len(reading.replaces), default=None)
 

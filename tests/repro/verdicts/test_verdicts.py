@@ -176,6 +176,14 @@ def test_more_runs_of_a_true_effect_do_not_lose_it(judge, kind):
 # ------------------------------------------------------ the second line
 
 
+def test_another_passage_of_the_paper_is_the_second_line(judge):
+    """It stands there whether it holds or not, as it is the paper that says otherwise."""
+    table = rows(flags(7, 7)) + rows(flags(7, 7), "code") + rows(flags(0, 7), "passage")
+    readings = [reading("code", "code"), reading("passage", "order")]
+    (found,) = judge(table, item(readings=readings))
+    assert (found.word, found.otherwise.state) == (HOLDS, FAILS)
+
+
 def test_the_second_line_is_the_fewest_replacements_that_hold(judge):
     table = rows(flags(0, 10)) + rows(flags(10, 10), "one") + rows(flags(10, 10), "two")
     two, one = reading("two", "code", "order"), reading("one", "code")
