@@ -129,8 +129,7 @@ def always_line(rng: np.random.Generator) -> dict[str, Any]:
                 break
         states.append(state)
     holds, _ = shares(np.array(states, dtype=object))
-    name = "A, “always” on four points, a look after each of 5 to 20 runs; truths 0.9, 0.9, 0.9, 0.1"
-    return line(name, "any", holds, None)
+    return line("A, “always”, looks at 5 to 20 runs; truths 0.9, 0.9, 0.9, 0.1", "any", holds, None)
 
 
 def of_numbers(rng: np.random.Generator) -> Iterator[dict[str, Any]]:

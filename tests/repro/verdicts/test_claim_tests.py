@@ -114,7 +114,7 @@ def test_always_fails_where_one_point_fails_by_itself():
 
 @pytest.mark.parametrize(("n", "demand"), [(8, USUAL), (11, HEADLINE)])
 def test_always_does_not_hold_where_one_point_speaks_against_it(n, demand):
-    """W of that point is above that of one item, but below that of four; all together would hold."""
+    """W there is enough for one item, but not for four, and all runs together would hold."""
     points = [[1.0] * n] * 3 + [[0.0] * n]
     assert USUAL.weight < weigh(0, n)[1] < 4 * demand.fails
     assert judge_runs(points, {}, demand).state == HOLDS
