@@ -10,13 +10,13 @@ varied for [HR13, HP14] and [dN26], σ₁ grows as √n and n‖U‖²_∞ stays
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from dppower.laws import fitted, to_sample
-from dppower.theory import Model, model_of
+from dppower.theory import Model, model_of, to_population
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import Rows
 
@@ -106,16 +106,37 @@ FACTORS = {  # by row: the algorithm, and factors
         "d": Factor(lkjo22_privacy, False, (Cells("factors", "d"),)),
     }),
 }  # fmt: skip
+GAUSSIAN = {  # on Gaussian rows, by the error to their distribution's direction
+    "lkjo22-3": ("dp_pca", {
+        "n": Factor(lkjo22_sampling, True, (Cells("gaussian_factors", "n"),)),
+        "ε": Factor(lkjo22_privacy, False, tuple(
+            Cells("gaussian_factors", name) for name in ("eps-1", "eps-2", "eps-4")
+        )),
+        "gap": Factor(lkjo22_privacy, False, (
+            Cells("gaussian_factors", "eps-4"), Cells("gaussian_factors", "gap"),
+        )),
+        "d": Factor(lkjo22_privacy, False, (Cells("gaussian_factors", "d"),)),
+    }),
+}  # fmt: skip
 
 
-def factors(results: Results) -> Rows:
+def gaussian_factors(results: Results) -> Rows:
+    """Return `factors` of the rows of Table 1 that are about Gaussian rows."""
+    return factors(results, GAUSSIAN, to_population)
+
+
+def factors(
+    results: Results,
+    table: Mapping[str, tuple[str, Mapping[str, Factor]]] = FACTORS,
+    error: Callable[[Run], np.ndarray] = to_sample,
+) -> Rows:
     """Return the slope of every factor of every row, repeat by repeat.
 
     ``excess`` is the power of the rate by which the error is worse than the bound: ``1 − slope``
     where it has to fall, ``slope − 1`` where it may rise.
     """
     found = []
-    for row, (algorithm, varied) in FACTORS.items():
+    for row, (algorithm, varied) in table.items():
         for name, (rate, falls, cells) in varied.items():
             runs = [
                 run
@@ -126,7 +147,7 @@ def factors(results: Results) -> Rows:
             if len(runs) < 2:
                 continue  # of these cells some were left out
             rates = np.array([rate(run, model_of(results, run)) for run in runs])
-            points, slopes = fitted(rates, np.array([to_sample(run) for run in runs]).T)
+            points, slopes = fitted(rates, np.array([error(run) for run in runs]).T)
             found += [
                 {"row": row, "factor": name, "status": runs[0].status, "points": points}
                 | {"repeat": repeat, "slope": slope, "excess": excess(slope, falls)}

@@ -116,7 +116,7 @@ def errors(results: Results) -> Rows:
     ``epsilon`` is the run's, but for ``adaptive_power-own`` that of a step, Algorithm 1's own.
     """
     rows = []
-    others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS, "factors")
+    others = (*WITHOUT_ERRORS, *dppower_laws.EXPERIMENTS, "factors", "gaussian_factors")
     compared = [name for name in results.plan["experiments"] if name not in others]
     for run in results.runs(*compared):
         drawn = "generator" in results.plan["problems"][run.problem]
@@ -341,6 +341,9 @@ TABLES = {
     "lemmas": Table(lemmas, by_group("spent", "method", "stated")),
     "laws": Table(dppower_laws.laws, by_group("slope", "law", "points")),
     "factors": Table(dppower_factors.factors, by_group("slope", "row", "factor", "points")),
+    "gaussian_factors": Table(
+        dppower_factors.gaussian_factors, by_group("slope", "row", "factor", "points")
+    ),
     "small_gap": Table(
         dppower_laws.small_gap, by_group(("ratio", "own_ratio"), "problem", "variant", "gap")
     ),

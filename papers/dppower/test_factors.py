@@ -128,6 +128,16 @@ def test_the_factors_of_a_bound_are_those_of_its_items():
         assert algorithm == ALGORITHMS[row]
 
 
+def test_the_factors_of_gaussian_rows_are_those_of_the_item_and_in_the_plan():
+    found = {c["id"]: c for c in claims.read(ROOT / "papers/dppower/claims.yaml")["items"]}
+    plan = load_plan({"papers": ["dppower"]})
+    made = {(c.experiment, c.name.removeprefix(f"{c.problem}-")) for c in plan.cells_of("dppower")}
+    for row, (algorithm, factors) in report.GAUSSIAN.items():
+        where = found[f"table1-{row}"]["readings"][0]["cells"]["error"]["select"]["where"]
+        assert set(where["factor"]) == set(factors) and algorithm == ALGORITHMS[row]
+        assert {cells[:2] for factor in factors.values() for cells in factor.cells} <= made
+
+
 def test_a_factor_of_which_only_one_cell_was_run_has_no_rows(folder):
     results = made(folder, PRINTED)
     left = by_factor(report.factors(without(results, "samples", "entry_gap")))

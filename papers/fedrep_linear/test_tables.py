@@ -39,7 +39,7 @@ class Made(Folder):
                  params=params or {}, tags=tags)  # fmt: skip
 
     def results(self):
-        return super().results("fig3", "authors", "starts")
+        return super().results("fig3", "authors", "starts", "newcomers", "newcomers_exact")
 
 
 @pytest.fixture
@@ -375,6 +375,20 @@ def test_the_need_of_new_clients_grows_as_k_or_not(folder, sizes, share):
     for path, cell in folder.cells.items():
         folder.cells[path] = replace(cell, tags={"k": int(cell.problem.split("_")[-1])})
     assert [row["share"] for row in theory.newcomers(folder.results())] == [1.0, share]
+
+
+def test_the_need_of_new_clients_is_paired_within_an_experiment(folder):
+    """With noise twice as many are needed as without, at each k, so that both shares are 1."""
+    for name, sizes in (("newcomers", {5: 10, 10: 20}), ("newcomers_exact", {5: 5, 10: 10})):
+        for k, size in sizes.items():
+            errors = {f"new_client_error_{s}": [[9.0 * (s < size)]] for s in (5, 10, 20)}
+            folder.made(name, f"{name}_{k}", "fedrep", params={"n_components": k},
+                        representation_distance=[[0.1]], **errors)  # fmt: skip
+    for path, cell in folder.cells.items():
+        folder.cells[path] = replace(cell, tags={"k": int(cell.problem.split("_")[-1])})
+    found = theory.newcomers(folder.results())
+    assert [row["over_k"] for row in found] == [2, 2, 1, 1]
+    assert [row["share"] for row in found] == [1, 1, 1, 1]
 
 
 @pytest.mark.parametrize("law", ["linear", "slow"])

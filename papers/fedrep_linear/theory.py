@@ -172,10 +172,10 @@ def newcomers(results: Results) -> Rows:
 
     Small is a share of `SMALL` of the error of the model that says zero. ``over_k`` divides the
     number by k; both are infinite if none of the numbers that were tried is enough. ``share`` is
-    the growth of ``over_k`` from the least k; trials are paired by their number alone.
+    the growth of ``over_k`` from the least k; trials of an experiment are paired by their number.
     """
     rows: Rows = []
-    for run in results.runs("newcomers"):
+    for run in results.runs("newcomers", "newcomers_exact"):
         k = run.params.n_components
         sizes = [s for s in NEW_SAMPLES if f"new_client_error_{s}" in run.history.columns]
         errors = np.array([run.last(f"new_client_error_{s}") for s in sizes])
@@ -184,9 +184,10 @@ def newcomers(results: Results) -> Rows:
         needs = np.where(np.isnan(needs), np.inf, needs)
         rows += run.rows(samples=needs, over_k=needs / k, distance=run.last(DISTANCE))
     least = min((row["k"] for row in rows), default=None)
-    base = {(r["variant"], r["repeat"]): r["over_k"] for r in rows if r["k"] == least}
+    pair = ("experiment", "variant", "repeat")
+    base = {tuple(r[key] for key in pair): r["over_k"] for r in rows if r["k"] == least}
     for row in rows:
-        one = base[row["variant"], row["repeat"]]
+        one = base[tuple(row[key] for key in pair)]
         row["share"] = row["over_k"] / one if math.isfinite(one) else math.nan
     return rows
 

@@ -79,10 +79,15 @@ def first_line(verdict: Verdict) -> str:
 
 
 def filled_in(verdict: Verdict) -> str:
-    """Return what the first reading as printed takes where the paper leaves it open."""
+    """Return what is taken where the paper leaves it open."""
+    return "; ".join(change.what for change in _fillings(verdict))
+
+
+def _fillings(verdict: Verdict) -> tuple[Change, ...]:
+    """Return the fillings of the first reading as printed, or those of the second line."""
     printed = (reading for reading in verdict.readings if not reading.replaces)
-    first = next(printed, None)
-    return "; ".join(change.what for change in first.fills_in) if first else ""
+    first = next(printed, verdict.otherwise)
+    return first.fills_in if first else ()
 
 
 def test_of(verdict: Verdict) -> str:
@@ -91,12 +96,17 @@ def test_of(verdict: Verdict) -> str:
 
 
 def second_line(verdict: Verdict) -> str:
-    """Return the evidence of the second line, with the change and its ground; empty without one."""
+    """Return the evidence of the second line, with the change and its ground; empty without one.
+
+    Fillings are named where they are not those of the first line.
+    """
     reading = verdict.otherwise
     if reading is None:
         return ""
     grounds = ", ".join(dict.fromkeys(_ground(change) for change in reading.replaces))
-    parts = [f"{reading.measured} if {reading.how} ({grounds})", reading.lack]
+    own = [change for change in reading.fills_in if change not in _fillings(verdict)]
+    how = _clause([*reading.replaces, *own])
+    parts = [f"{reading.measured} if {how} ({grounds})", reading.lack]
     return "; ".join(filter(None, parts))
 
 

@@ -148,9 +148,12 @@ def judge_runs(
         enough, there = each[worst][2], len(points[worst])
         if any(one[0] == FAILS for one in each):
             state, lack, decided = FAILS, "", 0
-        elif state == UNDECIDED and against[worst] >= USUAL.weight and enough:
-            more, decided = enough - there, math.ceil(enough / there * n)
-            lack = f"one point speaks against it: {counted(more, 'more run')} there would refute it"
+        elif against[worst] >= USUAL.weight:  # too little to refute all, and enough to doubt it
+            agree = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
+            state, lack, decided = UNDECIDED, f"at one point {agree}", 0
+            if enough:
+                lack += f", and {counted(enough - there, 'more run')} there would refute it"
+                decided = math.ceil(enough / there * n)
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
     return Outcome(state, f"{agree} of {n}{without}", lack, runs=n, growth=decided / n)
@@ -171,8 +174,9 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
         return FAILS, "", 0
     if silent == n:
         return UNDECIDED, NO_RESULT, 0
+    unclear = f"no clear order after {counted(n, 'run')}"
     if n >= NO_ORDER:
-        return UNDECIDED, "no clear order", 0
+        return UNDECIDED, unclear, 0
 
     def decides(m: int) -> bool:
         k = round(agree * m / n)
@@ -183,7 +187,7 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
     while m < MOST and not decides(m):
         m += max(1, m // 50)
     if m >= MOST:
-        return UNDECIDED, "no clear order", 0
+        return UNDECIDED, unclear, 0
     more = counted(m - n, "more run")
     return UNDECIDED, f"{more} would decide, if they agree as often", m
 
@@ -218,7 +222,8 @@ def judge_number(
     few = look < LOOKS[0]
     if few and pooled is None:
         growth = LOOKS[0] / look
-        return Outcome(UNDECIDED, _ranged(known), "fewer than five runs", 0, look, growth)
+        lack = f"{counted(look, 'run')}, and a number needs {LOOKS[0]}"
+        return Outcome(UNDECIDED, _ranged(known), lack, 0, look, growth)
     x, half = float(given["of"]), _half_digit(given["of"])
     logs = given["scale"] == "relative" and not few and x > 0 and bool((known > 0).all())
     logs = logs and known.max() > WIDE * known.min()
@@ -239,7 +244,7 @@ def judge_number(
     if away > max(fails, tolerance) * SLACK:
         return replace(outcome, state=FAILS, side=1 if x > ours else -1)
     within = max(width(LEVEL), tolerance)
-    shown = _shown(within, given, ours, logs)
+    shown = f"± {_shown(within, given, ours, logs)}"
     strict = LEVEL / demand.searched * demand.level / USUAL.level
     later = [m for m in LOOKS if m > len(values)]
     if max(width(strict), tolerance) > widest * SLACK:
@@ -258,7 +263,7 @@ def judge_number(
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
     more = next(iter(later), 0)
     lack = f"the next look is at {more} runs" if more else "no more looks are made"
-    lack = f"near the limit of {shown}; {lack}"
+    lack = f"{_shown(away, given, ours, logs)} apart, near the limit of {shown}; {lack}"
     return replace(outcome, lack=lack, growth=more / len(values))
 
 
@@ -293,10 +298,10 @@ def _tolerance(
 
 def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> str:
     if given["scale"] == "accuracy":
-        return f"± {width / float(given['point']):.2g} points"
+        return f"{width / float(given['point']):.2g} points"
     if given["scale"] == "exponent" or ours == 0:
-        return f"± {width:.2g}"
-    return f"± {100 * (math.expm1(width) if logs else width / abs(ours)):.2g} %"
+        return f"{width:.2g}"
+    return f"{100 * (math.expm1(width) if logs else width / abs(ours)):.2g} %"
 
 
 def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
@@ -385,8 +390,9 @@ def _panel_lack(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
     if unsure:
         told.append(f"at {len(unsure)} of {len(states)} points the runs cannot tell")
     able = states.count(HOLDS) + sum(outcome.growth > 0 for outcome in unsure)
-    if able < PANEL * len(states):
-        told.append("more runs would not help")
+    needed = math.ceil(PANEL * len(states))
+    if able < needed:
+        told.append(f"more runs would not help: at most {able} can hold, and {needed} must")
     return "; ".join(told)
 
 

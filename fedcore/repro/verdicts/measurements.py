@@ -113,10 +113,7 @@ class Measurements:
         missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
         left = {v for point in unknown for v in point.values() if v in self._left_out}
         called = select.get("called", {})
-        told = "; ".join(
-            ", ".join(called.get(tables.show(v), f"{k} = {tables.show(v)}") for k, v in p.items())
-            for p in missed
-        )
+        told = " and ".join(_point(point, called) for point in missed)
         parts = [outcome.measured]
         parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
         parts += [f"no result at {told}"] if missed and outcome.state == FAILS else []
@@ -170,16 +167,28 @@ def _judged(
     outcome = claim_tests.judge_runs(agreed, given, demand)
     # How many runs agree at which points, if not equally many at each.
     runs, called = min(map(len, agreed)), select.get("called", {})
-    texts = [map(tables.show, key.values()) for key, _ in points]
-    told = (", ".join(called.get(text, text) for text in point) for point in texts)
+    told = (_point(key, called) for key, _ in points)
     by_count = gathered(zip((v[:runs].count(1.0) for v in agreed), told, strict=True))
     if len(by_count) == 1:
         return outcome
-    parts = []
-    for count, names in sorted(by_count.items(), reverse=True):
-        at = ", ".join(names) if len(names) <= NAMED else f"{len(names)} points"
-        parts.append(f"{count} of {runs} at {at}")
+    (least, names), *more = sorted(by_count.items())
+    at = " and ".join(names) if len(names) <= NAMED else f"{len(names)} points"
+    parts = [f"{least} of {runs} at {at}"]
+    if len(more) == 1 and len(more[0][1]) <= NAMED:
+        parts.append(f"{more[0][0]} at {' and '.join(more[0][1])}")
+    else:
+        counts = dict.fromkeys((more[0][0], more[-1][0]))
+        parts.append(f"{' to '.join(map(str, counts))} elsewhere")
     return replace(outcome, measured=f"{outcome.measured} ({'; '.join(parts)})")
+
+
+def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
+    """Return a point in words: a name by itself, a number with its column."""
+    shown = {column: tables.show(value) for column, value in key.items()}
+    return ", ".join(
+        called.get(text, text if isinstance(key[column], str) else f"{column} = {text}")
+        for column, text in shown.items()
+    )
 
 
 def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:

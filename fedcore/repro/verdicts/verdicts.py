@@ -38,6 +38,7 @@ WORDS = {
 SOFTWARE = "software"  # `section` of the checks of this software, which are counted apart
 # What a verdict says as its item does.
 CLAIMED = ("id", "source", "kind", "title", "printed", "headline", "because", "figure")
+CONTRADICTION = "contradiction"  # a ground: another passage of the paper says otherwise
 STAND_INS = "It ran on stand-ins for the data."
 
 
@@ -139,11 +140,14 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading of the second line: it replaces something, and it was run.
 
-        It is the one with the fewest replacements among those that hold, or else the first.
+        It is the one with the fewest replacements among those that hold, or else the first. Where
+        the paper contradicts itself, it is that of the other passage, whether it holds or not.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
         others = [reading for reading in self.readings if reading.replaces and not reading.obstacle]
+        passages = [one for one in others if {c.ground for c in one.replaces} == {CONTRADICTION}]
+        others = passages or others
         holding = [reading for reading in others if reading.state == HOLDS]
         return min(holding or others[:1], key=lambda reading: len(reading.replaces), default=None)
 
@@ -323,15 +327,16 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     if len(ran) == 1:
         return ran[0].state, ran[0].measured, ran[0].lack
     named = dict(zip(_names(ran), ran, strict=True))
+    if len({reading.state for reading in ran}) > 1:
+        return UNDECIDED, "", _disagreement(named)
     measured = "; ".join(f"{reading.measured} {name}" for name, reading in named.items())
-    states = {reading.state for reading in ran}
-    if len(states) > 1:
-        return UNDECIDED, measured, _disagreement(named)
     if _bracket(ran):
         between = "what is printed lies between what the readings give"
         return UNDECIDED, measured, f"depends on what is filled in: {between}"
-    lacks = [f"{name}: {reading.lack}" for name, reading in named.items() if reading.lack]
-    return ran[0].state, measured, "; ".join(lacks)
+    if ran[0].state == UNDECIDED:  # measured and lack at once, so that no filling is named twice
+        told = (f"{name}: {reading.measured}, {reading.lack}" for name, reading in named.items())
+        return UNDECIDED, "", "; ".join(told)
+    return ran[0].state, measured, ""
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
@@ -346,8 +351,8 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
     """Return why an item is undecided whose readings as printed have several words."""
     told: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     for name, reading in named.items():
-        lack = f" ({reading.lack})" if reading.lack else ""
-        told[reading.state].append(f"{name}{lack}")
+        found = "; ".join(filter(None, [reading.measured, reading.lack]))
+        told[reading.state].append(f"{name} ({found})")
     verbs = {HOLDS: "it holds", FAILS: "it fails", UNDECIDED: "the runs cannot tell"}
     parts = [f"{verb} {' and '.join(told[state])}" for state, verb in verbs.items() if told[state]]
     if told[HOLDS] and told[FAILS]:

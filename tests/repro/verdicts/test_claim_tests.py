@@ -108,9 +108,18 @@ def test_always_fails_where_one_point_fails_by_itself():
     # Of 200 runs, one point has 78 and the other 122: no number of runs is named for either.
     rare, often = [[1.0] * k + [0.0] * (200 - k) for k in (78, 122)]
     assert 20 < weigh(78, 200)[1] < 2 * HEADLINE.fails
-    assert judge_runs([rare, often], {"every": True}, HEADLINE).lack == "no clear order"
-    weak = [[1.0] * 8] * 3 + [[0.0] * 8]  # W = 57 is less than 20 for each of four points
-    assert judge_runs(weak, {"every": True}).state == HOLDS
+    open_ = judge_runs([rare, often], {"every": True}, HEADLINE)
+    assert (open_.state, open_.growth) == (UNDECIDED, 0.0) and "more" not in open_.lack
+
+
+@pytest.mark.parametrize(("n", "demand"), [(8, USUAL), (11, HEADLINE)])
+def test_always_does_not_hold_where_one_point_speaks_against_it(n, demand):
+    """W there is enough for one item, but not for four, and all runs together would hold."""
+    points = [[1.0] * n] * 3 + [[0.0] * n]
+    assert USUAL.weight < weigh(0, n)[1] < 4 * demand.fails
+    assert judge_runs(points, {}, demand).state == HOLDS
+    found = judge_runs(points, {"every": True}, demand)
+    assert found.state == UNDECIDED and f"0 of {n} runs agree" in found.lack
 
 
 def test_a_run_without_a_result_never_helps_and_one_that_says_nothing_never_harms():
@@ -121,7 +130,7 @@ def test_a_run_without_a_result_never_helps_and_one_that_says_nothing_never_harm
 
 
 def test_two_hundred_runs_without_an_order_have_none():
-    assert runs(105, 200).lack == "no clear order"
+    assert runs(105, 200).lack == "no clear order after 200 runs"
     assert "4 more runs" in judge_runs([[1.0] * 5], {}, HEADLINE).lack
 
 
