@@ -199,8 +199,8 @@ def _sizes(run: Run) -> dict[str, Any]:
 def _came_out(verdict: Mapping[str, Any], change: str) -> str:
     """Return in few words what came out of the reading of an item that a figure shows."""
     readings = json.loads(str(verdict["readings"]))
-    own = next(iter(readings), {})
-    shown = next((one for one in readings if change in _changes(one)), own)
+    named = [one for one in readings if change in _changes(one)] or readings[:1]
+    shown = min(named, key=lambda one: len(_changes(one)), default={})
     if not shown.get("state"):
         return f"Our run: none, {_few(str(verdict['why']))}"
     said = _stands(shown["state"])
@@ -230,6 +230,7 @@ def _stands(word: str) -> str:
 def _few(why: str) -> str:
     """Return in few words why runs cannot tell, or why there are none."""
     why = re.sub(r"\d+ more runs? (there )?would [^;)]*", "too few runs", why.rstrip("."))
+    why = why.replace("there is no result", "no result")
     parts = why.split("; ")
     if all(part.endswith("too few runs") for part in parts):
         return "too few runs"
