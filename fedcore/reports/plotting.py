@@ -54,7 +54,7 @@ ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 # Marks of a curve of one point, by its line style.
 POINTS = dict(zip(LINES.values(), "os^Dv", strict=True))
 OTHER_POINT = "X"  # of any other style
-NOTHING = "Nothing of this figure was run."
+NOTHING = "Nothing of this figure was run. The notebook begins with the reasons."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
 NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
 BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
