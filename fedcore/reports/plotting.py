@@ -140,7 +140,9 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
         left, right, column = _columns(line)
         above += 0.145 * len(left)
         for x, told in ((0.0, left), (column, right)):
-            figure.text(x, 1.0 + (above - 0.04) / height, "\n".join(told), va="top", fontsize=8.5)
+            if any(map(str.strip, told)):
+                y = 1.0 + (above - 0.04) / height
+                figure.text(x, y, "\n".join(told), va="top", fontsize=8.5)
     if title:
         figure.text(
             0.0, 1.0 + above / height, title, va="bottom",
@@ -156,7 +158,7 @@ def _columns(text: str) -> tuple[list[str], list[str], float]:
     A line without a tab has the whole width.
     """
     parts = [line.partition("\t") for line in text.splitlines()]
-    first = min(2 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
+    first = min(3 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
     left: list[str] = []
     right: list[str] = []
     for one, tab, other in parts:

@@ -200,9 +200,9 @@ def _came_out(verdict: Mapping[str, Any], change: str) -> str:
     """Return in few words what came out of the reading of an item that a figure shows."""
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
-    shown = min(named, key=lambda one: len(_changes(one)), default={})
+    shown: Mapping[str, Any] = min(named, key=lambda one: len(_changes(one)), default={})
     if not shown.get("state"):
-        return f"Our run: none, {_few(str(verdict['why']))}"
+        return f"Not run: {_few(str(verdict['why']))}"
     said = _stands(shown["state"])
     # Without the counts of single points.
     counts = re.sub(r" \([^()]*\)", "", shown.get("measured", ""))
@@ -230,12 +230,12 @@ def _stands(word: str) -> str:
 def _few(why: str) -> str:
     """Return in few words why runs cannot tell, or why there are none."""
     why = re.sub(r"\d+ more runs? (there )?would [^;)]*", "too few runs", why.rstrip("."))
-    why = why.replace("there is no result", "no result")
-    parts = why.split("; ")
-    if all(part.endswith("too few runs") for part in parts):
+    why = re.sub(r"\b\w{2,} = ", "", why.replace("there is no result", "no result"))
+    if all(part.endswith("too few runs") for part in why.split("; ")):
         return "too few runs"
-    if len(why) > FEW:
-        why = why.rpartition(": ")[0] or why
+    for mark in ("; ", ": "):
+        while len(why) > FEW and mark in why:
+            why = why.rpartition(mark)[0]
     return textwrap.shorten(why, FEW, placeholder=" …")
 
 
