@@ -48,12 +48,13 @@ from fedcore.words import visible
 STYLE = Path(__file__).with_name("paper.mplstyle")
 VARIABLE = "FEDCORE_FIGURES"  # "png" leaves out the PDF, which takes half the time
 LINE_CHARACTERS = 116  # of the line beneath a title, on 7.2 inches
+WIDEST = 58  # of them in its first column
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 # Marks of a curve of one point, by its line style.
 POINTS = dict(zip(LINES.values(), "os^Dv", strict=True))
 OTHER_POINT = "X"  # of any other style
-NOTHING = "Nothing of this figure was run."
+NOTHING = "Nothing of this figure was run. The notebook begins with the reasons."
 BETWEEN = (1.9, 1.9)  # decades: on a shorter axis, 2 and 5 have labels beside the powers of ten
 NEAR_ONE, SHORT = (1e-3, 1e4), 1e3  # axes from … to …, and over at most …, have plain numbers
 BYTES_LABEL = 50.0  # points from one label of an axis of bytes to the next, at least
@@ -96,7 +97,8 @@ def save(
         What the figure shows. If the list is empty, the figure becomes a line that says so, and its
         PNG file does, too: a configuration may leave out what the figure needs.
     title, line, corner : str
-        Above the figure, beneath the title, and at the lower right.
+        Above the figure, beneath the title, and at the lower right. The second may have several
+        lines; a tab in one parts it into two columns.
 
     Returns
     -------
@@ -133,10 +135,14 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
     for legend in figure.legends:  # by itself it moves to the edge of the file
         legend.set_bbox_to_anchor((0.0, 0.0, 1.0, 1.0), figure.transFigure)
     height = figure.get_figheight()
+    above = 0.1
     if line:
-        line = textwrap.fill(line, LINE_CHARACTERS)
-        figure.text(0.0, 1.0 + 0.06 / height, line, va="bottom", fontsize=8.5)
-    above = 0.1 + 0.145 * len(line.splitlines())
+        left, right, column = _columns(line)
+        above += 0.145 * len(left)
+        for x, told in ((0.0, left), (column, right)):
+            if any(map(str.strip, told)):
+                y = 1.0 + (above - 0.04) / height
+                figure.text(x, y, "\n".join(told), va="top", fontsize=8.5)
     if title:
         figure.text(
             0.0, 1.0 + above / height, title, va="bottom",
@@ -144,6 +150,24 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
         )  # fmt: skip
     if corner:
         figure.text(1.0, -0.06 / height, corner, va="top", ha="right", color="0.4")
+
+
+def _columns(text: str) -> tuple[list[str], list[str], float]:
+    """Return the lines of two columns, which a tab parts, and where the second begins.
+
+    A line without a tab has the whole width.
+    """
+    parts = [line.partition("\t") for line in text.splitlines()]
+    first = min(3 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
+    left: list[str] = []
+    right: list[str] = []
+    for one, tab, other in parts:
+        here = textwrap.wrap(one, first if tab else LINE_CHARACTERS)
+        there = textwrap.wrap(other, LINE_CHARACTERS - first)
+        rows = max(len(here), len(there))
+        left += here + [" "] * (rows - len(here))
+        right += there + [" "] * (rows - len(there))
+    return left, right, first / LINE_CHARACTERS
 
 
 def shows_nothing(file: Path) -> bool:

@@ -211,15 +211,15 @@ def test_a_quick_run_leaves_out_the_pdf(ax, tmp_path, monkeypatch):
     assert [file.name for file in tmp_path.glob("p.*")] == ["p.png"]
 
 
-@pytest.mark.parametrize("words", [0, 3, 40])
-def test_title_line_corner_and_legend_stand_apart(tmp_path, words):
+@pytest.mark.parametrize("line", ["", 3 * "word ", 40 * "word ", "a\tb", "one\n" + 30 * "a \tb "])
+def test_title_line_corner_and_legend_stand_apart(tmp_path, line):
     with plotting.style():
         figure = Figure(figsize=(7.2, 2.5))
         for ax in figure.subplots(1, 2):
             ax.plot([0, 1], [1, 2], label="a")
             ax.set(title="(a)", xlabel="x")
         legend = figure.legend(loc="outside lower center")
-    said = {"title": "Figure 1", "line": "word " * words, "corner": "full run"}
+    said = {"title": "Figure 1", "line": line, "corner": "full run"}
     plotting.save(figure, tmp_path / "p", [made_with("synthetic")], **said)
     boxes = [legend, *figure.texts, *figure.axes]
     boxes = [

@@ -15,7 +15,7 @@ import h5py
 
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
-from fedcore.reports import tables
+from fedcore.reports import plotting, tables
 from fedcore.reports.tables import Row
 from fedcore.repro.config import claims as claims_files
 from fedcore.repro.config import papers as paper_files
@@ -150,8 +150,16 @@ class Paper:
 
     @cached_property
     def figures(self) -> list[View]:
-        """Figures of ours that have been drawn."""
-        return self._exhibits("figures", ".png")
+        """Figures of ours that have been drawn and show something."""
+        made = self._exhibits("figures", ".png")
+        return [one for one in made if not plotting.shows_nothing(one["file"])]
+
+    @property
+    def empty_figures(self) -> list[str]:
+        """Captions of figures of which nothing was run."""
+        drawn = [one["name"] for one in self.figures]
+        made = self._exhibits("figures", ".png")
+        return [str(one["caption"]) for one in made if one["name"] not in drawn]
 
     @cached_property
     def own_tables(self) -> list[View]:

@@ -17,6 +17,8 @@ def save(
     runs: Iterable[Run],
     title: str,
     sentences: Mapping[str, str] | None = None,
+    change: str = "",
+    spread: str = "",
 ) -> None:
     """Write a figure into the paper's folder; see `fedcore.reports.plotting.save`.
 
@@ -30,7 +32,10 @@ def save(
         What the figure shows.
     title : str
     sentences : mapping of str to str, optional
-        Short sentences by the id of an item; see `Results.outcome`.
+    change : str
+        As in `Results.outcome`.
+    spread : str
+        As in `Results.corner`.
     """
     shown = list(runs)
     plotting.save(
@@ -38,6 +43,6 @@ def save(
         results.figures / name,
         shown,
         title=title,
-        line=results.outcome(sentences or {}),
-        corner=results.corner(shown),
+        line=results.outcome(sentences or {}, change),
+        corner=results.corner(shown, spread),
     )

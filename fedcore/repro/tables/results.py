@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +22,12 @@ from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date as settings
-from fedcore.repro.tables.rows import Rows, gathered
+from fedcore.repro.tables.rows import Rows
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
+SYMBOLS = {"n": "n_samples", "d": "n_features", "clients": "n_clients"}
+FEW = 64  # characters of evidence, or of a reason, beneath the title of a figure
 
 
 @dataclass(frozen=True)
@@ -184,6 +188,57 @@ def _span(numbers: Iterable[int]) -> str:
     return " to ".join(dict.fromkeys(f"{n:,}" for n in (ends[0], ends[-1])))
 
 
+def _sizes(run: Run) -> dict[str, Any]:
+    """Return the facts about a run's data, with the samples of each client on average."""
+    found = run.data
+    if {"n_samples", "n_clients"} <= found.keys():
+        found["each"] = found["n_samples"] // found["n_clients"]
+    return found
+
+
+def _came_out(verdict: Mapping[str, Any], change: str) -> str:
+    """Return in few words what came out of the reading of an item that a figure shows."""
+    readings = json.loads(str(verdict["readings"]))
+    named = [one for one in readings if change in _changes(one)] or readings[:1]
+    shown: Mapping[str, Any] = min(named, key=lambda one: len(_changes(one)), default={})
+    if not shown.get("state"):
+        return f"Not run: {_few(str(verdict['why']))}"
+    said = _stands(shown["state"])
+    # Without the counts of single points.
+    counts = re.sub(r" \([^()]*\)", "", shown.get("measured", ""))
+    if " of " in counts and len(counts) <= FEW:
+        said += f" ({counts})"
+    if "lack" in shown:
+        said += f", {_few(shown['lack'])}"
+    word = _stands(str(verdict["word"]))
+    if shown.get("replaces"):
+        return f"Ours, changed as drawn: {said}. As printed: {word}"
+    if shown["state"] != verdict["word"]:
+        return f"Our run: {said}. By all readings of the text: {word}"
+    return f"Our run: {said}"
+
+
+def _changes(reading: Mapping[str, Any]) -> list[str]:
+    return [one["name"] for key in ("fills_in", "replaces") for one in reading.get(key, ())]
+
+
+def _stands(word: str) -> str:
+    """Return a word as a sentence about our run has it."""
+    return {"fails": "does not hold"}.get(word, word)
+
+
+def _few(why: str) -> str:
+    """Return in few words why runs cannot tell, or why there are none."""
+    why = re.sub(r"\d+ more runs? (there )?would [^;)]*", "too few runs", why.rstrip("."))
+    why = re.sub(r"\b\w{2,} = ", "", why.replace("there is no result", "no result"))
+    if all(part.endswith("too few runs") for part in why.split("; ")):
+        return "too few runs"
+    for mark in ("; ", ": "):
+        while len(why) > FEW and mark in why:
+            why = why.rpartition(mark)[0]
+    return textwrap.shorten(why, FEW, placeholder=" …")
+
+
 class Results:
     """Histories of one paper; each is read when it is first used.
 
@@ -193,6 +248,9 @@ class Results:
         File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``. For a
         notebook that is opened by hand, a relative path is also looked for in the folder above, and
         in ``results/quick`` where ``results`` has none.
+    symbols : mapping of str to str, optional
+        How the paper calls ``n_samples``, ``n_features``, ``n_clients`` and ``each``, the samples
+        of a client, by the symbol; by default n, d, and "clients".
 
     Attributes
     ----------
@@ -204,7 +262,8 @@ class Results:
         Folders of this paper's figures and tables.
     """
 
-    def __init__(self, plan: str | os.PathLike[str]) -> None:
+    def __init__(self, plan: str | os.PathLike[str], symbols: Mapping[str, str] = SYMBOLS) -> None:
+        self._symbols = symbols
         plan = _found(Path(plan))
         checksums.require(plan, "plan")
         try:
@@ -346,13 +405,19 @@ class Results:
         """
         return str(self.plan["problems"][problem].get("label", problem))
 
-    def outcome(self, sentences: Mapping[str, str]) -> str:
-        """Return what came out of printed items, "Holds: …; …. Fails: …."; empty before the rule.
+    def outcome(self, sentences: Mapping[str, str], change: str = "") -> str:
+        """Return what is printed and, after a tab, what came out; empty before the rule.
+
+        There is a line for each item. The word is that of the reading which a figure shows; how
+        the item stands as printed follows if that is another word.
 
         Parameters
         ----------
         sentences : mapping of str to str
-            Short sentences by the id of an item in the claims of the paper.
+            What is printed in few words, by the id of an item in the claims of the paper.
+        change : str
+            What the figure fills in or replaces, by its name in the claims. By default it shows
+            each item's own reading.
 
         Raises
         ------
@@ -362,16 +427,25 @@ class Results:
         table = self._folder / "verdicts" / f"{self.plan['paper']}.tsv"
         if not table.is_file():
             return ""
-        words = {str(row["id"]): str(row["word"]) for row in tables.read(table)}
+        verdicts = {str(row["id"]): row for row in tables.read(table)}
         for item in sentences:
-            require_known(item, words, "no verdict of the item", InputError)
-        said = gathered((words[item], sentence) for item, sentence in sentences.items())
+            require_known(item, verdicts, "no verdict of the item", InputError)
         if self.plan["run"]["quick"]:
             return "A quick run, which says nothing about the paper."
-        return " ".join(f"{word.capitalize()}: {'; '.join(what)}." for word, what in said.items())
+        return "\n".join(
+            f"Printed: {sentence}\t{_came_out(verdicts[item], change)}"
+            for item, sentence in sentences.items()
+        )
 
-    def corner(self, runs: Iterable[Run]) -> str:
-        """Return a figure's run, commit, sizes and repeats, with marks of its data."""
+    def corner(self, runs: Iterable[Run], spread: str = "") -> str:
+        """Return a figure's run, commit, sizes and repeats, with marks of its data.
+
+        Parameters
+        ----------
+        runs : iterable of Run
+        spread : str
+            What the figure shows of the repeats besides their middle.
+        """
         shown = list(runs)
         if not shown:
             return ""
@@ -381,12 +455,14 @@ class Results:
             made_at = " and ".join(commits)
         kind = {True: "quick", False: "full"}[self.plan["run"]["quick"]]
         words = [f"{kind} run, {made_at}"]
-        sizes = {"n_samples": "n = {}", "n_features": "d = {}", "n_clients": "clients: {}"}
-        for name, text in sizes.items():
-            known = [run.data[name] for run in shown if name in run.data]
+        # Of a run over many sizes its history knows the first alone.
+        sized = [run for run in shown if "over" not in self.plan["problems"][run.problem]]
+        for symbol, size in self._symbols.items():
+            known = [facts[size] for facts in map(_sizes, sized) if size in facts]
             if known:
-                words.append(text.format(_span(known)))
-        words.append(f"repeats: {_span([run.history.repeats for run in shown])}")
+                words.append(f"{symbol} = {_span(known)}")
+        repeats = f"repeats: {_span([run.history.repeats for run in shown])}"
+        words.append(f"{repeats} ({spread})" if spread else repeats)
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
         marks |= {f"measures {NOT_RELEASED}" for run in shown if run.history.released is not None}
         return ", ".join([*words, *sorted(marks)])

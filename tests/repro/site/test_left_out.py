@@ -18,7 +18,7 @@ from fedcore.__main__ import main
 from fedcore.reports import plotting
 from fedcore.repro.config.papers import list_papers
 from fedcore.repro.plan.plan import Plan, load_plan
-from fedcore.repro.site import left_out
+from fedcore.repro.site import left_out, model
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
 PAPERS = list(list_papers())
@@ -75,6 +75,8 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
     names = plan.papers[paper]["figures"]
     drawn = {n: plotting.shows_nothing(folder / "figures" / paper / f"{n}.png") for n in names}
     assert drawn == dict.fromkeys(names, True)
+    shown = model.Paper(folder, paper, Path())
+    assert shown.figures == [] and shown.empty_figures == list(names.values())
     missing = json.loads((folder / "plans" / f"{paper}.json").read_text())["missing"]
     assert said_by(folder / "notebooks" / f"{paper}.ipynb") == left_out.sentences(missing)
     if paper in plan.judged:

@@ -228,10 +228,39 @@ def test_what_came_out_has_the_words_of_the_verdicts(results):
     results.plan["run"] = {"quick": False}
     assert results.outcome({"a": "it falls"}) == ""  # before the rule of the verdicts
     table = results.tables.parents[1] / "verdicts" / f"{results.plan['paper']}.tsv"
-    words = {"a": "holds", "b": "fails", "c": "holds"}
-    tables.write([{"id": item, "word": word} for item, word in words.items()], table)
-    assert results.outcome({"a": "A", "b": "B", "c": "C"}) == "Holds: A; C. Fails: B."
-    refused(lambda: results.outcome({"d": "D"}), InputError, "'d'")
+    least, other = {"name": "least"}, {"name": "other"}
+    few = {
+        "state": "undecided",
+        "lack": "Model II: 9 more runs would decide, if they agree as often",
+    }
+    readings = {
+        "a": [{"state": "holds", "measured": "9 of 9 (5 of 5 at x)"}, few | {"fills_in": [other]}],
+        "b": [{"state": "fails", "measured": "0.1 [0, 1]"}],
+        "c": [few, few | {"state": "holds", "replaces": [least, other]},
+              {"state": "fails", "replaces": [least]}],
+        "d": [{"obstacle": "It takes hours."}],
+        "e": [],
+    }  # fmt: skip
+    words = {"a": "undecided", "b": "fails", "c": "undecided", "d": "not run", "e": "not run"}
+    why = {"d": "It takes hours.", "e": "No data may be had; there are none."}
+    tables.write(
+        [
+            {"id": item, "word": word, "why": why.get(item, ""),
+             "readings": json.dumps(readings[item])}
+            for item, word in words.items()
+        ],
+        table,
+    )  # fmt: skip
+    said = dict(line.split("\t") for line in results.outcome({i: i for i in words}).splitlines())
+    assert list(said) == [f"Printed: {item}" for item in words]
+    a, b, c, d, e = said.values()
+    assert "holds (9 of 9)" in a and "undecided" in a  # the second is by all its readings
+    assert "not hold" in b and "0.1" not in b and b.count("not hold") == 1
+    assert c.count("undecided") == 1 and "Model II" not in c and "too few" in c
+    assert "hours" in d and "data" in e
+    (drawn,) = results.outcome({"c": "c"}, "least").splitlines()  # with the fewest changes
+    assert "not hold" in drawn and "undecided" in drawn
+    refused(lambda: results.outcome({"z": "z"}), InputError, "'z'")
     results.plan["run"] = {"quick": True}
     assert not {"holds", "fails"} & set(results.outcome({"a": "A", "b": "B"}).lower().split())
 
@@ -243,4 +272,18 @@ def test_a_corner_names_run_sizes_and_repeats(results):
         run.history.about["problem"]["n_samples"] = {"easy": 1000, "hard": 20}[run.problem]
     found = results.corner(results.runs())
     assert found.startswith("full run, abc1234, n = 20 to 1,000,") and "repeats: 1 to 2" in found
+    assert "repeats: 1 to 2 (bars: range)" in results.corner(results.runs(), "bars: range")
     assert results.corner(()) == ""
+
+
+def test_a_corner_has_the_papers_symbols_and_no_size_of_a_grid(results):
+    plan = results.figures.parents[1] / "plans" / f"{results.plan['paper']}.json"
+    named = Results(plan, {"m": "each", "n": "n_clients"})
+    named.plan["run"] = {"quick": False}
+    for run in named.runs():
+        run.history.about["problem"] |= {"n_samples": 60, "n_clients": 20}
+    found = named.corner(named.runs())
+    assert "m = 3, n = 20," in found
+    for problem in named.plan["problems"].values():
+        problem["over"] = {"n_clients": [20, 30]}
+    assert "n = " not in named.corner(named.runs())
