@@ -183,7 +183,7 @@ def run(
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
     begin, finish : callable, optional
-        ``(federation) -> mapping``, a first exchange with the clients, after the one of `center`;
+        ``(federation) -> mapping``, a first exchange with the clients, after `center`'s exchange;
         and ``(federation, output) -> mapping``, a last exchange. See `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
@@ -335,7 +335,7 @@ def _bar(
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the run has diverged, or its last objective is larger than that of U Vᵀ = 0.
+    """Warn if the run has diverged, or its last objective is larger than at U Vᵀ = 0.
 
     A private run gets no warning of the second kind: it would show exact values of the data.
     """

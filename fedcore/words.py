@@ -82,7 +82,7 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return the number of a row of whom `client` calls so in the matrix that has all rows."""
+    """Return where row `i` of the client `who` stands in the matrix that has all rows."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

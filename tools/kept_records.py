@@ -34,7 +34,7 @@ def joined(first: dict[str, str], second: dict[str, str]) -> dict[str, str]:
 
 
 def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_cells.KeptRun:
-    """Return what is to be kept of the run of a paper, of which `before` was kept earlier."""
+    """Return the record of a paper's run; `before` is the record that was kept earlier."""
     results = Path(plan.config["paths"]["results"])
     planned = results / "plans" / f"{paper}.json"
     if not planned.is_file():

@@ -111,7 +111,7 @@ def with_earlier(
 ) -> tuple[list[Verdict], list[str]]:
     """Put earlier verdicts in the place of those that are not made; return their ids, too.
 
-    Not made are verdicts of what is "not run", if an earlier run had a word, or more readings.
+    A "not run" is not made if an earlier run had a word, or more readings.
 
     Parameters
     ----------

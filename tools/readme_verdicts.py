@@ -1,6 +1,6 @@
 """What README and docs/privacy.md say of the kept verdicts, between two comments.
 
-Questions are those of the claims files; every word, count and answer follows from what is kept.
+Questions come from the claims files; every word, count and answer follows from what is kept.
 """
 
 from __future__ import annotations

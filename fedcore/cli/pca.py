@@ -127,7 +127,7 @@ def pca(
             say(file, err=True)
 
 
-# Options that are those of `fedcore run`.
+# Options that `fedcore run` has, too.
 OF_RUN = {*run_options.OF_FILES, "blas_threads"} - {"labels"}
 pca.params += [option for option in running.run.params if option.name in OF_RUN]
 

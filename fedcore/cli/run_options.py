@@ -39,7 +39,7 @@ def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[s
 
 SCALED = "Here values are divided by 255, and not standardised."  # as some papers' problems are
 COLUMNS = {"multiple": True, "metavar": "COLUMN[,COLUMN...]", "callback": _split}
-# Options of files: what they are for, and how click reads them. All but two are those of `Reading`.
+# Options of files: what they are for, and how click reads them. `Reading` has all but two.
 OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "by": ("Column that names the client of each row.  [default: one client per file]", COLUMN),
     "labels": ("Column with the labels that clients learn from.", COLUMN),

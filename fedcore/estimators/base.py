@@ -1,6 +1,6 @@
 """What scikit-learn expects of an estimator, without scikit-learn.
 
-Parameters are those of the constructor, kept as they were given; `fit` checks them. Methods that
+The constructor keeps its parameters as they were given; `fit` checks them. Methods that
 need classes of scikit-learn are called by it alone, and import it then.
 """
 

@@ -21,7 +21,7 @@ from fedcore.user_tables.matrices import check_clients
 from fedcore.validation import FLAG, require_valid
 from fedcore.words import counted
 
-FACTORS = "read components_ and explained_variance_, of which it is made"
+FACTORS = "read components_ and explained_variance_, from which it is made"
 
 
 class FederatedPCA(Transformer):

@@ -197,7 +197,7 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 
 
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
-    """Warn if noise hides the subspace of the components, and say of which first ones it does not.
+    """Warn if noise hides the subspace of the components; say how many of the first remain.
 
     Of all features, the last component is left out of `estimates`.
     """
@@ -270,7 +270,7 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
 def _mean(
     federation: Federation, asked: Request, bounds: Box | Ball, multiplier: float
 ) -> tuple[np.ndarray, int]:
-    """Return the mean, or zeros, and the number of samples, of which there is at least one."""
+    """Return the mean, or zeros, and the number of samples, at least one."""
     middle, d, center = bounds.middle, len(bounds.middle), asked.center
     units = _units(bounds, middle) if asked.scale else np.ones(d)
     units = units * bounds.reach(middle, units)

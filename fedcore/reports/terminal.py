@@ -20,7 +20,7 @@ Description = Mapping[str, Any]  # of `fedcore.reports.description.describe`
 
 
 def one_run(found: Description) -> str:
-    """Algorithm, data, the last value of every metric, the components, and the ledger."""
+    """Return algorithm, data, the last value of every metric, the components, and the ledger."""
     data, *note = _data(found)
     head = [f"{found['algorithm'] or '?'} on {data}", *note]
     parts = [head, _measures(found), _components(found), _ledger(found)]
@@ -68,7 +68,7 @@ def _end(found: Description) -> str:
 
 
 def _data(found: Description) -> list[str]:
-    """Name, status and sizes of a history's data, and its repeats; then the data's note."""
+    """Return name, status and sizes of the data, and the repeats; then the data's note."""
     problem = found["problem"]
     relation = found.get("privacy", {}).get("neighbours")
     centred = " less their mean" if found["centred"] else ""
@@ -84,7 +84,7 @@ def _data(found: Description) -> list[str]:
 
 
 def _measures(found: Description) -> list[str]:
-    """Lines on the last value of every metric, above the best possible, and remarks on them."""
+    """Return each metric's last value, above the best possible, and remarks on them."""
     repeats, remarks = found["repeats"], []
     shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
     heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
@@ -115,7 +115,7 @@ def _measures(found: Description) -> list[str]:
 
 
 def _components(found: Description) -> list[str]:
-    """Lines on the components, and what they mean."""
+    """Return the components, and what they mean."""
     if "components" not in found:
         return []
     private = "explained_variance" not in found["components"]
@@ -134,7 +134,7 @@ def weights(
     features: Sequence[str] | None, weights: np.ndarray, explained_variance: Any = None,
     explained_variance_ratio: Any = None, about: str = "",
 ) -> list[str]:  # fmt: skip
-    """Lines on components: a row of weights for each feature, and their variances.
+    """Return lines on components: a row of weights for each feature, and their variances.
 
     Parameters
     ----------
@@ -168,7 +168,7 @@ def weights(
 
 
 def _ledger(found: Description) -> list[str]:
-    """Lines on what crossed between the clients and the server, and on ε."""
+    """Return what crossed between the clients and the server, and on ε."""
     total, several = found["ledger"], found["repeats"] > 1
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
@@ -180,13 +180,13 @@ def _ledger(found: Description) -> list[str]:
         terms = privacy and f"at delta = {privacy['delta']:g}, neighbours = {privacy['neighbours']}"
         rows.append(("  epsilon", show(total["epsilon"]), terms or "", ""))
         if several:
-            notes.append("epsilon is that of one repeat: repeats on the same data add up")
+            notes.append("this is the epsilon of one repeat: repeats on the same data add up")
     head = f"ledger, all clients together{', median of the repeats' if several else ''}"
     return [head, columns(rows, right=(1, 3)), *(f"  {note}" for note in notes if note)]
 
 
 def contents(history: History) -> str:
-    """Provenance of a history, its columns with their units, and its arrays."""
+    """Return the provenance of a history, its columns with their units, and its arrays."""
     about = history.about
     exact = _unreleased(history)
     origin = [
@@ -213,7 +213,7 @@ def contents(history: History) -> str:
 
 
 def replayed(history: History, found: Replay) -> str:
-    """Angles of all iterates that are kept, recomputed and recorded, and what was left out."""
+    """Return the angles of all kept iterates, recomputed and recorded, and what was left out."""
     rows: list[tuple[str, ...]] = [("repeat", "iteration", "recomputed", "recorded")]
     for repeat, snapshot in zip(*np.nonzero(found.iteration >= 0), strict=True):
         place = repeat, snapshot
@@ -245,7 +245,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Mark of a column that a private run did not release; of exact values without a `name`."""
+    """Return the mark of a column that was not released; without a `name`, of exact values."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 

@@ -1,4 +1,4 @@
-"""All checks of one algorithm, and that of what it reads outside the protocol: to measure only.
+"""All checks of one algorithm; one is that what it reads outside the protocol only measures.
 
 `Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing, so that a
 recorder can measure. An algorithm that computes with them would have a ledger without this traffic.
@@ -66,7 +66,7 @@ def check_algorithm(
     It runs on small clients: parameters are declared and refused out of their range; the same seed
     gives the same bytes; components are orthonormal; the ledger has what ``communication`` says;
     no step reads what was not sent to it, and the server nothing but replies; and, where the
-    algorithm's `case` gives them, the iterates are those of a plain form and the optimum is
+    algorithm's `case` gives them, the iterates equal a plain form's, and the optimum is
     reached.
 
     Parameters

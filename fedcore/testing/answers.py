@@ -1,4 +1,4 @@
-"""The contract of an algorithm's answer: it is that of the plain form, and no order of clients."""
+"""The contract of an algorithm's answer: a plain form gives the same, in any order of clients."""
 
 from __future__ import annotations
 

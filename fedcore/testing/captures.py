@@ -135,6 +135,6 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Globals and attributes that a function's code names, and those of functions inside it."""
+    """Return the globals and attributes that a function and the functions inside it name."""
     inner = (const for const in code.co_consts if isinstance(const, CodeType))
     return set(code.co_names).union(*map(_names, inner))

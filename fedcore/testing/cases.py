@@ -1,7 +1,7 @@
 """What the checks are told of an algorithm, and the random streams that its plain form draws from.
 
-An algorithm says it itself as ``case=`` of its ``ALGORITHM``, a mapping with attributes of `Case`
-as keys, so that it need not import this package.
+An algorithm gives its own case as ``case=`` of its ``ALGORITHM``, a mapping with parameters of
+`Case` as keys, so that it need not import this package.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ class Draws:
 
 @dataclass(frozen=True)
 class Case:
-    """What the checks are told of an algorithm.
+    """What the checks are told of an algorithm; each parameter is also an attribute.
 
-    Attributes
+    Parameters
     ----------
     oracle : callable, optional
         ``(clients, draws, params) -> (V, U)``, the method in its plainest form, on the stacked

@@ -12,7 +12,7 @@ AGAIN = "for the same reason as above"
 
 
 class CheckFailed(AssertionError):
-    """A check has failed; the message is that of `Report`."""
+    """A check has failed; the message is the text of the `Report`."""
 
 
 class Skipped(Exception):

@@ -13,7 +13,7 @@ from numpy.lib import format as npy
 from fedcore.errors import DataError
 
 MOST = 2**30  # bytes
-WIDEST = 2**25  # features, of which a run has several numbers each
+WIDEST = 2**25  # features; a run has several numbers for each
 DENSEST = 100  # bytes of arrays for each byte of their file, where there are more than MOST
 
 

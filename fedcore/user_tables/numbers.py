@@ -94,7 +94,7 @@ class Cells:
         denied = asked is None or (self.shown[most] and not self.shown[asked])
         self.point = point = most if denied else str(asked)
         self._fits = fits[point]
-        # Other cells of a column show what this sign is there, and those of a file what it may be.
+        # Other cells of the column show what this sign is; other cells of the file, what it may be.
         shows = {sign: (only[point] & has[sign]).reshape(self._shape) for sign in OTHER}
         guessed = unclear & (asked != point)
         for sign, own in shows.items():

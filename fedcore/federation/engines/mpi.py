@@ -2,8 +2,8 @@
 
 No step crosses: every rank has the algorithm, and runs the steps of its own clients. Messages to
 clients come from rank 0. Replies are gathered at all ranks. A sum goes from rank to rank in the
-order of the clients, each adds its own to it one after the other, and the result is broadcast: the
-additions are those of one process, so no bit depends on the number of ranks.
+order of the clients, each adds its own to it one after the other, and the result is broadcast: one
+process would make the same additions, so no bit depends on the number of ranks.
 
 Every exchange begins with a broadcast of rank 0, which has a hash of all exchanges so far and of
 the shapes in them. A rank with another hash ends the program. So no rank waits for a message that
@@ -199,7 +199,7 @@ class Failure(NamedTuple):
     Attributes
     ----------
     stage : int
-        0 of a step, 1 of a reply that cannot be counted, 2 of one that cannot be added.
+        0 if a step failed, 1 if its reply cannot be counted, 2 if the reply cannot be added.
     place : int
         Place of the client in the order in which clients were asked.
     error : Exception

@@ -33,7 +33,7 @@ PATH: Any = click.Path(path_type=Path)
 CONFIGFILE = click.option(
     "--configfile",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Of another run than that of config/config.yaml.",
+    help="Settings of another run, laid over config/config.yaml.",
 )
 
 

@@ -99,7 +99,7 @@ def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
 
 def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
     if not isinstance(part, list) or not all(isinstance(one, Mapping) for one in part):
-        raise ConfigError(f"{where}: {reprlib.repr(part)} is no list of items or rows with keys")
+        raise ConfigError(f"{where}: {reprlib.repr(part)} is no list of mappings")
     return part
 
 
@@ -246,7 +246,7 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
-    """Refuse a printed cell that no item judges and of which nobody says why."""
+    """Refuse a printed cell that no item judges, unless the file says why."""
     rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)

@@ -1,4 +1,4 @@
-"""The configuration as Snakemake reads it: files of which each changes those before."""
+"""The configuration as Snakemake reads it: each file changes what earlier ones say."""
 
 from __future__ import annotations
 

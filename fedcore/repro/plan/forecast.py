@@ -14,8 +14,8 @@ from fedcore.words import counted
 def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, float]]:
     """Return seconds and MB of each cell in the last kept run, or its experiment's on average.
 
-    Cells without a record are left out, and all cells of a quick run. CPU seconds are those of the
-    machine of that run.
+    Cells without a record are left out, and all cells of a quick run. CPU seconds were measured on
+    that run's machine.
     """
     if plan.config["quick"]:
         return {}

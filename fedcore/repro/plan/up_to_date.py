@@ -1,4 +1,4 @@
-"""Whether a history is that of a planned cell: made by its code, and with its settings."""
+"""Whether a history belongs to a planned cell: made by its code, and with its settings."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def disagreements(found: Mapping[str, Any]) -> int:
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return the items of whole papers that were judged otherwise in the kept run."""
+    """Return the items whose word differs from the kept run's, of papers that were made whole."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]
@@ -184,8 +184,8 @@ def page(found: Mapping[str, Any]) -> str:
         "## What was made again\n",
         f"{found['summary']}. Commit {commit}{changed}, {found['check_time']}.\n",
         tables.markdown(found["shares"]),
-        "An item counts if all cells on which it rests were made again. CPU seconds are those of"
-        " the kept run. `codecheck.yml` names every cell.\n",
+        "An item counts if all cells on which it rests were made again. CPU seconds were"
+        " measured in the kept run. `codecheck.yml` names every cell.\n",
         "".join(f"- *{word}*: {meaning}\n" for word, meaning in MEANING.items()),
     ]
     if found["bytes must agree"]:

@@ -187,7 +187,7 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str]:
-    """Return the measures of which some run has a value, with their units, these first."""
+    """Return the measures that have a value in some run, with their units; `first` come first."""
     found: dict[str, str] = {}
     for run in runs:
         for name, (units, text) in run.pop("units").items():

@@ -66,11 +66,11 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        False for a study of one's own, of which nothing is printed.
+        False for a study of one's own: no paper prints it.
     verdicts, printed_items, checks : list of Verdict
         All, those on what is printed, and the checks of this software.
     plan : dict
-        Empty for a paper of which nothing was run; then its name is its title.
+        Empty for a paper without a run; then its name is its title.
     plan_file : path
     title, citation : str
     missing : dict of str to list of str
