@@ -30,7 +30,7 @@ from fedcore.testing.asserting import (
     options_of,
     require,
 )
-from fedcore.testing.cases import Case, case_of
+from fedcore.testing.cases import case_of
 from fedcore.testing.report import CheckFailed, Report, Skipped, examine
 from fedcore.testing.subject import Subject
 
@@ -58,9 +58,7 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     return algorithms.from_module(algorithm.rpartition(".")[2], module)
 
 
-def check_algorithm(
-    algorithm: str | ModuleType, case: Case | None = None, *, raising: bool = True
-) -> Report:
+def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Report:
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
     It runs on small clients: parameters are declared and refused out of their range; the same seed
@@ -73,8 +71,6 @@ def check_algorithm(
     ----------
     algorithm : str or module
         Name in the registry, import path, or the module itself. It need not be registered.
-    case : Case, optional
-        What the checks are told; by default what its ``ALGORITHM`` says.
     raising : bool, default=True
         Whether to raise when a check fails.
 
@@ -97,7 +93,7 @@ def check_algorithm(
     []
     """
     chosen = find_algorithm(algorithm)
-    subject = Subject(chosen, case_of(chosen) if case is None else case)
+    subject = Subject(chosen, case_of(chosen))
     file = getattr(chosen.module, "__file__", None)
     findings = [examine(check, subject, file) for check in CHECKS.values()]
     report = Report(f"algorithm {chosen.name}", findings)
