@@ -238,7 +238,11 @@ def run(
     for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
         if value is not None and not callable(value):
             raise InputError(f"{option} must be a function, got {value!r}")
-    apart = None if held_out is None else _held_out(held_out, client_names(given), columns, samples)
+    apart = (
+        None
+        if held_out is None
+        else held_out_samples(held_out, client_names(given), columns, samples)
+    )
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
@@ -363,7 +367,7 @@ def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> C
     return Clients(samples, labels=None if labels is None else check_labels(labels, samples, given))
 
 
-def _held_out(
+def held_out_samples(
     pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
 ) -> Clients:
     """Return samples and labels that are held out, by the names of `clients` and their columns."""

@@ -15,7 +15,7 @@ from fedcore.experiments.cell import Cell
 from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
-from fedcore.repro.plan.plan import _check_cell, load_plan
+from fedcore.repro.plan.plan import check_cell, load_plan
 
 SPEC = {
     "dataset": "cifar10",
@@ -69,9 +69,9 @@ WRONG_CELLS = [
 
 @pytest.mark.parametrize(("changes", "names"), [(c, names) for c, *names in WRONG_CELLS])
 def test_the_plan_checks_a_network_without_pytorch(changes, names):
-    _check_cell(cell(), "here")
+    check_cell(cell(), "here")
     with pytest.raises(ConfigError) as told:
-        _check_cell(cell(**changes), "here")
+        check_cell(cell(**changes), "here")
     assert all(name in str(told.value) for name in ("here", *names))
 
 

@@ -19,7 +19,7 @@ from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.repro.plan.plan import _check_cell, _check_newcomers, load_plan
+from fedcore.repro.plan.plan import check_cell, check_newcomers, load_plan
 from fedcore.seeds import CLIENT, child
 
 FEATURES, HIDDEN, CLASSES, EPOCHS = 6, 4, 3, 3
@@ -118,7 +118,7 @@ def test_every_method_of_figure_6(algorithm, tmp_path):
     storage.save(problem("train", 0), tmp_path / "train.h5")
     guests = problem("guests", 1, (8, 20, 5, 9))
     storage.save(guests, tmp_path / "guests.h5")
-    _check_cell(cell(algorithm), "here")
+    check_cell(cell(algorithm), "here")
     run_cell(
         cell(algorithm), tmp_path / "train.h5", tmp_path / "one.h5",
         newcomers_file=tmp_path / "guests.h5",
@@ -174,7 +174,7 @@ WRONG = [
     (lambda: network({"V": np.ones(3)}), "no parameters"),
     (lambda: run_with("local_only", problem("guests", 1)), "leave this method out"),
     (lambda: run_with("fedavg"), "needs the file of its newcomers"),
-    (lambda: _check_cell(cell("fedpower", metrics=[], params={"n_components": 2, "iterations": 3}),
+    (lambda: check_cell(cell("fedpower", metrics=[], params={"n_components": 2, "iterations": 3}),
                          "here"), "here", "fedpower"),
     (lambda: planned(problem="digit"), "'digit'", "digits"),
     (lambda: planned(epochs=0), "fig6.newcomers.epochs"),
@@ -199,7 +199,7 @@ def test_newcomers_of_the_plan_are_held_out_from_and_can_be_had():
     problems = plan().papers["fedrep"]["problems"]
     del problems["cifar10_100_2_1"]["held_out"]
     with pytest.raises(ConfigError, match="cifar10_100_2_1"):
-        _check_newcomers("cifar10_100_2_1", problems, "here")
+        check_newcomers("cifar10_100_2_1", problems, "here")
     assert [c.name for c in plan().cells.values() if c.newcomers]
     left_out = plan()
     left_out.unavailable["fedrep/digits"] = "its data cannot be had"

@@ -347,12 +347,12 @@ def test_rows_of_an_array_have_no_labels_but_their_numbers():
 
 
 def test_held_out_samples_are_those_of_the_clients_and_their_columns():
-    from fedcore.user_runs import _held_out
+    from fedcore.user_runs import held_out_samples
 
     order = [3, 1, 0, 2]
     own = {name: frame[[NAMES[i] for i in order]] for name, frame in reversed(CLIENTS.items())}
     y = dict(zip(CLIENTS, (Y[:8], Y[8:16], Y[16:]), strict=True))
-    found = _held_out((own, y), list(CLIENTS), NAMES, Clients([X[:8], X[8:16], X[16:]]))
+    found = held_out_samples((own, y), list(CLIENTS), NAMES, Clients([X[:8], X[8:16], X[16:]]))
     for i, name in enumerate(CLIENTS):
         np.testing.assert_array_equal(found[i], CLIENTS[name])
         np.testing.assert_array_equal(found.labels[i], y[name])

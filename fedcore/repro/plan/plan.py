@@ -337,7 +337,7 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
         raise ConfigError(f"{where}: 'over' needs 'draws', for each value")
 
 
-def _check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
+def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
     """Refuse newcomers of an unknown problem, or of one without held-out samples."""
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
@@ -368,7 +368,7 @@ def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, 
                 cell = replace(cell, **merge(before, changes))  # mappings are merged
             if not config["quick"]:
                 cell = replace(cell, repeats=max(cell.repeats, given.get(cell.short, 0)))
-            _check_cell(cell, where)
+            check_cell(cell, where)
             _check_draws(cell, settings["problems"][cell.problem], where)
             cells.append(cell)
     return cells
@@ -382,7 +382,7 @@ def _described(
     for experiment, spec in settings["experiments"].items():
         where = f"{files.paper}, experiment {experiment}"
         if guests := spec.get("newcomers"):
-            _check_newcomers(guests["problem"], problems, where)
+            check_newcomers(guests["problem"], problems, where)
         for i, run in enumerate(spec["runs"]):
             if not run.get("problems", spec.get("problems")):
                 raise ConfigError(f"{where}: runs.{i} has no problems")
@@ -464,7 +464,7 @@ def draws_of(problem: Mapping[str, Any]) -> int | None:
     )
 
 
-def _check_cell(cell: Cell, where: str) -> None:
+def check_cell(cell: Cell, where: str) -> None:
     """Refuse parameters, metrics and stopping rules with which the job would fail."""
     try:
         values = {

@@ -84,7 +84,7 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
         "cell": cell,
         "row": slug(f"{paper}/{cell}"),
-        "x": {axis: _numbers(x[kept]) for axis, x in _axes(run).items()},
+        "x": {axis: _numbers(x[kept]) for axis, x in axes_of(run).items()},
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
         "units": units,
         **_replayed(run),
@@ -138,7 +138,7 @@ def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
     return {name: sorted(found) for name, found in values.items()}
 
 
-def _axes(run: Run) -> dict[str, np.ndarray]:
+def axes_of(run: Run) -> dict[str, np.ndarray]:
     """Return the axes that a run has, as medians of its repeats."""
     there = np.where(run["iteration"] >= 0, 1.0, np.nan)
     columns: Mapping[str, np.ndarray] = {

@@ -7,7 +7,7 @@ import pytest
 
 from fedcore.history import History, save_seconds
 from fedcore.reports.curve_styles import distinct_looks
-from fedcore.repro.site.curves import _axes
+from fedcore.repro.site.curves import axes_of
 from fedcore.repro.site.model import judged_by
 from fedcore.repro.tables.results import Run
 
@@ -29,7 +29,7 @@ def test_only_what_ran_on_a_core_has_cpu_seconds(where, timed, tmp_path):
     file = tmp_path / "seconds.tsv"
     save_seconds(history, file)
     run = Run("table1", "p", "fedavg", "default", "P", {}, history, file)
-    found = _axes(run)
+    found = axes_of(run)
     assert ("seconds" in found) == timed and {"rounds", "up", "bytes"} <= set(found)
     if timed:
         np.testing.assert_array_equal(found["seconds"], [0, 2.5, 5])
