@@ -149,8 +149,8 @@ def judge_runs(
         if any(one[0] == FAILS for one in each):
             state, lack, decided = FAILS, "", 0
         elif against[worst] >= USUAL.weight:  # too little to refute all, and enough to doubt it
-            agree = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
-            state, lack, decided = UNDECIDED, f"at one point {agree}", 0
+            here = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
+            state, lack, decided = UNDECIDED, f"at one point {here}", 0
             if enough:
                 lack += f", and {counted(enough - there, 'more run')} there would refute it"
                 decided = math.ceil(enough / there * n)

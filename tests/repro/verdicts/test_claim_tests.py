@@ -103,6 +103,7 @@ def test_always_fails_where_one_point_fails_by_itself():
     assert judge_runs(points, {"every": True}).state == FAILS
     # A headline: W(0, 10) = 186 is below 400, and two more runs there reach it, W(0, 12) = 630.
     open_ = judge_runs([[1.0] * 10] * 3 + [[0.0] * 10], {"every": True}, HEADLINE)
+    assert open_.measured == "30 of 40"
     assert (open_.state, open_.growth) == (UNDECIDED, 1.2)
     assert "2 more runs there would refute it" in open_.lack
     # Of 200 runs, one point has 78 and the other 122: no number of runs is named for either.
