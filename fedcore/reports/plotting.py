@@ -163,7 +163,7 @@ def _columns(text: str) -> tuple[list[str], list[str], float]:
     right: list[str] = []
     for one, tab, other in parts:
         here = textwrap.wrap(one, first if tab else LINE_CHARACTERS)
-        there = textwrap.wrap(other, LINE_CHARACTERS - first)
+        there = textwrap.wrap(other, LINE_CHARACTERS - first - 3)
         rows = max(len(here), len(there))
         left += here + [" "] * (rows - len(here))
         right += there + [" "] * (rows - len(there))

@@ -200,7 +200,7 @@ def _came_out(verdict: Mapping[str, Any], change: str) -> str:
     """Return in few words what came out of the reading of an item that a figure shows."""
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
-    shown: Mapping[str, Any] = min(named, key=lambda one: len(_changes(one)), default={})
+    shown: Mapping[str, Any] = min(named, key=lambda one: len(one.get("replaces", ())), default={})
     if not shown.get("state"):
         return f"Not run: {_few(str(verdict['why']))}"
     said = _stands(shown["state"])
