@@ -130,17 +130,19 @@ class Measurements:
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
     """Return the rows that have the wanted value, or one of a list of them, in every column."""
-    wanted = {name: v if isinstance(v, list) else [v] for name, v in where.items()}
-    return [
-        row for row in table if all(any(_same(row[k], one) for one in v) for k, v in wanted.items())
-    ]
+    rows = list(table)
+    for column, value in where.items():
+        wanted = {one for v in (value if isinstance(value, list) else [value]) for one in _alike(v)}
+        rows = [row for row in rows if (type(row[column]) is bool, row[column]) in wanted]
+    return rows
 
 
-def _same(value: tables.Value, wanted: Any) -> bool:
-    """Whether a cell holds the wanted value; YAML reads ``1e-6`` as text, so parse it."""
-    if isinstance(wanted, str) and not isinstance(value, str) and not wanted.startswith('"'):
-        wanted = tables.parse(wanted)
-    return value == wanted and isinstance(value, bool) == isinstance(wanted, bool)
+def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
+    """Return what a cell may hold, and whether it is a truth; YAML reads ``1e-6`` as text."""
+    found = [wanted]
+    if isinstance(wanted, str) and not wanted.startswith('"'):
+        found.append(tables.parse(wanted))
+    return [(type(one) is bool, one) for one in found]
 
 
 def _judged(
