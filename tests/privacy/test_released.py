@@ -23,7 +23,7 @@ from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.recorder import COLUMNS
 from fedcore.reports import comparison
-from fedcore.repro.plan.plan import _check_cell
+from fedcore.repro.plan.plan import check_cell
 from fedcore.stop_rules import StopRules
 from refused import refused
 
@@ -95,11 +95,11 @@ def test_a_paper_cannot_ask_for_it_of_any_private_algorithm(name):
     rule = {"objective": {"at_most": 1.0}}
     planned = Cell("p", "e", name, "x-a", "x", params, 1, ["objective"], "last", 0, stop=rule)
     if chosen.private(chosen.params(params)):
-        refused(lambda: _check_cell(planned, "here"), ConfigError, "stop", "'objective'")
+        refused(lambda: check_cell(planned, "here"), ConfigError, "stop", "'objective'")
         told = {key: {"at_most": 1.0} for key in ("epsilon", *chosen.released)}
-        _check_cell(replace(planned, stop=told), "here")  # what was released may be asked for
+        check_cell(replace(planned, stop=told), "here")  # what was released may be asked for
         planned.params["epsilon"] = None
-    _check_cell(planned, "here")
+    check_cell(planned, "here")
 
 
 @pytest.mark.parametrize("name", algorithms.names())
