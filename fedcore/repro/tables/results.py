@@ -210,12 +210,11 @@ def _came_out(verdict: Mapping[str, Any], change: str) -> str:
         said += f" ({counts})"
     if "lack" in shown:
         said += f", {_few(shown['lack'])}"
-    word = _stands(str(verdict["word"]))
-    if shown.get("replaces"):
-        return f"Ours, changed as drawn: {said}. As printed: {word}"
-    if shown["state"] != verdict["word"]:
-        return f"Our run: {said}. By all readings of the text: {word}"
-    return f"Our run: {said}"
+    begin = "Ours, changed as drawn" if shown.get("replaces") else "Our run"
+    if shown["state"] == verdict["word"]:
+        return f"{begin}: {said}"
+    whole = "As printed" if shown.get("replaces") else "By all readings of the text"
+    return f"{begin}: {said}. {whole}: {_stands(str(verdict['word']))}"
 
 
 def _changes(reading: Mapping[str, Any]) -> list[str]:
@@ -260,10 +259,12 @@ class Results:
         The cells of the plan, by their paths.
     figures, tables : Path
         Folders of this paper's figures and tables.
+    symbols : mapping of str to str
+        As given.
     """
 
     def __init__(self, plan: str | os.PathLike[str], symbols: Mapping[str, str] = SYMBOLS) -> None:
-        self._symbols = symbols
+        self.symbols = symbols
         plan = _found(Path(plan))
         checksums.require(plan, "plan")
         try:
@@ -457,7 +458,7 @@ class Results:
         words = [f"{kind} run, {made_at}"]
         # Of a run over many sizes its history knows the first alone.
         sized = [run for run in shown if "over" not in self.plan["problems"][run.problem]]
-        for symbol, size in self._symbols.items():
+        for symbol, size in self.symbols.items():
             known = [facts[size] for facts in map(_sizes, sized) if size in facts]
             if known:
                 words.append(f"{symbol} = {_span(known)}")
