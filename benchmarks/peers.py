@@ -12,6 +12,7 @@ import os
 import resource
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,7 +134,11 @@ def main() -> None:
     os.dup2(2, 1)  # peers write on standard output, too
     folder = Path(asked["folder"])
     peer = {"flower": flower, "fl4health": fl4health, "diffprivlib": diffprivlib}[name]
-    peer(np.load(folder / "rows.npy"), asked, lambda call: answer(call, folder, out))
+    try:
+        peer(np.load(folder / "rows.npy"), asked, lambda call: answer(call, folder, out))
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)  # Flower's other threads would go on
 
 
 if __name__ == "__main__":
