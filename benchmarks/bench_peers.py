@@ -38,12 +38,29 @@ import fedcore
 from fedcore.linalg import orth, sin_theta
 from fedcore.reports import tables
 
+PINS = {  # what pip installs, in turn
+    "flower": ["flwr[simulation]==1.42.0"],
+    "fl4health": [
+        "flwr==1.18.0 torch==2.13.0 numpy==1.26.4 opacus==1.6.0",
+        "--no-deps --ignore-requires-python fl4health==0.4.2",
+    ],
+    "diffprivlib": ["diffprivlib==0.6.6 scikit-learn==1.6.1"],
+}
 QUIET = {"FLWR_TELEMETRY_ENABLED": "0", "FLWR_DISABLE_UPDATE_CHECK": "1"}
 SAME = 1e-8  # sine of Flower's basis and ours
 DELTA = 1e-5
 LIMIT = 20  # CPU seconds of diffprivlib
 
 Call = Callable[[], np.ndarray]  # to a basis as columns
+
+
+def install(environments: str) -> None:
+    """Make the environments of the peers."""
+    for name, steps in PINS.items():
+        folder = Path(environments, name)
+        subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+        for step in steps:
+            subprocess.run([folder / "bin/pip", "install", *step.split()], check=True)
 
 
 class Merge(NamedTuple):
@@ -222,9 +239,13 @@ def private(
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--peer", "peers", multiple=True, type=click.Choice(["merged", "rounds", "private"]))
 @click.option("--environments", default=".venv-peers", show_default=True, help="Their folder.")
+@click.option("--install", "installs", is_flag=True, help="Make the environments, and end.")
 @click.option("--repeats", default=3, show_default=True)
-def main(peers: tuple[str, ...], environments: str, repeats: int) -> None:
+def main(peers: tuple[str, ...], environments: str, installs: bool, repeats: int) -> None:
     """Time theirs and ours in turns."""
+    if installs:
+        install(environments)
+        return
     warnings.simplefilter("ignore")  # of noise, and of a run that has no test
     click.echo(f"medians of {repeats} turns, CPU seconds, one BLAS thread\n")
     chosen = peers or ("merged", "rounds", "private")
