@@ -74,7 +74,7 @@ def measured(path: str, clients: int, rounds: int) -> dict[str, Any]:
 
 @click.command(help=__doc__.split("\n")[0])
 @click.option("--cell", "cells", multiple=True, default=CELLS, show_default=True)
-@click.option("--clients", type=int, nargs=2, default=(6, 12), show_default=True)
+@click.option("--clients", type=int, nargs=2, default=(6, 8), show_default=True)
 @click.option("--rounds", default=2, show_default=True)
 def main(cells: tuple[str, ...], clients: tuple[int, int], rounds: int) -> None:
     """Print a row for each cell and number of clients, and one for all clients."""

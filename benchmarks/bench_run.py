@@ -84,11 +84,18 @@ def quick(cores: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(["git", "clone", "--quiet", CHECKOUT, folder], check=True)
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        snakemake = Path(sys.executable).with_name("snakemake")
-        command = [snakemake, "--configfile", "config/quick.yaml", "--cores", str(cores)]
+        programs = Path(sys.executable).parent
+        path = f"{programs}:{os.environ['PATH']}"
+        command = [
+            programs / "snakemake",
+            "--configfile",
+            "config/quick.yaml",
+            "--cores",
+            str(cores),
+        ]
         done = subprocess.run(
             [*command, "--quiet", "all"], cwd=folder, capture_output=True, text=True,
-            env={**os.environ, "PYTHONPATH": folder},
+            env={**os.environ, "PYTHONPATH": folder, "PATH": path},
         )  # fmt: skip
         wall = time.perf_counter() - begun
         if done.returncode:
