@@ -86,15 +86,9 @@ def quick(cores: int) -> dict[str, Any]:
         before, begun = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         programs = Path(sys.executable).parent
         path = f"{programs}:{os.environ['PATH']}"
-        command = [
-            programs / "snakemake",
-            "--configfile",
-            "config/quick.yaml",
-            "--cores",
-            str(cores),
-        ]
+        options = ["--configfile", "config/quick.yaml", "--cores", str(cores), "--quiet", "all"]
         done = subprocess.run(
-            [*command, "--quiet", "all"], cwd=folder, capture_output=True, text=True,
+            [programs / "snakemake", *options], cwd=folder, capture_output=True, text=True,
             env={**os.environ, "PYTHONPATH": folder, "PATH": path},
         )  # fmt: skip
         wall = time.perf_counter() - begun
