@@ -31,6 +31,7 @@ from fedcore.repro.plan import kept_cells
 
 CELLS = ["faps/fig2m/faps/m256-default", "faps/table1/faps/n5000-default"]
 MIB = 1024
+GOAL, GOAL_WIDE = 4, 8  # GiB of a job, and of one with 5000 features
 
 
 def peaks(command: list[str]) -> dict[str, float]:
@@ -90,6 +91,8 @@ def main(cells: tuple[str, ...], clients: tuple[int, int], rounds: int) -> None:
             + (every - clients[1]) * (many[key] - few[key]) / (clients[1] - clients[0])
             for key in list(few)[2:]
         }
+        goal = GOAL_WIDE if cell.problem == "n5000" else GOAL
+        by_line |= {"goal of its own": goal, "met": by_line["own, GiB"] <= goal}
         rows += [few, many, {"cell": f"{path}, by the line", "clients": every, **by_line}]
         run = records[cell.paper].cells
         if path in run:
