@@ -28,7 +28,8 @@ OPTIONS = {  # of benchmarks that are not kept with their defaults
     "bench_networks-cuda": ["--device", "cuda", "--repeats", "1"],
 }
 DRAWN = {"bench_mpi": "docs/mpi_scaling.png"}  # figures of what is kept
-ASKED = {"bench_networks-cuda"}  # kept when it is named, for it takes an accelerator
+# Kept when they are named, for they take an accelerator, or environments of peers.
+ASKED = {"bench_networks-cuda", "bench_peers"}
 
 
 def where(at: str) -> str:
