@@ -187,7 +187,7 @@ def newcomers(results: Results) -> Rows:
     pair = ("experiment", "variant", "repeat")
     base = {tuple(r[key] for key in pair): r["over_k"] for r in rows if r["k"] == least}
     for row in rows:
-        one = base[tuple(row[key] for key in pair)]
+        one = base.get(tuple(row[key] for key in pair), math.nan)  # without the least k: none
         row["share"] = row["over_k"] / one if math.isfinite(one) else math.nan
     return rows
 
