@@ -148,7 +148,7 @@ def judge_runs(
         enough, there = each[worst][2], len(points[worst])
         if any(one[0] == FAILS for one in each):
             state, lack, decided = FAILS, "", 0
-        elif against[worst] >= USUAL.weight:  # too little to refute all, and enough to doubt it
+        elif any(_most(point) < q * len(point) for point in points):  # doubt, and no refutation
             here = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
             state, lack, decided = UNDECIDED, f"at one point {here}", 0
             if enough:

@@ -123,6 +123,13 @@ def test_always_does_not_hold_where_one_point_speaks_against_it(n, demand):
     assert found.state == UNDECIDED and f"0 of {n} runs agree" in found.lack
 
 
+def test_always_does_not_hold_while_fewer_of_a_points_runs_agree_than_are_asked():
+    points = [[1.0] * 5] * 3 + [[1.0, 1.0, 0.0, 0.0, 0.0]]
+    assert judge_runs(points, {}).state == HOLDS
+    assert judge_runs(points, {"every": True}).state == UNDECIDED
+    assert judge_runs([*points[:3], [1.0, 1.0, 1.0, 0.0, 0.0]], {"every": True}).state == HOLDS
+
+
 def test_a_run_without_a_result_never_helps_and_one_that_says_nothing_never_harms():
     assert judge_runs([[1.0] * 6 + [None]], {}).state == UNDECIDED
     assert judge_runs([[0.0] * 6 + [None]], {}).state == UNDECIDED
