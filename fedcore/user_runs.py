@@ -238,11 +238,9 @@ def run(
     for option, value in (("stop", stop), ("begin", begin), ("finish", finish)):
         if value is not None and not callable(value):
             raise InputError(f"{option} must be a function, got {value!r}")
-    apart = (
-        None
-        if held_out is None
-        else held_out_samples(held_out, client_names(given), columns, samples)
-    )
+    apart = None
+    if held_out is not None:
+        apart = held_out_samples(held_out, client_names(given), columns, samples)
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]

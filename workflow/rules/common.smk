@@ -121,11 +121,7 @@ def made_by(wildcards):
 
 def memory_of(wildcards, input, attempt):
     """Room for every client's Gram matrix beside its data, which some algorithms keep."""
-    own = cell_of(wildcards).mem_mb
-    if own:
-        return attempt * own
-    size = sum(map(os.path.getsize, input))  # `input.size_mb` starts an event loop for each file
-    return attempt * (1000 + round(2.5 * size / 2**20))
+    return attempt * (cell_of(wildcards).mem_mb or 1000 + round(2.5 * input.size_mb))
 
 
 def minutes_of(wildcards, attempt, **given):

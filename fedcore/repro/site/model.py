@@ -149,17 +149,18 @@ class Paper:
         return gathered((tuple(item["row"]), words[item["id"]]) for item in judged)
 
     @cached_property
+    def _pictures(self) -> list[View]:
+        return self._exhibits("figures", ".png")
+
+    @cached_property
     def figures(self) -> list[View]:
         """Figures of ours that have been drawn and show something."""
-        made = self._exhibits("figures", ".png")
-        return [one for one in made if not plotting.shows_nothing(one["file"])]
+        return [one for one in self._pictures if not plotting.shows_nothing(one["file"])]
 
     @property
     def empty_figures(self) -> list[str]:
         """Captions of figures of which nothing was run."""
-        drawn = [one["name"] for one in self.figures]
-        made = self._exhibits("figures", ".png")
-        return [str(one["caption"]) for one in made if one["name"] not in drawn]
+        return [str(one["caption"]) for one in self._pictures if one not in self.figures]
 
     @cached_property
     def own_tables(self) -> list[View]:
