@@ -245,7 +245,7 @@ def _stands(word: str, parts: Mapping[str, Part] = {}) -> str:
             agree, runs = one["share"]
             counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
     if counts:
-        said += f" ({'; '.join(counts)})"
+        said += f" ({'; '.join(counts)} agree)"
     lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
     if list(lacks.values()) == [[*parts]]:  # all lack the same
         return f"{said}, {next(iter(lacks))}"
