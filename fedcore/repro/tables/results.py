@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,12 +20,15 @@ from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date as settings
-from fedcore.repro.tables.rows import Rows
+from fedcore.repro.tables.rows import Rows, gathered
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
 SYMBOLS = {"n": "n_samples", "d": "n_features", "clients": "n_clients"}
-FEW = 64  # characters of evidence, or of a reason, beneath the title of a figure
+NAMED = 3  # most points that are named beneath the title of a figure
+# Of a verdict, as its table has them: a reading of the item, and a part of a reading.
+Reading = Mapping[str, Any]
+Part = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -196,46 +197,73 @@ def _sizes(run: Run) -> dict[str, Any]:
     return found
 
 
-def _came_out(verdict: Mapping[str, Any], change: str) -> str:
-    """Return in few words what came out of the reading of an item that a figure shows."""
+def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
+    """Return in few words what came out of what a figure shows, and then of the rest of the item.
+
+    That is one reading of the item and, of a reading of several parts, one of these.
+    """
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
-    shown: Mapping[str, Any] = min(named, key=lambda one: len(one.get("replaces", ())), default={})
+    shown: Reading = min(named, key=lambda one: len(one.get("replaces", ())), default={})
     if not shown.get("state"):
-        return f"Not run: {_few(str(verdict['why']))}"
-    said = _stands(shown["state"])
-    # Without the counts of single points.
-    counts = re.sub(r" \([^()]*\)", "", shown.get("measured", ""))
-    if " of " in counts and len(counts) <= FEW:
-        said += f" ({counts})"
-    if "lack" in shown:
-        said += f", {_few(shown['lack'])}"
+        return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
     begin = "Ours, changed as drawn" if shown.get("replaces") else "Our run"
-    if shown["state"] == verdict["word"]:
-        return f"{begin}: {said}"
-    whole = "As printed" if shown.get("replaces") else "By all readings of the text"
-    return f"{begin}: {said}. {whole}: {_stands(str(verdict['word']))}"
+    parts = dict(shown.get("parts", {}))
+    if part not in parts or not part:
+        said = [f"{begin}: {_stands(shown['state'], parts)}"]
+    else:
+        drawn = parts.pop(part)
+        said = [f"{begin}, {part}: {_stands(drawn['state'], {part: drawn})}"]
+        if drawn["state"] != shown["state"]:
+            said.append(f"With {' and '.join(parts)}: {_stands(shown['state'], parts)}")
+    if shown.get("replaces"):
+        if shown["state"] != verdict["word"]:
+            said.append(f"As printed: {_stands(str(verdict['word']))}")
+        return ". ".join(said)
+    for other in readings:
+        if not other.get("replaces") and other.get("state", shown["state"]) != shown["state"]:
+            known = shown.get("fills_in", ())
+            own = [one["what"] for one in other.get("fills_in", ()) if one not in known]
+            how = " and ".join(own) or "nothing else is filled in"
+            said.append(f"If {how}: {_stands(other['state'])}")
+    return ". ".join(said)
 
 
-def _changes(reading: Mapping[str, Any]) -> list[str]:
+def _changes(reading: Reading) -> list[str]:
     return [one["name"] for key in ("fills_in", "replaces") for one in reading.get(key, ())]
 
 
-def _stands(word: str) -> str:
-    """Return a word as a sentence about our run has it."""
-    return {"fails": "does not hold"}.get(word, word)
+def _stands(word: str, parts: Mapping[str, Part] = {}) -> str:
+    """Return a word as a sentence about our run has it, with counts, and what its runs lack.
+
+    Several parts are named.
+    """
+    said = {"fails": "does not hold"}.get(word, word)
+    counts = []
+    for name, one in parts.items():
+        if "share" in one:
+            agree, runs = one["share"]
+            counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
+    if counts:
+        said += f" ({'; '.join(counts)} agree)"
+    lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
+    if list(lacks.values()) == [[*parts]]:  # all lack the same
+        return f"{said}, {next(iter(lacks))}"
+    told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items()]
+    return ", ".join([said, *told])
 
 
-def _few(why: str) -> str:
-    """Return in few words why runs cannot tell, or why there are none."""
-    why = re.sub(r"\d+ more runs? (there )?would [^;)]*", "too few runs", why.rstrip("."))
-    why = re.sub(r"\b\w{2,} = ", "", why.replace("there is no result", "no result"))
-    if all(part.endswith("too few runs") for part in why.split("; ")):
-        return "too few runs"
-    for mark in ("; ", ": "):
-        while len(why) > FEW and mark in why:
-            why = why.rpartition(mark)[0]
-    return textwrap.shorten(why, FEW, placeholder=" …")
+def _lack(part: Part) -> str:
+    """Return what the runs of a part lack that cannot tell, where, and why."""
+    said = str(part["lack"])
+    at = part.get("at", ())
+    if len(at) > NAMED:
+        said += f" at {len(at)} points"
+    elif at:
+        said += f" at {' and '.join(at)}"
+    if "silent" in part:
+        said += f", as {part['silent']}"
+    return said
 
 
 class Results:
@@ -406,11 +434,11 @@ class Results:
         """
         return str(self.plan["problems"][problem].get("label", problem))
 
-    def outcome(self, sentences: Mapping[str, str], change: str = "") -> str:
+    def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return what is printed and, after a tab, what came out; empty before the rule.
 
-        There is a line for each item. The word is that of the reading which a figure shows; how
-        the item stands as printed follows if that is another word.
+        There is a line for each item. It begins with the word of what a figure shows. The words of
+        the item's other parts and readings follow where they are others.
 
         Parameters
         ----------
@@ -419,6 +447,8 @@ class Results:
         change : str
             What the figure fills in or replaces, by its name in the claims. By default it shows
             each item's own reading.
+        part : str
+            The part that the figure shows, of items of several parts, by its name in the claims.
 
         Raises
         ------
@@ -434,7 +464,7 @@ class Results:
         if self.plan["run"]["quick"]:
             return "A quick run, which says nothing about the paper."
         return "\n".join(
-            f"Printed: {sentence}\t{_came_out(verdicts[item], change)}"
+            f"Printed: {sentence}\t{_came_out(verdicts[item], change, part)}"
             for item, sentence in sentences.items()
         )
 

@@ -37,7 +37,12 @@ MOST = 10_000  # largest number of runs that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
 HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
 PANEL = 0.9  # of a panel's points must hold
+POINTS = "points"  # name of a panel's part
 NO_RESULT = "no run has a result"
+# Kinds of what runs lack that cannot tell.
+FEW, UNCLEAR, DOUBT = "too few runs", "no clear order", "few runs agree"
+SPREAD, NEAR, ROUNDED = "our runs spread too far", "near the limit", "rounding decides"
+SILENT, UNSURE = "no result", "at the other points our runs cannot tell"
 TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
 
 Numbers = list[float | None]
@@ -79,6 +84,31 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 
 @dataclass(frozen=True)
+class Part:
+    """What came out of a cell, or of the points of a panel, as data that other words may tell.
+
+    Attributes
+    ----------
+    state : str
+        `HOLDS`, `FAILS` or `UNDECIDED`.
+    share : tuple of int
+        How many runs agree, or points hold, and of how many; empty where none are counted.
+    lack : str
+        If the runs cannot tell, the kind of what they lack.
+    at : tuple of str
+        The points that lack it, where these are known.
+    silent : str
+        Why runs say nothing there, as the claims file has it.
+    """
+
+    state: str
+    share: tuple[int, ...] = ()
+    lack: str = ""
+    at: tuple[str, ...] = ()
+    silent: str = ""
+
+
+@dataclass(frozen=True)
 class Outcome:
     """How the values compare with what is printed.
 
@@ -96,6 +126,8 @@ class Outcome:
         Number of runs that count.
     growth : float
         How many times as many runs would decide, as far as one can tell; 0 if none would.
+    share, kind, at, silent
+        What `part` says.
     """
 
     state: str
@@ -104,6 +136,15 @@ class Outcome:
     side: int = 0
     runs: int = 0
     growth: float = 0.0
+    share: tuple[int, ...] = ()
+    kind: str = ""
+    at: tuple[str, ...] = ()
+    silent: str = ""
+
+    @property
+    def part(self) -> Part:
+        """The outcome without its words."""
+        return Part(self.state, self.share, self.kind, self.at, self.silent)
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
@@ -138,25 +179,26 @@ def judge_runs(
     q = given.get("probability", 0.5)
     runs = min(map(len, points))
     pooled = [value for point in points for value in point[:runs]]
-    state, lack, decided = _share(pooled, q, demand.holds, demand.fails)
+    state, lack, kind, decided = _share(pooled, q, demand.holds, demand.fails)
     agree, n = pooled.count(1.0), len(pooled)
     if given.get("every") and state != FAILS:
         limit = demand.fails * len(points)
         each = [_share(list(point), q, math.inf, limit) for point in points]
         against = [weigh(_most(point), len(point), q)[1] for point in points]
         worst = against.index(max(against))
-        enough, there = each[worst][2], len(points[worst])
+        enough, there = each[worst][3], len(points[worst])
         if any(one[0] == FAILS for one in each):
-            state, lack, decided = FAILS, "", 0
+            state, lack, kind, decided = FAILS, "", "", 0
         elif any(_most(point) < q * len(point) for point in points):  # doubt, and no refutation
             here = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
-            state, lack, decided = UNDECIDED, f"at one point {here}", 0
+            state, lack, kind, decided = UNDECIDED, f"at one point {here}", DOUBT, 0
             if enough:
                 lack += f", and {counted(enough - there, 'more run')} there would refute it"
                 decided = math.ceil(enough / there * n)
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
-    return Outcome(state, f"{agree} of {n}{without}", lack, runs=n, growth=decided / n)
+    measured, growth = f"{agree} of {n}{without}", decided / n
+    return Outcome(state, measured, lack, runs=n, growth=growth, share=(agree, n), kind=kind)
 
 
 def _most(values: Numbers) -> int:
@@ -164,19 +206,19 @@ def _most(values: Numbers) -> int:
     return values.count(1.0) + values.count(None)
 
 
-def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, int]:
-    """Return how runs stand to a share, why they cannot tell, and how many could; 0 if none."""
+def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
+    """Return how runs stand to a share, why they cannot tell, its kind, and how many could."""
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
-        return HOLDS, "", 0
+        return HOLDS, "", "", 0
     if weigh(_most(values), n, q)[1] >= fails:
-        return FAILS, "", 0
+        return FAILS, "", "", 0
     if silent == n:
-        return UNDECIDED, NO_RESULT, 0
+        return UNDECIDED, NO_RESULT, SILENT, 0
     unclear = f"no clear order after {counted(n, 'run')}"
     if n >= NO_ORDER:
-        return UNDECIDED, unclear, 0
+        return UNDECIDED, unclear, UNCLEAR, 0
 
     def decides(m: int) -> bool:
         k = round(agree * m / n)
@@ -187,9 +229,9 @@ def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, 
     while m < MOST and not decides(m):
         m += max(1, m // 50)
     if m >= MOST:
-        return UNDECIDED, unclear, 0
+        return UNDECIDED, unclear, UNCLEAR, 0
     more = counted(m - n, "more run")
-    return UNDECIDED, f"{more} would decide, if they agree as often", m
+    return UNDECIDED, f"{more} would decide, if they agree as often", FEW, m
 
 
 def judge_number(
@@ -218,12 +260,14 @@ def judge_number(
         failed = sum(v is not None and not math.isfinite(v) for v in seen)
         state = FAILS if weigh(look - failed, look)[1] >= demand.fails else UNDECIDED
         measured = f"{gone} of {counted(look, 'run')} without a result"
-        return Outcome(state, measured, measured if state == UNDECIDED else "", runs=look)
+        if state == FAILS:
+            return Outcome(state, measured, runs=look)
+        return Outcome(state, measured, measured, runs=look, kind=SILENT)
     few = look < LOOKS[0]
     if few and pooled is None:
         growth = LOOKS[0] / look
         lack = f"{counted(look, 'run')}, and a number needs {LOOKS[0]}"
-        return Outcome(UNDECIDED, _ranged(known), lack, 0, look, growth)
+        return Outcome(UNDECIDED, _ranged(known), lack, 0, look, growth, kind=FEW)
     x, half = float(given["of"]), _half_digit(given["of"])
     logs = given["scale"] == "relative" and not few and x > 0 and bool((known > 0).all())
     logs = logs and known.max() > WIDE * known.min()
@@ -256,15 +300,14 @@ def judge_number(
             told = "no later look would tell"
         else:
             told = f"more would not tell, as the print is of {counted(given['runs'], 'run')}"
-        return replace(
-            outcome, lack=f"our own runs spread by {shown}; {told}", growth=enough / len(values)
-        )
+        lack, growth = f"our own runs spread by {shown}; {told}", enough / len(values)
+        return replace(outcome, lack=lack, growth=growth, kind=SPREAD)
     if away <= within * SLACK:
         return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
     more = next(iter(later), 0)
     lack = f"the next look is at {more} runs" if more else "no more looks are made"
     lack = f"{_shown(away, given, ours, logs)} apart, near the limit of {shown}; {lack}"
-    return replace(outcome, lack=lack, growth=more / len(values))
+    return replace(outcome, lack=lack, growth=more / len(values), kind=NEAR)
 
 
 @cache
@@ -317,16 +360,21 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
         Limits that values must not exceed; the slack is printed.
     """
     n, silent = len(agree), agree.count(None)
-    measured = f"{agree.count(1.0)} of {n}" if values == agree else _ranged(values, np.median)
+    share: tuple[int, ...] = ()
+    measured = _ranged(values, np.median)
+    if values == agree:
+        share = (agree.count(1.0), n)
+        measured = f"{share[0]} of {n}"
     if 0.0 in agree:
-        return Outcome(FAILS, measured, runs=n)
+        return Outcome(FAILS, measured, runs=n, share=share)
     if silent:
-        return Outcome(UNDECIDED, measured, f"{silent} of {n} without a result", runs=n)
+        lack = f"{silent} of {n} without a result"
+        return Outcome(UNDECIDED, measured, lack, runs=n, share=share, kind=SILENT)
     pairs = zip(limits, values, strict=False)
     slack = min((limit / v for limit, v in pairs if limit and v and v > 0), default=1.0)
     if slack >= 1.05:
         measured = f"{measured}, slack {tables.show(float(f'{slack:.2g}'))}"
-    return Outcome(HOLDS, measured, runs=n)
+    return Outcome(HOLDS, measured, runs=n, share=share)
 
 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
@@ -364,22 +412,32 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
     failed = {name: outcome for name, outcome in found.items() if outcome.state == FAILS}
     enough = states.count(HOLDS) >= (PANEL if panel else 1) * len(states)
     runs = min(outcome.runs for outcome in found.values())
+    share: tuple[int, ...] = ()
     if panel:
-        measured = f"{states.count(HOLDS)} of {len(states)} points hold, {len(failed)} fail"
+        share = (states.count(HOLDS), len(states))
+        measured = f"{share[0]} of {len(states)} points hold, {len(failed)} fail"
     else:
         measured = "; ".join(f"{name}: {outcome.measured}" for name, outcome in found.items())
     if len(failed) >= (TWO if panel else 1):
-        return Outcome(FAILS, measured, runs=runs)
+        return Outcome(FAILS, measured, runs=runs, share=share)
     if enough and not failed:
-        return Outcome(HOLDS, measured, runs=runs)
+        return Outcome(HOLDS, measured, runs=runs, share=share)
     unsure = [outcome for outcome in found.values() if outcome.state == UNDECIDED]
     growths = [outcome.growth for outcome in unsure]
     growth = max(growths) if all(growths) and growths else 0.0
     if panel:
-        return Outcome(UNDECIDED, measured, _panel_lack(states, unsure), 0, runs, growth)
+        lack = _panel_lack(states, unsure)
+        return Outcome(UNDECIDED, measured, lack, 0, runs, growth, share=share, kind=UNSURE)
     lacks = gathered((outcome.lack, name) for name, outcome in found.items())
     told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
     return Outcome(UNDECIDED, measured, "; ".join(told), 0, runs, growth)
+
+
+def parts(found: Mapping[str, Outcome], panel: bool) -> dict[str, Part]:
+    """Return the parts of a joint outcome: the cells, or the points of a panel as one."""
+    if panel:
+        return {POINTS: judge_jointly(found, panel).part}
+    return {name: outcome.part for name, outcome in found.items()}
 
 
 def _panel_lack(states: Sequence[str], unsure: Sequence[Outcome]) -> str:

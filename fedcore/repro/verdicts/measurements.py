@@ -108,23 +108,25 @@ class Measurements:
         if outcome.state != UNDECIDED:
             lack = _rounding(cell, rows, outcome, judged)
             if lack:
-                return replace(outcome, state=UNDECIDED, lack=lack)
+                return replace(outcome, state=UNDECIDED, lack=lack, kind=claim_tests.ROUNDED)
         unknown = _without_result(select, rows)
         missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
         left = {v for point in unknown for v in point.values() if v in self._left_out}
         called = select.get("called", {})
-        told = " and ".join(_point(point, called) for point in missed)
+        at = tuple(_point(point, called) for point in missed)
+        told = " and ".join(at)
         parts = [outcome.measured]
         parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
         parts += [f"no result at {told}"] if missed and outcome.state == FAILS else []
         outcome = replace(outcome, measured=", ".join(parts))
         if missed and outcome.state != FAILS:
-            lack = f"there is no result at {told}"
-            outcome = replace(outcome, state=UNDECIDED, lack=lack, growth=0.0)
+            lack, kind = f"there is no result at {told}", claim_tests.SILENT
+            outcome = replace(outcome, state=UNDECIDED, lack=lack, growth=0.0, kind=kind, at=at)
         elif outcome.lack != claim_tests.NO_RESULT:
             return outcome
         if "silent" in select and outcome.state == UNDECIDED:
-            outcome = replace(outcome, lack=f"{outcome.lack}: {select['silent']}")
+            lack = f"{outcome.lack}: {select['silent']}"
+            outcome = replace(outcome, lack=lack, silent=select["silent"])
         return outcome
 
 
@@ -174,6 +176,8 @@ def _judged(
     if len(by_count) == 1:
         return outcome
     (least, names), *more = sorted(by_count.items())
+    if outcome.kind == claim_tests.DOUBT:
+        outcome = replace(outcome, at=tuple(names))
     at = " and ".join(names) if len(names) <= NAMED else f"{len(names)} points"
     parts = [f"{least} of {runs} at {at}"]
     if len(more) == 1 and len(more[0][1]) <= NAMED:

@@ -17,6 +17,7 @@ from fedcore.repro.config.claims import CHANGES
 from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers
 from fedcore.repro.verdicts.answers import AS_PRINTED, OTHERWISE
+from fedcore.repro.verdicts.claim_tests import Part
 from fedcore.repro.verdicts.verdicts import (
     DID_NOT_RUN,
     NOT_RUN,
@@ -72,7 +73,12 @@ def read(path: str | os.PathLike[str]) -> list[Verdict]:
 
 def _reading(said: dict[str, Any]) -> Reading:
     changes = {key: tuple(Change(**c) for c in said.get(key, ())) for key in CHANGES}
-    return Reading(**said | changes)
+    parts = {name: _part(**part) for name, part in said.get("parts", {}).items()}
+    return Reading(**said | changes | {"parts": parts})
+
+
+def _part(state: str, share: Any = (), at: Any = (), **more: str) -> Part:
+    return Part(state, tuple(share), at=tuple(at), **more)
 
 
 def files_in(folder: Path) -> list[Path]:

@@ -21,7 +21,9 @@ from fedcore.repro.verdicts.claim_tests import (
     HOLDS,
     UNDECIDED,
     Demand,
+    Part,
     judge_jointly,
+    parts,
 )
 from fedcore.repro.verdicts.measurements import Measurements, Obstacle
 
@@ -80,6 +82,8 @@ class Reading:
         As in `fedcore.repro.verdicts.claim_tests.Outcome`.
     failed : mapping of str to int
         Cells that fail, each with the side on which its printed number lies.
+    parts : mapping of str to Part
+        What came out of each cell, or of a panel's points, without words.
     """
 
     fills_in: tuple[Change, ...] = ()
@@ -90,6 +94,7 @@ class Reading:
     lack: str = ""
     runs: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     @property
     def how(self) -> str:
@@ -294,8 +299,9 @@ def _reading(
     out = judge_jointly(cells, "panel" in item)
     failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
     return replace(
-        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs, failed=failed
-    )
+        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs,
+        failed=failed, parts=parts(cells, "panel" in item),
+    )  # fmt: skip
 
 
 def _change(name: str, given: Mapping[str, Any], item: str) -> Change:

@@ -224,18 +224,49 @@ def test_tables_of_a_paper_with_private_runs_say_what_was_not_released(tmp_path,
         assert len(results.rows("second")) == 2  # the table for machines holds rows alone
 
 
+def judged(results, items, why=None):
+    """Write a table of verdicts with the word and the readings of each item."""
+    results.plan["run"] = {"quick": False}
+    table = results.tables.parents[1] / "verdicts" / f"{results.plan['paper']}.tsv"
+    tables.write(
+        [
+            {
+                "id": item,
+                "word": word,
+                "why": (why or {}).get(item, ""),
+                "readings": json.dumps(readings),
+            }
+            for item, (word, readings) in items.items()
+        ],
+        table,
+    )
+
+
+def came_out(results, item, *drawn):
+    """Return what an item's line says after the printed words."""
+    (line,) = results.outcome({item: "it falls"}, *drawn).splitlines()
+    printed, _, said = line.partition("\t")
+    assert printed == "Printed: it falls"
+    return said
+
+
+def out(state, **parts):
+    """Return a reading with its parts, by their names."""
+    return {"state": state, "parts": parts}
+
+
+HALF = {"state": "undecided", "share": [18, 30], "lack": "too few runs"}
+
+
 def test_what_came_out_has_the_words_of_the_verdicts(results):
     results.plan["run"] = {"quick": False}
     assert results.outcome({"a": "it falls"}) == ""  # before the rule of the verdicts
-    table = results.tables.parents[1] / "verdicts" / f"{results.plan['paper']}.tsv"
-    least, other = {"name": "least"}, {"name": "other"}
-    few = {
-        "state": "undecided",
-        "lack": "Model II: 9 more runs would decide, if they agree as often",
-    }
+    least, other = {"name": "least"}, {"name": "other", "what": "it is the other"}
+    held, number = {"state": "holds", "share": [9, 9]}, {"state": "fails"}
+    few = {"state": "undecided", "parts": {"": HALF}}
     readings = {
-        "a": [{"state": "holds", "measured": "9 of 9 (5 of 5 at x)"}, few | {"fills_in": [other]}],
-        "b": [{"state": "fails", "measured": "0.1 [0, 1]"}],
+        "a": [out("holds", **{"": held}), few | {"fills_in": [other]}],
+        "b": [out("fails", **{"": number})],
         "c": [few, few | {"state": "holds", "replaces": [least, other]},
               {"state": "fails", "replaces": [least]}],
         "d": [{"obstacle": "It takes hours."}],
@@ -243,26 +274,55 @@ def test_what_came_out_has_the_words_of_the_verdicts(results):
     }  # fmt: skip
     words = {"a": "undecided", "b": "fails", "c": "undecided", "d": "not run", "e": "not run"}
     why = {"d": "It takes hours.", "e": "No data may be had; there are none."}
-    tables.write(
-        [
-            {"id": item, "word": word, "why": why.get(item, ""),
-             "readings": json.dumps(readings[item])}
-            for item, word in words.items()
-        ],
-        table,
-    )  # fmt: skip
-    said = dict(line.split("\t") for line in results.outcome({i: i for i in words}).splitlines())
-    assert list(said) == [f"Printed: {item}" for item in words]
-    a, b, c, d, e = said.values()
-    assert "holds (9 of 9)" in a and "undecided" in a  # the second is by all its readings
-    assert "not hold" in b and "0.1" not in b and b.count("not hold") == 1
-    assert c.count("undecided") == 1 and "Model II" not in c and "too few" in c
-    assert "hours" in d and "data" in e
-    (drawn,) = results.outcome({"c": "c"}, "least").splitlines()  # with the fewest changes
+    judged(results, {item: (word, readings[item]) for item, word in words.items()}, why)
+    a, b, c, d, e = (came_out(results, item) for item in words)
+    first, _, then = a.partition(". ")
+    assert "holds (9 of 9 agree)" in first and "it is the other" in then and "undecided" in then
+    assert "not hold" in b and " of " not in b
+    assert c.count("undecided") == 1 and "(18 of 30 agree)" in c and "too few runs" in c
+    assert "hours" in d and "no data may be had; there are none" in e.lower()
+    drawn = came_out(results, "c", "least")  # with the fewest changes
     assert "not hold" in drawn and "undecided" in drawn
     refused(lambda: results.outcome({"z": "z"}), InputError, "'z'")
     results.plan["run"] = {"quick": True}
     assert not {"holds", "fails"} & set(results.outcome({"a": "A", "b": "B"}).lower().split())
+
+
+def test_the_part_that_a_figure_shows_comes_first(results):
+    held = {"state": "holds", "share": [108, 110]}
+    lost = {"state": "fails", "share": [3, 110]}
+    judged(results, {
+        "two": ("undecided", [out("undecided", one=held, two=HALF)]),
+        "one": ("undecided", [out("undecided", **{"": HALF})]),
+        "three": ("fails", [out("fails", one=held, two=lost, three=HALF)]),
+    })  # fmt: skip
+    first, _, then = came_out(results, "two", "", "one").partition(". ")
+    assert "one: holds (108 of 110 agree)" in first and "18" not in first
+    assert "two" in then and "undecided (18 of 30 agree), too few runs" in then
+    drawn = came_out(results, "two", "", "two")  # its word is that of the item
+    assert "undecided (18 of 30 agree)" in drawn and "108" not in drawn
+    whole = came_out(results, "two")
+    assert "one: 108 of 110; two: 18 of 30" in whole and "two: too few runs" in whole
+    assert "undecided (18 of 30 agree)" in came_out(results, "one", "", "one")  # has no such part
+    first, _, then = came_out(results, "three", "", "one").partition(". ")
+    assert "holds" in first and "not hold" in then and "two: 3 of 110; three: 18 of 30" in then
+
+
+@pytest.mark.parametrize(
+    ("part", "told"),
+    [
+        ({"lack": "no result", "at": ["n = 1", "n = 2"], "silent": "no run arrives"},
+         "no result at n = 1 and n = 2, as no run arrives"),
+        ({"lack": "no result", "at": [f"n = {n}" for n in range(20)]}, "no result at 20 points"),
+        ({"lack": "few runs agree", "at": ["n = 2"]}, "few runs agree at n = 2"),
+    ],
+)  # fmt: skip
+def test_what_runs_lack_is_said_with_its_points(results, part, told):
+    part = {"state": "undecided"} | part
+    judged(results, {"a": ("undecided", [out("undecided", **{"": part})])})
+    assert came_out(results, "a").endswith(f"undecided, {told}")
+    judged(results, {"a": ("undecided", [out("undecided", one=part, two=part)])})
+    assert came_out(results, "a").count(told) == 1
 
 
 def test_a_corner_names_run_sizes_and_repeats(results):

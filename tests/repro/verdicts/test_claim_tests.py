@@ -13,16 +13,25 @@ from scipy import integrate, stats
 from fedcore.repro.verdicts import claim_tests
 from fedcore.repro.verdicts.claim_tests import (
     FAILS,
+    FEW,
     HEADLINE,
     HOLDS,
+    NEAR,
+    POINTS,
+    SILENT,
+    SPREAD,
+    UNCLEAR,
     UNDECIDED,
+    UNSURE,
     USUAL,
     Outcome,
+    Part,
     agreement,
     judge_exact,
     judge_jointly,
     judge_number,
     judge_runs,
+    parts,
     weigh,
 )
 
@@ -277,6 +286,22 @@ def test_cells_hold_together_and_fail_if_one_does():
 def test_what_two_cells_lack_is_said_once():
     lacks = {name: Outcome(UNDECIDED, "m", "few runs") for name in "ab"}
     assert judge_jointly(lacks, False).lack == "a and b: few runs"
+
+
+def test_what_cannot_tell_names_the_kind_of_what_it_lacks():
+    unclear = runs(105, 200)
+    narrow, wider = [0.98, 0.99, 1.0, 1.01, 1.02], [0.95, 0.975, 1.0, 1.025, 1.05]
+    kinds = {
+        UNCLEAR: unclear, FEW: runs(4, 7), SILENT: judge_runs([[None] * 30], {}),
+        SPREAD: number([0.1, 1.9, 1.0, 0.5, 1.5]), NEAR: number(wider, of=1.16),
+    }  # fmt: skip
+    for kind, found in kinds.items():
+        assert (found.state, found.part.lack) == (UNDECIDED, kind)
+    assert unclear.part.share == (105, 200)
+    assert number(narrow).part == Part(HOLDS) and number(narrow[:3]).part.lack == FEW
+    assert judge_exact([1.0, None], [1.0, None]).part == Part(UNDECIDED, (1, 2), SILENT)
+    panel = parts({str(i): Outcome(s, "m") for i, s in enumerate([HOLDS] * 3 + [UNDECIDED])}, True)
+    assert panel == {POINTS: Part(UNDECIDED, (3, 4), UNSURE)}
 
 
 def test_a_failure_of_one_of_many_cells_must_be_the_stronger():

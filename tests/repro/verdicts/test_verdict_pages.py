@@ -11,6 +11,7 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.reports import tables
 from fedcore.repro.verdicts import answers, verdict_pages, verdicts
+from fedcore.repro.verdicts.claim_tests import Part
 from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, Change, Reading
 
 SIGNS = Change("signs", "the signs are other ones", "search", 20, "all of it")
@@ -35,7 +36,8 @@ CHECK = made(name="check", section="software", kind="check", source="audit", rea
 
 def test_verdicts_survive_a_round_trip(tmp_path):
     all_of_them = [made(word=v, name=f"n{i}") for i, v in enumerate(verdicts.WORDS)]
-    failed = replace(reading(FAILS), failed={"ssi": -1, "faps": 0})
+    parts = {"": Part(FAILS, (0, 7)), "b": Part(UNDECIDED, (), "few", ("n = 1",), "why")}
+    failed = replace(reading(FAILS), failed={"ssi": -1, "faps": 0}, parts=parts)
     all_of_them += [made(name="none", measured="", printed="true", readings=(failed,)), CHECK]
     verdict_pages.write(all_of_them, tmp_path / "v.tsv")
     assert verdict_pages.read(tmp_path / "v.tsv") == all_of_them

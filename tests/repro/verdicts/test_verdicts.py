@@ -12,6 +12,7 @@ from fedcore.errors import ConfigError, DataError
 from fedcore.reports import tables
 from fedcore.repro.config.claims import written_out
 from fedcore.repro.verdicts import answers, records, verdict_pages, verdicts
+from fedcore.repro.verdicts.claim_tests import DOUBT, FEW, SILENT, Part
 from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED
 from refused import refused
 
@@ -244,6 +245,42 @@ def test_an_item_says_why_runs_are_silent_where_no_run_has_a_result(judge):
         assert found.word == UNDECIDED and found.why.endswith(": no run arrives")
     (found,) = judge(rows(flags(4, 7)), item(select=select))
     assert found.word == UNDECIDED and "no run arrives" not in found.why
+
+
+def test_a_reading_has_what_its_runs_lack_as_data(judge):
+    """Its kind, its counts and its points stand apart from the words."""
+    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
+
+    def part(table, test=ITEM["test"], **more):
+        (found,) = judge(table, item(select=select | more, test=test))
+        ((name, one),) = found.readings[0].parts.items()
+        assert (name, one.state, bool(one.lack)) == ("", found.word, found.word == UNDECIDED)
+        return one
+
+    two, every = rows(flags(7, 7), "two"), {"most_runs": {"every": True}}
+    assert part(rows(flags(7, 7)) + two) == Part(HOLDS, (14, 14))
+    assert part(rows(flags(0, 7)) + two).share == (7, 14)
+    assert part(rows(flags(4, 7)) + rows(flags(4, 7), "two")).lack == FEW
+    assert part(rows(flags(2, 20)) + rows(flags(20, 20), "two"), every).state == FAILS
+    doubt = part(rows(flags(2, 7)) + two + two[:0], every)
+    assert (doubt.lack, doubt.share, doubt.at) == (DOUBT, (9, 14), ("own",))
+    gone = part(rows(flags(7, 7)), silent="no run arrives", called={"two": "α = 2"})
+    assert (gone.lack, gone.at, gone.silent) == (SILENT, ("α = 2",), "no run arrives")
+    assert part(rows([None] * 7) + rows([None] * 7, "two")).lack == SILENT
+
+
+def test_the_parts_of_a_failing_reading_have_their_own_states(judge):
+    cells = {way: {"where": {"way": way}} for way in ("held", "lost", "open")}
+    table = rows(flags(9, 9), "held") + rows(flags(0, 9), "lost") + rows(flags(5, 9), "open")
+    bare = {key: value for key, value in ITEM.items() if key != "select"}
+    select = {"table": "t", "where": {}, "column": "value"}
+    (found,) = judge(table, bare | {"select": select, "cells": {
+        way: {"select": cell} for way, cell in cells.items()}})  # fmt: skip
+    parts = found.readings[0].parts
+    assert {name: one.state for name, one in parts.items()} == {
+        "held": HOLDS, "lost": FAILS, "open": UNDECIDED
+    }  # fmt: skip
+    assert parts["open"] == Part(UNDECIDED, (5, 9), FEW)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
