@@ -37,6 +37,7 @@ def sine(model, x):
     return np.linalg.norm(model.components_ - model.components_ @ right_t.T @ right_t, 2)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 50, 500])
 def test_where_it_speaks_at_most_the_stated_share_is_further_off(tool, n):
     """Also of few samples, of which hardly a fit says something."""
@@ -111,6 +112,7 @@ def recomputed(seen, model, noise=1.0):
 PARTS = (0.9, 0.5, 0.2, 0.1), (0.9, 0.9, 0.1, 0.1), (0.5, 0.4, 0.3, 0.2)  # of the bounds
 
 
+@pytest.mark.slow
 def test_of_a_thousand_fits_at_most_the_stated_share_is_further_off_and_with_less_noise_more():
     """Eight columns at ε = 1, for the sizes of a ward to those of a large hospital."""
     rng, found = np.random.default_rng(7), []

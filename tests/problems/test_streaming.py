@@ -142,6 +142,7 @@ except MemoryError:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["dataset", "generator"])
 def test_a_problem_larger_than_a_limit_on_memory_is_written(kind, tmp_path):
     if sys.platform != "linux":
