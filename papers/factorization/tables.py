@@ -21,8 +21,10 @@ from factorization.theory import (
     bounds,
     draws,
     excess,
+    kappa_order,
     log5,
     log5_order,
+    printed_draws,
     restarts,
     theorem_1,
 )
@@ -81,6 +83,7 @@ def kappa(results: Results) -> Rows:
         select=attrgetter("params.select"),
         kappa=last("kappa"),
         kappa_squared=lambda run: run.last("kappa") ** 2,
+        kappa_order=kappa_order,
         log5_excess=lambda run: log5(excess(run)),
         log5_order=log5_order,
     )
@@ -89,8 +92,8 @@ def kappa(results: Results) -> Rows:
 def communications(results: Results) -> Rows:
     """Table 2: communications until log10(F − ε_min) is at most the threshold; NaN if never.
 
-    ``convention`` is "true" for the Eckart–Young ε_min and "code" for the authors', whose sum
-    starts one singular value late. ``order`` says whether the thresholds are the code's or as
+    ``convention`` is "true" for the Eckart–Young ε_min, "code" for the authors', whose sum starts
+    one singular value late, and "none" for F itself, without ε_min. ``order`` says whether the thresholds are the code's or as
     printed. ``iterations`` includes local steps, ``rounds_at_once`` counts all sketches as one
     communication, and ``log10_excess`` is log10(F − ε_min) at the end.
     """
@@ -99,7 +102,7 @@ def communications(results: Results) -> Rows:
         method = run.algorithm if run.variant == "default" else f"{run.algorithm}-{run.variant}"
         spared = getattr(run.params, "samples", 1) - 1
         for order, tag in (("code", "log10_threshold"), ("printed", "printed_log10_threshold")):
-            for convention, floor in floors(run.history).items():
+            for convention, floor in (floors(run.history) | {"none": 0.0}).items():
                 below = run["objective"] <= floor + 10.0 ** run.tags[tag]
                 above = run.last("objective") - floor
                 rounds = reached(below, run["round"])
@@ -463,6 +466,7 @@ TABLES = {
     "claims": Table(claims, without("algorithm", "variant", *TAGS)),
     "bounds": Table(bounds, SHOWN),
     "draws": Table(draws, by_group(LARGEST, "problem", "status", "alpha")),
+    "printed_draws": Table(lambda _: printed_draws()),
     "restarts": Table(
         restarts, by_group(("kappa_squared", "excess"), "problem", "status", "alpha")
     ),

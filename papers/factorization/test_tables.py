@@ -152,10 +152,14 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
         ("code", "code", 0): (6, 3),
         ("printed", "true", 0): (2, 1),
         ("printed", "code", 0): (2, 1),
+        ("code", "none", 0): never,  # the loss itself stays above 1e5
+        ("printed", "none", 0): (2, 1),
         ("code", "true", 1): never,
         ("code", "code", 1): never,
         ("printed", "true", 1): never,
         ("printed", "code", 1): never,
+        ("code", "none", 1): never,
+        ("printed", "none", 1): never,
     }
 
 
@@ -342,7 +346,7 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
         for row in report.communications(results)
     }
     rows = report.fewer(results)
-    assert len(rows) == 2 * 2 * 2  # orders, floors, and the repeats that both have
+    assert len(rows) == 2 * 3 * 2  # orders, floors, and the repeats that both have
     for row in rows:
         where = (row["order"], row["convention"], row["repeat"])
         ours, theirs = (
@@ -436,6 +440,8 @@ def test_restarts_take_ten_draws_at_a_time(folder):
         assert row["excess"] == pytest.approx(2 * above[draw])
         assert row["rate_one"] == (kappa[draw] ** 2 < rates[alpha])
         assert 5 ** row["log5_excess"] == pytest.approx(row["excess"])
+        assert row["kappa_order"] == RANK**2
+        assert row["resolved"] == (alpha == 1)
         assert 5 ** row["log5_order"] == pytest.approx(9 * RANK**2 * 1e-6 ** (4 * alpha + 2))
         if alpha == 0:
             assert row["error_one"] is row["reduced"] is None
@@ -443,6 +449,11 @@ def test_restarts_take_ten_draws_at_a_time(folder):
         assert row["error_one"] == (2 * above[draw] < limit)
         factor = above[draw] / histories[0].last("exact_excess")[draw]
         assert row["reduced"] == (factor <= (0.4 / 3) ** 4)
+
+
+def test_no_draw_is_printed_for_a_probability_below_a_half():
+    found = {row["probability"]: row["draws"] for row in theory.printed_draws()}
+    assert found == {0.25: 0, 0.5: 1, 0.75: 2, 0.875: 3}  # ⌊−log₂(1 − P)⌋
 
 
 def test_bounds_count_the_draws_that_exceed_them(folder, clients):

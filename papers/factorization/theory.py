@@ -6,6 +6,8 @@ exact solution in probability; Theorem 1 bounds the excess after T steps of the 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from fedcore.repro.tables.results import Results, Run
@@ -78,14 +80,23 @@ def draws(results: Results) -> Rows:
     return rows
 
 
+def printed_draws() -> Rows:
+    """Theorem 2 and Corollary 1: the number of draws ``⌊−log₂(1 − P)⌋`` that is printed for P."""
+    return [
+        {"probability": probability, "draws": math.floor(-math.log2(1 - probability))}
+        for probability in (0.25, 0.5, 0.75, 0.875)
+    ]
+
+
 def restarts(results: Results) -> Rows:
     """Several draws of Φ: a row per ten draws.
 
-    ``kappa_squared``, ``excess`` and ``log5_excess`` are of the first draw, and ``log5_order`` is
-    that of Corollary 2. ``rate_one`` says
-    whether its κ² is below κ²_{1/6} (Theorem 2, m = 1 and P = 1/2), ``error_one`` whether its
-    excess is below (1) of Corollary 1, and ``reduced`` whether its excess is at most
-    (σ_{r+1}/σ_r)⁴ of that with one multiplication less (Take-away 1).
+    ``kappa_squared``, ``excess`` and ``log5_excess`` are of the first draw, and ``kappa_order`` and
+    ``log5_order`` are those of Corollary 2. ``rate_one`` says whether its κ² is below κ²_{1/6}
+    (Theorem 2, m = 1 and P = 1/2), ``error_one`` whether its excess is below (1) of Corollary 1,
+    and ``reduced`` whether its excess is at most (σ_{r+1}/σ_r)⁴ of that with one multiplication
+    less (Take-away 1). ``resolved`` says whether (1) is stated for this α, and is above the
+    rounding of V.
     """
     rows, before = [], {}
     for run in results.runs("theorems"):
@@ -93,7 +104,7 @@ def restarts(results: Results) -> Rows:
         r, alpha, d = run.params.n_components, run.params.power, run.data["n_features"]
         kappas, above = tens(run.last("kappa") ** 2), tens(excess(run))
         limit = corollary_bound(sigma, r, alpha)
-        resolved = alpha >= 1 and limit >= RESOLUTION * sigma[0] ** 2
+        resolved = bool(alpha >= 1 and limit >= RESOLUTION * sigma[0] ** 2)
         square = kappa_bound(sigma, r, d, alpha, 1 / 6, "body")
         below = above < limit
         before[run.problem, alpha] = above[:, 0]
@@ -106,7 +117,9 @@ def restarts(results: Results) -> Rows:
                 run.row(
                     repeat=k,
                     alpha=alpha,
+                    resolved=resolved,
                     kappa_squared=kappas[k, 0],
+                    kappa_order=kappa_order(run),
                     excess=ten[0],
                     log5_excess=float(log5(ten[0])),
                     log5_order=log5_order(run),
@@ -215,6 +228,11 @@ def tens(values: np.ndarray) -> np.ndarray:
 def excess(run: Run) -> np.ndarray:
     """Excess loss of the exact solution as in the theorems, with ‖·‖² instead of ½‖·‖²."""
     return 2.0 * run.last("exact_excess")
+
+
+def kappa_order(run: Run) -> float:
+    """Return r², Corollary 2's order of κ²."""
+    return float(run.params.n_components**2)
 
 
 def log5_order(run: Run) -> float:
