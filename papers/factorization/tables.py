@@ -93,9 +93,9 @@ def communications(results: Results) -> Rows:
     """Table 2: communications until log10(F − ε_min) is at most the threshold; NaN if never.
 
     ``convention`` is "true" for the Eckart–Young ε_min, "code" for the authors', whose sum starts
-    one singular value late, and "none" for F itself, without ε_min. ``order`` says whether the thresholds are the code's or as
-    printed. ``iterations`` includes local steps, ``rounds_at_once`` counts all sketches as one
-    communication, and ``log10_excess`` is log10(F − ε_min) at the end.
+    one singular value late, and "none" for F itself, without ε_min. ``order`` says whether the
+    thresholds are the code's or as printed. ``iterations`` includes local steps, ``rounds_at_once``
+    counts all sketches as one communication, and ``log10_excess`` is log10(F − ε_min) at the end.
     """
     rows = []
     for run in results.runs("table2"):
