@@ -86,6 +86,9 @@ def claims(results: Results) -> Rows:
 def panel_claims(results: Results) -> Rows:
     """Return the claims of Figures 3 and 4.
 
+    Those named "all" or "once" compare all machines with some that are drawn without replacement,
+    and the others draw with replacement.
+
     The influence of K/m is None where nothing is found at the smallest K/m: any two curves that
     stay at their start are alike.
     """
@@ -115,9 +118,11 @@ def panel_claims(results: Results) -> Rows:
             ("larger-p-nearer", np.max(nearer, axis=0), 1.0),
             ("larger-eps-wins", np.max(rising, axis=0), 1.0),
             ("larger-K-wins", many[:, -1] / few[:, -1], 1.0),
+            ("larger-K-wins-all", whole[:, -1] / once[:, -1], 1.0),
             ("K-influence", influence, FEWER),
             ("K-influence-all", influence_all, FEWER),
             ("K8-effective", few[:, -1] / few[:, 0], EFFECTIVE),
+            ("K8-once-effective", once[:, -1] / once[:, 0], EFFECTIVE),
         ):
             rows += _claims(at[-1], claim, ratio, ratio < limit)
     return rows
