@@ -61,6 +61,9 @@ def test_every_comparison_is_of_points_where_its_sentence_speaks():
         if row["claim"] == "worse-by-logarithm":
             assert row["n"] > math.exp(kappa**-2)
             assert kappa <= min(1.0 / d, 1.0 / (row["n"] * row["epsilon"] ** 2))
+    same = [row for row in found if row["claim"] == "same-as-lkjo22"]
+    by_d = [row for row in same if 1.0 / row["d"] < 1.0 / (row["n"] * row["epsilon"] ** 2)]
+    assert 0 < len(by_d) < len(same)  # each of the two is the smaller one somewhere
     d, n, epsilon, kappa = report.EXTREME
     tenth = [n * epsilon**2 * kappa, d * kappa, d**3 / ((epsilon * n) ** 2 * kappa**5)]
     assert tenth == pytest.approx([0.1] * 3)
