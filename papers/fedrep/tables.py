@@ -41,6 +41,8 @@ TUNED = "+FT"
 TABLE1 = {*METHODS.values(), *(METHODS[name] + TUNED for name in ("fedavg", "fedprox", "scaffold"))}
 # Rows of Table 1 that Section 5.2 calls personalized, FedRep's own left out.
 PERSONALIZED = ("FedPer", "Fed-MTL", "PerFedAvg", "LG-Fed", "APFL", "L2GD", "Ditto")
+# PerFedAvg by how a client adapts before its test: a step at the inner rate, or epochs of its head.
+ADAPTATIONS = {"step": "PerFedAvg", "head": f"PerFedAvg{TUNED}"}
 # Columns of Table 1: data set, number of clients, and classes of a client.
 COLUMNS = {
     "cifar10-100-2": "CIFAR10\n(100, 2)",
@@ -166,14 +168,15 @@ def tuned_settings(results: Results) -> Rows:
 
 
 def of_table1(results: Results) -> Iterator[tuple[Row, dict[str, float]]]:
-    """Yield setting, status and seed, and the accuracies by the rows of Table 1 that were run.
+    """Yield setting, status and seed, and the accuracies by method, PerFedAvg's fine-tuned one too.
 
     ``repeat`` numbers them over all settings, as other seeds were drawn for each. ``cifar`` says
     whether the setting is one of CIFAR.
     """
     plain = chosen(accuracy(results), variant=PLAIN)
     for number, (named, mine) in enumerate(groups(plain, "setting", "status", "repeat")):
-        found = {r["method"]: r["accuracy"] for r in mine if r["method"] in TABLE1}
+        shown = {*TABLE1, *ADAPTATIONS.values()}
+        found = {r["method"]: r["accuracy"] for r in mine if r["method"] in shown}
         seed, cifar = named["repeat"], named["setting"].startswith("cifar")
         yield named | {"seed": seed, "repeat": number, "cifar": cifar}, found
 
@@ -202,47 +205,44 @@ def above_fedavg(results: Results) -> Rows:
 
 
 def orderings(results: Results) -> Rows:
-    """What is read from the whole of Table 1, a row per setting and seed.
+    """What is read from the whole of Table 1, a row per setting, seed and way to adapt PerFedAvg.
 
+    ``adaptation`` is a key of `ADAPTATIONS`; there are rows for those that were run.
     ``behind`` and ``mtl_behind`` are how many percentage points FedRep and Fed-MTL are behind the
     best method. A method that diverged is not the best. ``tuned_above`` is how far the worst row
     +FT is above FedAvg, and ``untuned_above`` the worse of FedProx and SCAFFOLD themselves.
     ``tuned_over_personalized`` is the mean of the rows +FT less that of the personalized methods.
     """
-    rows: Rows = []
-    for named, found in of_table1(results):
-        if len(found) < len(TABLE1):
-            continue  # methods are still missing
-        average, fine = found["FedAvg"], found["FedAvg" + TUNED]
-        others = [found[name + TUNED] for name in ("FedProx", "SCAFFOLD")]
-        known = {name: value for name, value in found.items() if np.isfinite(value)}
-        best = max(known, key=lambda name: known[name], default=None)
-        top = known[best] if best else np.nan
-        mine, personal = found["FedRep"], [found[name] for name in PERSONALIZED]
-        rows.append(
-            named
-            | {
-                "behind": top - found["FedRep"],
-                "mtl_behind": top - found["Fed-MTL"],
-                "best": best,
-                "tuned_above": float(np.min([x - average for x in (fine, *others)])),
-                "tuned_over_personalized": float(np.mean([fine, *others]) - np.mean(personal)),
-                "untuned_above": min(found["FedProx"], found["SCAFFOLD"]) - average,
-                "fedavg_tuned_first": flags(
-                    fine > max(others), fine, *others, failed=np.isnan(fine)
-                ),
-                "fedavg_above_scaffold": flags(
-                    average > found["SCAFFOLD"],
-                    average,
-                    found["SCAFFOLD"],
-                    failed=np.isnan(average),
-                ),
-                "personalized_below": flags(
-                    mine > np.fmax.reduce(personal), mine, failed=np.isnan(mine)
-                ),
-            }
-        )
-    return rows
+    return [
+        named | {"adaptation": way} | _orderings(found | {"PerFedAvg": found[name]})
+        for named, found in of_table1(results)
+        for way, name in ADAPTATIONS.items()
+        if found.keys() >= {*TABLE1, name}  # no method is missing
+    ]
+
+
+def _orderings(accuracies: dict[str, float]) -> Row:
+    """Return what `orderings` reads from the accuracies of all methods."""
+    found = {name: value for name, value in accuracies.items() if name in TABLE1}
+    average, fine = found["FedAvg"], found["FedAvg" + TUNED]
+    others = [found[name + TUNED] for name in ("FedProx", "SCAFFOLD")]
+    known = {name: value for name, value in found.items() if np.isfinite(value)}
+    best = max(known, key=lambda name: known[name], default=None)
+    top = known[best] if best else np.nan
+    mine, personal = found["FedRep"], [found[name] for name in PERSONALIZED]
+    return {
+        "behind": top - found["FedRep"],
+        "mtl_behind": top - found["Fed-MTL"],
+        "best": best,
+        "tuned_above": float(np.min([x - average for x in (fine, *others)])),
+        "tuned_over_personalized": float(np.mean([fine, *others]) - np.mean(personal)),
+        "untuned_above": min(found["FedProx"], found["SCAFFOLD"]) - average,
+        "fedavg_tuned_first": flags(fine > max(others), fine, *others, failed=np.isnan(fine)),
+        "fedavg_above_scaffold": flags(
+            average > found["SCAFFOLD"], average, found["SCAFFOLD"], failed=np.isnan(average)
+        ),
+        "personalized_below": flags(mine > np.fmax.reduce(personal), mine, failed=np.isnan(mine)),
+    }
 
 
 def epochs(results: Results) -> Rows:
@@ -287,14 +287,13 @@ def newcomers(results: Results) -> Rows:
     """Figure 6: accuracy of newcomers in percent, a row per method, number of epochs and seed.
 
     ``deviation`` is that of the newcomers. Data that stand in for the letters, which the tag
-    ``stands_for`` says, are surrogate; where letters have been run, they are left out.
+    ``stands_for`` says, have a setting of their own, and are left out where letters have been run.
     """
     runs = [run for run in results.runs("fig6") if NEWCOMERS in run.history.final]
     letters = [run for run in runs if not run.tags.get("stands_for")]
     return [
         row(
             run,
-            status="surrogate" if run.tags.get("stands_for") else run.status,
             method=METHODS[run.algorithm],
             epoch=epoch,
             accuracy=float(each.mean()),
