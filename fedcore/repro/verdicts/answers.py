@@ -70,7 +70,7 @@ def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
 
 
 def _clause(changes: Iterable[Change]) -> str:
-    return " and ".join(change.what for change in changes)
+    return "; ".join(change.what for change in changes)
 
 
 def first_line(verdict: Verdict) -> str:

@@ -99,7 +99,7 @@ class Reading:
     @property
     def how(self) -> str:
         """What it fills in and replaces, as a clause; empty for the text to the letter."""
-        return " and ".join(change.what for change in (*self.replaces, *self.fills_in))
+        return "; ".join(change.what for change in (*self.replaces, *self.fills_in))
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def judge(
                 Verdict(
                     paper=paper, section=section, word=word, measured=measured, why=why,
                     remark=_remark(remarks.get(item["id"], ""), readings), readings=readings,
-                    **_claimed(item, claims["causes"], readings),
+                    **_claimed(item, claims["causes"], readings, word),
                 )
             )  # fmt: skip
     return found
@@ -226,11 +226,11 @@ def _remark(said: str, readings: Sequence[Reading]) -> str:
 
 
 def _claimed(
-    item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading]
+    item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading], word: str
 ) -> dict[str, Any]:
-    """Return what a verdict says as the claims file does."""
+    """Return what a verdict says as the claims file does; only what fails has a cause."""
     shown = ""
-    if "cause" in item:
+    if "cause" in item and word == FAILS:
         cause = causes[item["cause"]]
         without = {
             reading.state
@@ -266,11 +266,12 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
         replace(reading, fills_in=today(reading.fills_in), replaces=today(reading.replaces))
         for reading in verdict.readings
     )
-    words = _claimed(item, claims["causes"], readings)
     if not readings:
         why = _absence(item, item.get("not_run", verdict.why))
+        words = _claimed(item, claims["causes"], readings, verdict.word)
         return replace(verdict, why=why, remark="", **words)
     word, measured, why = as_printed(readings)
+    words = _claimed(item, claims["causes"], readings, word)
     remark = _remark(verdict.remark, readings)
     found = replace(verdict, word=word, measured=measured, why=why, remark=remark, **words)
     return replace(found, readings=readings)
@@ -326,7 +327,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
     if not printed:
-        instead = " and ".join(change.what for change in readings[0].replaces)
+        instead = "; ".join(change.what for change in readings[0].replaces)
         return NOT_RUN, "", f"In what was run, {instead}."
     if not ran:
         return NOT_RUN, "", printed[0].obstacle

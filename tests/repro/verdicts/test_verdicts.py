@@ -293,14 +293,30 @@ def test_a_run_that_is_lost_agrees_with_nothing(judge, value, test):
         assert judge(rows([value] * 10), item(test=kind))[0].word == FAILS
 
 
-def test_a_cause_is_named_if_the_item_holds_without_it(judge, tmp_path):
+@pytest.mark.parametrize(
+    ("printed", "without", "cause"),
+    [
+        (0, 7, "the signs"), (0, 4, "perhaps the signs"), (0, 0, ""),
+        (4, 7, ""), (7, 7, ""),  # only what fails has a cause
+    ],
+)  # fmt: skip
+def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(tmp_path, printed, without, cause):
     causes = {"signs": {"what": "the signs", "because": "b", "taken_away": "code"}}
     given = item(cause="signs", readings=[reading("code", "code")])
-    for agree, cause in ((7, "the signs"), (4, "perhaps the signs"), (0, "")):
-        tables.write(rows(flags(0, 7)) + rows(flags(agree, 7), "code"), tmp_path / "mf" / "t.tsv")
-        read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
-        (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
-        assert (found.word, found.cause) == (FAILS, cause)
+    table = rows(flags(printed, 7)) + rows(flags(without, 7), "code")
+    tables.write(table, tmp_path / "mf" / "t.tsv")
+    read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
+    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
+    assert (found.word == FAILS, found.cause) == (printed == 0, cause)
+    (told,) = read["items"]
+    assert verdicts.retold(found, told, read) == found
+
+
+def test_several_changes_are_told_apart_by_semicolons(judge):
+    two = reading("code", "code", fills_in=["scaled"])
+    (found,) = judge(rows(flags(7, 7), "code"), item(readings=[two]))
+    changes = "the signs are those of the code", "pixels are scaled"
+    assert found.readings[1].how == "; ".join(changes)
 
 
 def test_runs_are_taken_in_the_order_of_their_seeds(judge):
