@@ -84,7 +84,9 @@ def bounds() -> Rows:
     for kappa in (0.05, 0.3, 0.75):
         better = hr13(1000, 20, 1.0, 50.0, kappa, 1.0) / dn26(1000, 20, 1.0, 50.0, kappa, 1.0)
         add("dn26-over-hr13", better * (1.0 - math.sqrt(1.0 - kappa)), kappa=kappa)
-    for d, n, epsilon, kappa in product((5, 50), (10**4, 10**6), (0.01, 0.1, 1.0), (0.02, 0.2, 0.75)):
+    for d, n, epsilon, kappa in product(
+        (5, 50), (10**4, 10**6), (0.01, 0.1, 1.0), (0.02, 0.2, 0.75)
+    ):
         if kappa >= min(1.0 / d, 1.0 / (n * epsilon**2)):
             point = {"d": d, "n": n, "epsilon": epsilon, "kappa": kappa}
             share = ours_gaussian(n, d, epsilon, kappa) / lkjo22(n, d, epsilon, kappa)
