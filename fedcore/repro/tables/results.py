@@ -215,7 +215,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         drawn = parts.pop(part)
         said = [f"{begin}, {part}: {_stands(drawn['state'], {part: drawn})}"]
         if drawn["state"] != shown["state"]:
-            said.append(f"With {' and '.join(parts)}: {_stands(shown['state'], parts)}")
+            said.append(f"{' and '.join(parts)}: {_stands(shown['state'], parts)}")
     if shown.get("replaces"):
         if shown["state"] != verdict["word"]:
             said.append(f"As printed: {_stands(str(verdict['word']))}")
