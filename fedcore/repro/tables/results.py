@@ -207,7 +207,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     shown: Reading = min(named, key=lambda one: len(one.get("replaces", ())), default={})
     if not shown.get("state"):
         return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
-    begin = "Ours, changed as drawn" if shown.get("replaces") else "Our run"
+    begin = "Ours, changed as drawn" if shown.get("replaces") else "Ours"
     parts = dict(shown.get("parts", {}))
     if part not in parts or not part:
         said = [f"{begin}: {_stands(shown['state'], parts)}"]
@@ -215,7 +215,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         drawn = parts.pop(part)
         said = [f"{begin}, {part}: {_stands(drawn['state'], {part: drawn})}"]
         if drawn["state"] != shown["state"]:
-            said.append(f"With {' and '.join(parts)}: {_stands(shown['state'], parts)}")
+            said.append(f"{' and '.join(parts)}: {_stands(shown['state'], parts)}")
     if shown.get("replaces"):
         if shown["state"] != verdict["word"]:
             said.append(f"As printed: {_stands(str(verdict['word']))}")
@@ -245,7 +245,7 @@ def _stands(word: str, parts: Mapping[str, Part] = {}) -> str:
             agree, runs = one["share"]
             counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
     if counts:
-        said += f" ({'; '.join(counts)} agree)"
+        said += f" ({'; '.join(counts)})"
     lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
     if list(lacks.values()) == [[*parts]]:  # all lack the same
         return f"{said}, {next(iter(lacks))}"

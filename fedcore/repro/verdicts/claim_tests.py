@@ -11,6 +11,7 @@ nothing of the item. Neither agrees with what is printed; a None does not speak 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -42,7 +43,7 @@ NO_RESULT = "no run has a result"
 # Kinds of what runs lack that cannot tell.
 FEW, UNCLEAR, DOUBT = "too few runs", "no clear order", "few runs agree"
 SPREAD, NEAR, ROUNDED = "our runs spread too far", "near the limit", "rounding decides"
-SILENT, UNSURE = "no result", "at the other points our runs cannot tell"
+SILENT, ALONE = "no result", "one point fails"
 TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
 
 Numbers = list[float | None]
@@ -94,7 +95,7 @@ class Part:
     share : tuple of int
         How many runs agree, or points hold, and of how many; empty where none are counted.
     lack : str
-        If the runs cannot tell, the kind of what they lack.
+        If the runs cannot tell, the kind of what they lack, for a panel that of most points.
     at : tuple of str
         The points that lack it, where these are known.
     silent : str
@@ -427,7 +428,8 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
     growth = max(growths) if all(growths) and growths else 0.0
     if panel:
         lack = _panel_lack(states, unsure)
-        return Outcome(UNDECIDED, measured, lack, 0, runs, growth, share=share, kind=UNSURE)
+        ((kind, _),) = Counter([one.kind for one in unsure] or [ALONE]).most_common(1)
+        return Outcome(UNDECIDED, measured, lack, 0, runs, growth, share=share, kind=kind)
     lacks = gathered((outcome.lack, name) for name, outcome in found.items())
     told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
     return Outcome(UNDECIDED, measured, "; ".join(told), 0, runs, growth)

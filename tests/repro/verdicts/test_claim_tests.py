@@ -12,6 +12,7 @@ from scipy import integrate, stats
 
 from fedcore.repro.verdicts import claim_tests
 from fedcore.repro.verdicts.claim_tests import (
+    ALONE,
     FAILS,
     FEW,
     HEADLINE,
@@ -22,7 +23,6 @@ from fedcore.repro.verdicts.claim_tests import (
     SPREAD,
     UNCLEAR,
     UNDECIDED,
-    UNSURE,
     USUAL,
     Outcome,
     Part,
@@ -300,8 +300,11 @@ def test_what_cannot_tell_names_the_kind_of_what_it_lacks():
     assert unclear.part.share == (105, 200)
     assert number(narrow).part == Part(HOLDS) and number(narrow[:3]).part.lack == FEW
     assert judge_exact([1.0, None], [1.0, None]).part == Part(UNDECIDED, (1, 2), SILENT)
-    panel = parts({str(i): Outcome(s, "m") for i, s in enumerate([HOLDS] * 3 + [UNDECIDED])}, True)
-    assert panel == {POINTS: Part(UNDECIDED, (3, 4), UNSURE)}
+    open_ = [Outcome(UNDECIDED, "m", kind=kind) for kind in (NEAR, SPREAD, SPREAD)]
+    for rest, kind in ((open_, SPREAD), ([Outcome(FAILS, "m")], ALONE)):
+        cells = [Outcome(HOLDS, "m")] * 3 + rest
+        found = parts({str(i): cell for i, cell in enumerate(cells)}, True)
+        assert found == {POINTS: Part(UNDECIDED, (3, len(cells)), kind)}
 
 
 def test_a_failure_of_one_of_many_cells_must_be_the_stronger():
