@@ -33,12 +33,17 @@ BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ an
 
 
 def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
-    """Copy the histories of papers, and the times of their jobs; return the copies."""
+    """Copy the histories of papers, and the times of their jobs; return the copies.
+
+    A history that was restored is kept already.
+    """
     made = []
     for paper in papers:
         for source in sorted((results / "histories" / paper).glob("*/*/*.h5")):
             cell = source.relative_to(results / "histories").with_suffix("")
             history = History.load(source)
+            if history.about.get("restored"):
+                continue
             history.final = {k: v for k, v in history.final.items() if k in READ}
             history.iterates, history.client_iterates = {}, {}
             history.reference.pop("leading_vectors", None)

@@ -61,6 +61,8 @@ def test_restored_histories_run_again_only_when_their_code_changes(ended):
             np.testing.assert_array_equal(found[name], column)
     assert (done.root / f"results/tiny/seconds/{CELL}.tsv").is_file()
     assert done.cells() == set()
+    keep = done.python(SCRIPT, *WORDS, "keep", "tiny")  # they are kept already
+    assert keep.stdout == "0 histories kept\n", keep.stderr
     done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
     assert done.cells() == {"first/wk2023/easy-default", "first/wk2023/little-default"}
 
