@@ -115,7 +115,7 @@ arena: $(READY) ## every method on the same data, half an hour on two cores, and
 	$(IN_ENV) python tools/arena_page.py
 
 restore: $(READY) ## put kept histories of long runs into results/, not to run them again
-	$(IN_ENV) python tools/kept_histories.py --configfile config/kept.yaml restore --cores $(CORES)
+	$(IN_ENV) python tools/kept_histories.py --configfile config/kept.yaml restore
 
 test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
 	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)

@@ -3,8 +3,9 @@
 ``python tools/kept_histories.py keep PAPER …`` copies histories from results/ into kept/histories/,
 without the arrays that no table reads, and beside them the jobs' times. ``restore``, which is what
 `make restore` runs, copies back those whose settings are the plan's; Snakemake then runs only what
-is missing. A kept history is a record of its own commit and its own data. Neither is compared with
-what is here now, so each copy says that it was restored, and its pages say from what.
+is missing, and makes no data for what was copied. A kept history is a record of its own commit and
+its own data. Neither is compared with what is here now, so each copy says that it was restored, and
+its pages say from what.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from fedcore.errors import FedcoreError
 from fedcore.experiments.cell import Cell
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
+from fedcore.repro.plan import restored
 from fedcore.repro.plan import up_to_date as settings
 from fedcore.repro.plan.plan import load_plan
 from fedcore.words import counted
@@ -31,12 +33,17 @@ BESIDE = ("seconds", "benchmarks")  # tables of times, in folders of results/ an
 
 
 def keep(results: Path, kept: Path, papers: Iterable[str]) -> list[Path]:
-    """Copy the histories of papers, and the times of their jobs; return the copies."""
+    """Copy the histories of papers, and the times of their jobs; return the copies.
+
+    A history that was restored is kept already.
+    """
     made = []
     for paper in papers:
         for source in sorted((results / "histories" / paper).glob("*/*/*.h5")):
             cell = source.relative_to(results / "histories").with_suffix("")
             history = History.load(source)
+            if history.about.get("restored"):
+                continue
             history.final = {k: v for k, v in history.final.items() if k in READ}
             history.iterates, history.client_iterates = {}, {}
             history.reference.pop("leading_vectors", None)
@@ -60,40 +67,36 @@ def outdated(history: History, cell: Cell | None) -> str:
     return f"the configuration has changed: {'; '.join(changed)}" if changed else ""
 
 
-def restore(kept: Path, configfile: Path, cores: int) -> list[str]:
+def restore(kept: Path, configfile: Path) -> list[str]:
     """Copy kept histories into the results of the checkout; return the restored cells.
 
-    Says which histories stay out, and why. A history that is there is not replaced.
+    Says which histories stay out, and why. A history that a run has made is not replaced.
     """
     plan = load_plan(read_yaml(configfile))
-    results, problems = Path(plan.config["paths"]["results"]), Path(plan.config["paths"]["clients"])
-    restored, used = [], set()
+    results = Path(plan.config["paths"]["results"])
+    cells: list[Cell] = []
     for file in sorted(kept.glob("*/*/*/*.h5")):
         name = str(file.relative_to(kept).with_suffix(""))
         cell = plan.cells.get(name)
-        there = (results / "histories" / f"{name}.h5").exists()
-        why = "there is one" if there else outdated(History.load(file), cell)
+        there = results / "histories" / f"{name}.h5"
+        if there.exists() and not History.load(there).about.get("restored"):
+            why = "there is one"
+        else:
+            why = outdated(History.load(file), cell)
         if why:
             print(f"{name}: {why}")
         elif cell is not None:
-            restored.append(name)
-            used |= {f"{problems}/{cell.paper}/{problem}.h5" for problem in cell.problems}
-    if not restored:
+            _copy(kept, name, results)
+            cells.append(cell)
+    if not cells:
         return []
-    print(
-        f"{len(restored)} histories fit; their data are made first, in {len(used)} files",
-        flush=True,
-    )
-    # Data that are made later would be newer than the histories, which would then run again.
-    snakemake = [sys.executable, "-m", "snakemake", f"--cores={cores}"]
-    snakemake += [f"--configfile={configfile}", "--quiet", "all"]
-    subprocess.run([*snakemake, "--", *sorted(used)], check=True)
-    for name in restored:
-        _copy(kept, name, results)
+    restored.note(plan, cells)
     # Snakemake notes what the copies were made with, so that a later change makes them again.
-    outputs = [f"{results}/histories/{name}.h5" for name in restored]
-    subprocess.run([*snakemake, "--touch", "--force", "--", *outputs], check=True)
-    return restored
+    snakemake = [sys.executable, "-m", "snakemake", "--cores=1", f"--configfile={configfile}"]
+    outputs = [f"{results}/histories/{cell.path}.h5" for cell in cells]
+    call = [*snakemake, "--quiet", "all", "--touch", "--force", "--", *outputs]
+    subprocess.run(call, check=True)
+    return [cell.path for cell in cells]
 
 
 def _copy(kept: Path, name: str, results: Path) -> None:
@@ -117,8 +120,7 @@ def main() -> None:
     verbs = parser.add_subparsers(dest="verb", required=True)
     one = verbs.add_parser("keep", help="copy the histories of papers from results/")
     one.add_argument("papers", nargs="+", metavar="PAPER")
-    back = verbs.add_parser("restore", help="copy those that fit the configuration into results/")
-    back.add_argument("--cores", type=int, default=2, help="to make their data with  [2]")
+    verbs.add_parser("restore", help="copy those that fit the configuration into results/")
     chosen = parser.parse_args()
     try:
         if chosen.verb == "keep":
@@ -126,8 +128,8 @@ def main() -> None:
             kept = keep(results, chosen.kept, chosen.papers)
             print(f"{counted(len(kept), 'history', 'histories')} kept")
         else:
-            restored = restore(chosen.kept, chosen.configfile, chosen.cores)
-            print(f"{counted(len(restored), 'history', 'histories')} restored")
+            found = restore(chosen.kept, chosen.configfile)
+            print(f"{counted(len(found), 'history', 'histories')} restored")
     except FedcoreError as error:
         raise SystemExit(str(error)) from None
     except subprocess.CalledProcessError:

@@ -43,7 +43,9 @@ def test_apfl_that_mixes_all_in_is_local_only(participation):
 
 
 def test_fed_mtl_without_a_penalty_is_local_only():
+    """With the penalty of Table 1 it is not: each has a training of its own."""
     assert last("fed_mtl", strength=0.0) == last("local_only")
+    assert last("fed_mtl", strength=1e-7) != last("local_only")
 
 
 @pytest.mark.parametrize("participation", [0.5, 1])

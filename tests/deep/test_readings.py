@@ -7,6 +7,7 @@ import pytest
 
 from contract.networks import BODY, SIZE, batches, chosen, first_network
 from contract.test_networks import run
+from fedcore import algorithms
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.testing import Draws
@@ -14,7 +15,7 @@ from fedcore.testing.samples import CLASSES, FEATURES, held_out, images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep import device, one  # noqa: E402
+from fedcore.deep import device, models, one  # noqa: E402
 from fedcore.deep.batches import Batch  # noqa: E402
 from fedcore.deep.evaluation import ROWS, in_pieces  # noqa: E402
 from fedcore.deep.layers import Dense, Reshaped, Softmax  # noqa: E402
@@ -194,7 +195,7 @@ class Theirs:
         nn = torch.nn
         self.net = nn.Sequential(nn.Linear(FEATURES, 4), nn.ReLU(), nn.Linear(4, CLASSES)).double()
         self.data = torch.tensor(data.X), torch.tensor(data.y).long()
-        nn.utils.vector_to_parameters(torch.tensor(w), self.net.parameters())
+        nn.utils.vector_to_parameters(torch.as_tensor(w).clone(), self.net.parameters())
         options = {"lr": settings.rate, "momentum": settings.momentum}
         self.optimiser = torch.optim.SGD(self.net.parameters(), **options)
 
@@ -242,19 +243,43 @@ def test_dittos_pull_beside_the_momentum_is_that_of_their_loop():
 
 
 def test_scaffolds_clip_is_that_of_pytorch():
-    def loop(theirs, orders, w, limit=0.3):
-        for rows in orders:
-            theirs.optimiser.zero_grad()
-            theirs.backward(rows)
-            torch.nn.utils.clip_grad_norm_(theirs.net.parameters(), max_norm=limit)
-            theirs.optimiser.step()
+    """In two rounds: the clip comes after the correction, which is zero in the first."""
 
-    found, ends, _ = one_round("scaffold", loop, clip=0.3)
-    np.testing.assert_allclose(found.networks[-1][0], np.mean(ends, axis=0), rtol=0, atol=1e-14)
-    far, _, _ = one_round("scaffold", loop, clip=1e3)
-    free, _, _ = one_round("scaffold", loop)
+    def rounds(settings, draws, limit, clip_corrected=True):
+        w, n = torch.tensor(first_network(draws)), 2
+        c, own = torch.zeros(SIZE).double(), torch.zeros(n, SIZE).double()
+        for _ in range(2):
+            ends, news = [], own.clone()
+            for i in range(n):
+                data = images((11, 12)).labelled(i)
+                theirs = Theirs(w, data, settings)
+                orders = batches(draws.clients[i], len(data.y), settings, settings.epochs)
+                for rows in orders:
+                    theirs.optimiser.zero_grad()
+                    theirs.backward(rows)
+                    if not clip_corrected:
+                        torch.nn.utils.clip_grad_norm_(theirs.net.parameters(), max_norm=limit)
+                    flat = torch.nn.utils.parameters_to_vector(theirs.net.parameters())
+                    (flat @ (c - own[i])).backward()
+                    if clip_corrected:
+                        torch.nn.utils.clip_grad_norm_(theirs.net.parameters(), max_norm=limit)
+                    theirs.optimiser.step()
+                ends.append(theirs.w)
+                news[i] = own[i] - c + (w - theirs.w) / (len(orders) * settings.rate)
+            w = torch.stack(ends).mean(0)
+            c, own = c + (news - own).mean(0), news
+        return w.numpy()
+
+    problem = Problem("p", images((11, 12)), held_out=held_out((11, 12)))
+    options = {"problem": problem, **STEPS, "rounds": 2}
+    found = run("scaffold", clip=0.3, **options)
+    expected = rounds(found.settings, Draws(5, 2), 0.3)
+    np.testing.assert_allclose(found.networks[-1][0], expected, rtol=0, atol=1e-14)
+    before_correction = rounds(found.settings, Draws(5, 2), 0.3, clip_corrected=False)
+    assert np.abs(before_correction - expected).max() > 1e-3
+    far, free = (run("scaffold", **clip, **options) for clip in ({"clip": 1e3}, {}))
     assert far.networks[-1][0].tobytes() == free.networks[-1][0].tobytes()
-    assert np.abs(free.networks[-1][0] - found.networks[-1][0]).max() > 1e-3
+    assert np.abs(free.networks[-1][0] - expected).max() > 1e-3
 
 
 def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost():
@@ -275,12 +300,45 @@ def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost(
             theirs.optimiser.zero_grad()
             theirs.backward(rows)
             theirs.optimiser.step()
-        np.testing.assert_allclose(found.networks[2][i], theirs.w, rtol=0, atol=1e-14)
+        tuned = found.networks[2][i]
+        np.testing.assert_allclose(tuned, theirs.w, rtol=0, atol=1e-14)
+        assert np.abs(tuned[:BODY] - end[:BODY]).max() > 1e-3  # not the head alone
+    method, _, _ = one_round("per_fedavg", loop, batch=4)
+    assert np.abs(np.subtract(method.networks[1], ends)).max() > 1e-3
+
+
+def test_fedprox_in_their_optimiser_is_ours():
+    """FedProx.py adds the penalty to what it keeps as the momentum."""
+
+    def loop(theirs, orders, old, mu=0.3, keeps=True):
+        rate, kept = theirs.optimiser.param_groups[0]["lr"], None
+        for rows in orders:
+            theirs.optimiser.zero_grad()
+            theirs.backward(rows)
+            step = torch.cat([p.grad.flatten() for p in theirs.net.parameters()])
+            if kept is not None:
+                step += theirs.optimiser.param_groups[0]["momentum"] * kept
+            kept = step.clone()
+            step += mu * (theirs.w - old)
+            kept = step if keeps else kept
+            moved = theirs.w - rate * step
+            torch.nn.utils.vector_to_parameters(moved, theirs.net.parameters())
+
+    found, ends, _ = one_round("fedprox", loop, strength=0.3)
+    np.testing.assert_allclose(found.networks[-1][0], np.mean(ends, axis=0), rtol=0, atol=1e-14)
+
+    def apart(theirs, orders, old):
+        loop(theirs, orders, old, keeps=False)
+
+    _, others, _ = one_round("fedprox", apart, strength=0.3)
+    assert np.abs(np.subtract(ends, others)).max() > 1e-3
 
 
 def test_local_only_for_many_epochs_in_one_round_has_one_momentum():
-    def loop(theirs, orders, w):
-        for rows in orders:
+    def loop(theirs, orders, w, new_momentum=False):
+        for t, rows in enumerate(orders):
+            if new_momentum and t == len(orders) // 2:
+                theirs.optimiser.state.clear()
             theirs.optimiser.zero_grad()
             theirs.backward(rows)
             theirs.optimiser.step()
@@ -288,18 +346,122 @@ def test_local_only_for_many_epochs_in_one_round_has_one_momentum():
     found, ends, _ = one_round("local_only", loop)
     np.testing.assert_allclose(found.networks[-1], ends, rtol=0, atol=1e-14)
 
+    def restarted(theirs, orders, w):
+        loop(theirs, orders, w, new_momentum=True)
 
-def test_lg_fedavg_keeps_as_many_layers_as_it_is_told():
-    """Of `femnist_mlp` the first layer stays, and the two others are averaged."""
-    found = run("lg_fedavg", model="femnist_mlp", lower=2, participation=1, rounds=1)
-    alone = run("local_only", model="femnist_mlp", participation=1, rounds=1)
-    own = 256 * (FEATURES + 1)
-    mean = np.mean([w[own:] for w in alone.networks[-1]], axis=0)
-    for mine, w in zip(found.networks[-1], alone.networks[-1], strict=True):
-        np.testing.assert_allclose(mine[own:], mean, rtol=0, atol=1e-15)
-        assert mine[:own].tobytes() == w[:own].tobytes()
-    usual = run("lg_fedavg", model="femnist_mlp", participation=1, rounds=1)
-    assert usual.ledger.scalars_up < found.ledger.scalars_up == 4 * len(mean)
+    _, others, _ = one_round("local_only", restarted)
+    two_rounds = run("local_only", problem=Problem("p", images((11, 12))), measure=[],
+                     participation=1, rounds=2)  # fmt: skip
+    np.testing.assert_allclose(two_rounds.networks[-1], others, rtol=0, atol=1e-14)
+    assert np.abs(np.subtract(others, ends)).max() > 1e-3
+
+
+@pytest.mark.parametrize(("lower", "local"), [(2, ["0."]), (None, ["0.", "2."])])
+def test_lg_fedavg_averages_the_layers_that_do_not_stay(lower, local):
+    """Two rounds of their loop over state dictionaries, with keys as in main_fedrep.py."""
+    nn, data = torch.nn, images((11, 12))
+    found = run("lg_fedavg", problem=Problem("p", data, held_out=held_out((11, 12))),
+                model="femnist_mlp", lower=lower, **STEPS | {"rounds": 2})  # fmt: skip
+    draws, settings = Draws(5, 2), found.settings
+    layers = nn.Linear(FEATURES, 256), nn.ReLU(), nn.Linear(256, 64), nn.ReLU(), nn.Linear(64, 10)
+    net = nn.Sequential(*layers).double()
+    first = np.random.default_rng(draws.server.integers(2**63))
+    start = torch.cat(
+        [torch.tensor(first.uniform(-1, 1, p.numel())) / n**0.5
+         for p, n in zip(net.parameters(), (FEATURES, FEATURES, 256, 256, 64, 64), strict=True)]
+    )  # fmt: skip
+    nn.utils.vector_to_parameters(start, net.parameters())
+
+    def copied():
+        return {key: value.clone() for key, value in net.state_dict().items()}
+
+    w_glob, w_locals = copied(), [copied(), copied()]
+    for _ in range(2):
+        for i in range(2):
+            own = {key: key.startswith(tuple(local)) for key in w_glob}
+            net.load_state_dict({k: (w_locals[i] if own[k] else w_glob)[k] for k in w_glob})
+            x, y = torch.tensor(data[i]), torch.tensor(data.labels[i]).long()
+            optimiser = torch.optim.SGD(net.parameters(), settings.rate, settings.momentum)
+            for rows in batches(draws.clients[i], len(y), settings, settings.epochs):
+                optimiser.zero_grad()
+                nn.functional.cross_entropy(net(x[rows]), y[rows]).backward()
+                optimiser.step()
+            w_locals[i] = copied()
+        w_glob = {key: (w_locals[0][key] + w_locals[1][key]) / 2 for key in w_glob}
+    for i, ours in enumerate(found.networks[-1]):
+        parts = [(w_locals[i] if own[k] else w_glob)[k].flatten() for k in w_glob]
+        np.testing.assert_allclose(ours, torch.cat(parts), rtol=0, atol=1e-13)
+
+
+def test_eight_layers_of_the_network_for_cifar10_are_the_convolutions_and_fc1():
+    convolutions = 64 * (3 * 25 + 1) + 64 * (64 * 25 + 1)
+    fc1 = 120 * (64 * 25 + 1)
+    algorithm = algorithms.get("lg_fedavg")
+    sizes = [
+        algorithm.params({"model": "cifar10_cnn", **lower}).lower_size(3072)
+        for lower in ({"lower": 8}, {})
+    ]
+    assert sizes == [convolutions + fc1, convolutions]
+
+
+# --- their training of images -------------------------------------------------------------------
+
+
+def test_training_on_images_is_theirs_with_decay_black_and_mirror():
+    """Pixels are moved and mirrored before they are standardised; then PyTorch trains."""
+    nn, rng = torch.nn, np.random.default_rng(0)
+    mean, deviation = np.array([0.485, 0.456, 0.406]), np.array([0.229, 0.224, 0.225])
+    pixels = rng.uniform(size=(6, 3, 32, 32))
+    scaled = (pixels - mean[:, None, None]) / deviation[:, None, None]
+    y = np.arange(6) % 3
+    clients = Clients([scaled.reshape(6, -1)], labels=[y.astype(float)])
+    theirs = {"weight_decay": 1e-4, "augment": True, "ground": (-mean / deviation).tolist()}
+    usual = {"model": "cifar10_cnn", "batch": 4, "epochs": 3, "rate": 0.05, "momentum": 0.5}
+    usual |= {"problem": Problem("p", clients), "measure": [], "participation": 1, "rounds": 1}
+    found = run("fedavg", **usual, **theirs)
+
+    draws = Draws(5, 1)
+    w = models.start("cifar10_cnn", 3072, int(draws.server.integers(2**63)), np.dtype(float))
+    layers = [nn.Conv2d(3, 64, 5), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(64, 64, 5), nn.ReLU(),
+              nn.MaxPool2d(2), nn.Flatten(), nn.Linear(1600, 120), nn.ReLU(), nn.Linear(120, 64),
+              nn.ReLU(), nn.Linear(64, 10)]  # fmt: skip
+    net = nn.Sequential(*layers).double()
+    parts = torch.tensor(w).split([p.numel() for p in net.parameters()])
+    for p, part in zip(net.parameters(), parts, strict=True):
+        p.data.copy_(channels_first(part, p))
+    decay = [{"params": [p for p in net.parameters() if p.ndim > 1], "weight_decay": 1e-4},
+             {"params": [p for p in net.parameters() if p.ndim == 1]}]  # fmt: skip
+    optimiser, draw = torch.optim.SGD(decay, lr=0.05, momentum=0.5), draws.clients[0]
+    for _ in range(3):
+        order = draw.permutation(6)
+        (top, left), mirror = draw.integers(9, size=(2, 6)), draw.integers(2, size=6)
+        moved = np.zeros_like(pixels)  # black
+        for k, image in enumerate(pixels[order]):
+            wide = np.pad(image, ((0, 0), (4, 4), (4, 4)))
+            moved[k] = wide[:, top[k] : top[k] + 32, left[k] : left[k] + 32]
+            if mirror[k]:
+                moved[k] = moved[k, :, :, ::-1]
+        x = torch.tensor((moved - mean[:, None, None]) / deviation[:, None, None])
+        for rows in (slice(0, 4), slice(4, 6)):
+            optimiser.zero_grad()
+            nn.functional.cross_entropy(net(x[rows]), torch.tensor(y[order][rows])).backward()
+            optimiser.step()
+    expected = torch.cat([channels_last(p).flatten() for p in net.parameters()]).detach().numpy()
+    np.testing.assert_allclose(found.networks[-1][0], expected, rtol=0, atol=1e-13)
+    for change in ({"weight_decay": 0.0}, {"ground": None}, {"augment": False, "ground": None}):
+        other = run("fedavg", **usual, **theirs | change)
+        assert np.abs(other.networks[-1][0] - expected).max() > 1e-7
+
+
+def channels_first(part, like):
+    """Numbers of our vector in the shape of PyTorch's parameter; kernels have channels last."""
+    if like.ndim < 4:
+        return part.view(like.shape)
+    return part.view(like.shape[0], *like.shape[2:], like.shape[1]).permute(0, 3, 1, 2)
+
+
+def channels_last(p):
+    return p.permute(0, 2, 3, 1) if p.ndim == 4 else p
 
 
 # --- both ways to compute -----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from fedcore.testing.samples import images
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
 from fedcore.deep.batches import MAX_SHIFT, augmented  # noqa: E402
-from fedcore.deep.training import Learner  # noqa: E402
+from fedcore.deep.training import How, Learner  # noqa: E402
 
 
 def params(**changes):
@@ -53,6 +53,30 @@ def test_descent_is_pytorchs_with_decay_of_the_weights_alone(decay):
         plain = Learner(params(momentum=0.5), images())
         other = plain.descend(start, plain.whole.gradient, batches)
         assert np.abs(other - expected).max() > 1e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_vectors_in_place_have_the_bits_of_new_ones(dtype):
+    """Of the penalty's gradient and of a step, on vectors longer than a register."""
+    learner, draw = Learner(params(momentum=0.5), images()), torch.Generator().manual_seed(0)
+    data = images().labelled(0)
+    (batch,) = learner.batches(learner.samples(data), np.random.default_rng(0), 1)[:1]
+    batch = batch._replace(x=batch.x.to(dtype))
+    size = learner.sizes.whole
+    w, anchor, step = torch.randn(3, size, generator=draw, dtype=dtype).unbind()
+    given = [part.clone() for part in (w, anchor)]
+    found = learner.proximal(0.3)(w, batch, anchor)
+    plain = learner.whole.gradient(w, batch)
+    assert torch.equal(found, plain.add(w, alpha=0.3).sub(anchor, alpha=0.3))
+    assert torch.equal(w, given[0]) and torch.equal(anchor, given[1])
+    torch.testing.assert_close(found, plain + 0.3 * (w - anchor))
+    moved = step.mul(0.5).add(found)
+    ends = w.lerp(anchor, 0.1 * 0.1).sub(moved, alpha=0.1), w.sub(moved, alpha=0.1)
+    for pull, end in zip((0.1, 0.0), ends, strict=True):
+        own, last = w.clone(), step.clone()
+        How(0.1, 0.5, pull).move(own, last, found, [anchor])
+        assert torch.equal(own, end) and torch.equal(last, moved)
+    assert not torch.equal(*ends)
 
 
 def test_the_head_on_cached_features_descends_as_under_the_whole_network():

@@ -61,8 +61,34 @@ def test_restored_histories_run_again_only_when_their_code_changes(ended):
             np.testing.assert_array_equal(found[name], column)
     assert (done.root / f"results/tiny/seconds/{CELL}.tsv").is_file()
     assert done.cells() == set()
+    keep = done.python(SCRIPT, *WORDS, "keep", "tiny")  # they are kept already
+    assert keep.stdout == "0 histories kept\n", keep.stderr
     done.append("fedcore/algorithms/wk2023.py", "\nEDITED = True\n")
     assert done.cells() == {"first/wk2023/easy-default", "first/wk2023/little-default"}
+
+
+def test_no_data_are_made_for_restored_histories_and_a_lost_one_is_made_again(ended):
+    done, _ = ended
+    restored(done)
+    (done.root / "results/tiny/restored.json").unlink()  # to restore again mends it
+    assert "6 histories restored" in restored(done)
+    assert not done.files("data/clients/**/*.h5")
+    assert not [name for name, rule in done.planned().items() if rule == "problem"]
+    done.run()
+    assert not done.files("data/clients/**/*.h5")
+    # The data of one that is made are newer than the others on the same problem, which stay.
+    lost = f"results/tiny/histories/{CELL}.h5"
+    others = done.files("results/tiny/histories/**/*.h5")
+    del others[lost]
+    (done.root / lost).unlink()
+    assert done.cells() == {CELL.removeprefix("tiny/")}
+    done.run()
+    found = done.files("results/tiny/histories/**/*.h5")
+    del found[lost]
+    assert found == others
+    assert "restored" not in History.load(done.root / lost).about
+    assert list(done.files("data/clients/**/*.h5")) == ["data/clients/tiny/tiny/easy.h5"]
+    assert done.planned() == {}
 
 
 def recorded(checkout):

@@ -14,7 +14,7 @@ from fedcore.datasets import download, registry
 from fedcore.experiments import build
 from fedcore.errors import FedcoreError
 from fedcore.repro.config import configuration
-from fedcore.repro.plan import forecast
+from fedcore.repro.plan import forecast, restored
 from fedcore.experiments.cell import modules_of
 from fedcore.experiments.fingerprint import data_files, digests, imported_by
 from fedcore.repro.plan.plan import load_plan
@@ -49,6 +49,7 @@ try:
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()
     EXPECTED = forecast.expected(PLAN, CHECKOUT)
+    RESTORED = restored.paths(PLAN)
 except FedcoreError as error:
     raise WorkflowError(str(error)) from None
 
@@ -155,12 +156,18 @@ def histories_of(paper):
     return [f"{RESULTS}/histories/{cell.path}.h5" for cell in PLAN.cells_of(paper)]
 
 
+def data_of(cell):
+    """The problem files that a cell's job reads; a history that was put back needs none."""
+    if cell.path in RESTORED:
+        return []
+    return [f"{CLIENTS}/{cell.paper}/{name}.h5" for name in cell.problems]
+
+
 def products(paper):
     """Every file of a paper. Snakemake makes a lost intermediate one only if a target names it."""
-    cells = PLAN.cells_of(paper)
     return [
         f"{RESULTS}/plans/{paper}.json",
-        *sorted({f"{CLIENTS}/{paper}/{name}.h5" for cell in cells for name in cell.problems}),
+        *sorted({file for cell in PLAN.cells_of(paper) for file in data_of(cell)}),
         *histories_of(paper),
         *drawn(paper, "tables", *TABLE),
         *drawn(paper, "figures", "png", *VECTOR),

@@ -5,7 +5,7 @@ for algorithm in sorted({cell.algorithm for cell in PLAN.cells.values()}):
         name:
             f"run_{algorithm}"
         input:
-            lambda w: [f"{CLIENTS}/{w.paper}/{name}.h5" for name in cell_of(w).problems],
+            lambda wildcards: data_of(cell_of(wildcards)),
         output:
             f"{RESULTS}/histories/{{paper}}/{{experiment}}/{{algorithm}}/{{cell}}.h5",
         log:

@@ -1,0 +1,69 @@
+"""Histories that were put back into the results: no data are made for them.
+
+``results/restored.json`` has an entry for each: the checksum of the file, and for which cell it
+stands. A history that was made anew, or whose cell has other settings or other code by now, is no
+longer one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from fedcore.errors import ConfigError
+from fedcore.experiments.cell import Cell
+from fedcore.experiments.fingerprint import fingerprint
+from fedcore.files import atomic, checksums
+from fedcore.repro.plan import kept_cells
+from fedcore.repro.plan.plan import Plan
+
+
+def note(plan: Plan, cells: Iterable[Cell]) -> None:
+    """Note that the histories of these cells have just been put back."""
+    results = Path(plan.config["paths"]["results"])
+    entries = _read(results)
+    for cell in cells:
+        entries[cell.path] = {"sha256": _sha256(results, cell.path), "cell": _cell(cell)}
+    with atomic.replace(_file(results)) as temporary:
+        temporary.write_text(json.dumps(entries, indent=1), encoding="utf-8")
+
+
+def paths(plan: Plan) -> set[str]:
+    """Return the paths of the cells whose histories were put back, and are theirs still."""
+    results = Path(plan.config["paths"]["results"])
+    return {
+        path
+        for path, entry in _read(results).items()
+        if path in plan.cells
+        and entry == {"sha256": _sha256(results, path), "cell": _cell(plan.cells[path])}
+    }
+
+
+def _file(results: Path) -> Path:
+    return results / "restored.json"
+
+
+def _read(results: Path) -> dict[str, dict[str, str]]:
+    """Return all entries; none if there is no file."""
+    file = _file(results)
+    try:
+        entries: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"{file} cannot be read ({error}): delete it, and run `make restore` again"
+        ) from error
+    return entries
+
+
+def _sha256(results: Path, path: str) -> str:
+    """Return the checksum of a history; empty if there is none."""
+    history = results / "histories" / f"{path}.h5"
+    return checksums.file_sha256(history) if history.is_file() else ""
+
+
+def _cell(cell: Cell) -> str:
+    """Return a digest of all on which a cell's job depends."""
+    return fingerprint(kept_cells.settings_of(cell), cell.code, *cell.recipes)
