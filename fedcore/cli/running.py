@@ -67,9 +67,8 @@ def run(
     the operating system otherwise. Files of a data set that are not in --raw are fetched first, as
     by fedcore fetch.
 
-    With --engine mpi the clients are shared out among the ranks that mpiexec has started; each
-    reads its own from a problem file. The result equals the result of --engine plain to the last
-    bit.
+    With --engine mpi the clients are shared out among the ranks that mpiexec has started. The
+    result equals the result of --engine plain to the last bit.
 
     \b
     Examples:
