@@ -24,7 +24,7 @@ def note(plan: Plan, cells: Iterable[Cell]) -> None:
     results = Path(plan.config["paths"]["results"])
     entries = _read(results)
     for cell in cells:
-        entries[cell.path] = {"sha256": _sha256(results, cell.path), "cell": _cell(cell)}
+        entries[cell.path] = _entry(results, cell)
     with atomic.replace(_file(results)) as temporary:
         temporary.write_text(json.dumps(entries, indent=1), encoding="utf-8")
 
@@ -35,8 +35,7 @@ def paths(plan: Plan) -> set[str]:
     return {
         path
         for path, entry in _read(results).items()
-        if path in plan.cells
-        and entry == {"sha256": _sha256(results, path), "cell": _cell(plan.cells[path])}
+        if path in plan.cells and entry == _entry(results, plan.cells[path])
     }
 
 
@@ -48,7 +47,9 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
     """Return all entries; none if there is no file."""
     file = _file(results)
     try:
-        entries: dict[str, dict[str, str]] = json.loads(file.read_text(encoding="utf-8"))
+        entries = json.loads(file.read_text(encoding="utf-8"))
+        if not isinstance(entries, dict):
+            raise ValueError("it has no names of cells")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -58,12 +59,14 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
     return entries
 
 
-def _sha256(results: Path, path: str) -> str:
-    """Return the checksum of a history; empty if there is none."""
-    history = results / "histories" / f"{path}.h5"
-    return checksums.file_sha256(history) if history.is_file() else ""
+def _entry(results: Path, cell: Cell) -> dict[str, str]:
+    """Return the checksum of a cell's history, empty without one, and a digest of the cell.
 
-
-def _cell(cell: Cell) -> str:
-    """Return a digest of all on which a cell's job depends."""
-    return fingerprint(kept_cells.settings_of(cell), cell.code, *cell.recipes)
+    The digest is of all on which the cell's job depends.
+    """
+    history = results / "histories" / f"{cell.path}.h5"
+    sha256 = ""
+    if history.is_file():
+        sha256 = checksums.file_sha256(history)
+    digest = fingerprint(kept_cells.settings_of(cell), cell.code, *cell.recipes)
+    return {"sha256": sha256, "cell": digest}

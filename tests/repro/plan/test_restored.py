@@ -62,8 +62,9 @@ def test_a_history_that_is_lost_or_made_anew_is_no_longer_put_back(put_back):
     assert restored.paths(plan) == {second.path}
 
 
-def test_a_damaged_note_is_a_sentence(put_back):
+@pytest.mark.parametrize("text", ["{", "[]", "3"])
+def test_a_damaged_note_is_a_sentence(put_back, text):
     plan, results = put_back
-    (results / "restored.json").write_text("{")
+    (results / "restored.json").write_text(text)
     with pytest.raises(ConfigError, match="delete it, and run `make restore`"):
         restored.paths(plan)
