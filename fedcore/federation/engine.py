@@ -1,4 +1,4 @@
-"""The engine of all federations of a process: what carries orders to clients and answers back."""
+"""The engine of all federations of a process: it runs what clients do and brings replies back."""
 
 from __future__ import annotations
 

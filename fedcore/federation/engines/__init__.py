@@ -1,1 +1,1 @@
-"""What carries orders to clients: in one process, or over MPI."""
+"""What runs the steps of clients and brings their replies back: in one process, or over MPI."""
