@@ -66,13 +66,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )  # fmt: skip
 
 
+class Failures:
+    """Prints what fails on a rank that prints nothing else."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Print a failure to the standard error."""
+        if report.failed:
+            print(f"rank {self.rank}: {report.nodeid}\n{report.longreprtext}", file=sys.stderr)
+
+
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Join the ranks of an MPI program, of which the first alone prints."""
+    """Join the ranks of an MPI program: the first prints as usual, others what fails alone."""
     if config.getoption("--transport", default=None) != "mpi":
         return
     ranks = Ranks(connect())
     if ranks.rank:
         sys.stdout = open(os.devnull, "w")
+        config.pluginmanager.register(Failures(ranks.rank))
     config.add_cleanup(ranks.leave)
     ENGINES["mpi"] = partial(Mpi, ranks=ranks)
     hypothesis.settings.register_profile("alike", derandomize=True, deadline=None)

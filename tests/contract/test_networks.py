@@ -22,7 +22,6 @@ from fedcore.errors import FedcoreError, InputError
 from fedcore.federation.federation import Federation
 from fedcore.federation.ledger import Shape
 from fedcore.history import History, units_of
-from fedcore.metrics import Metric
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.problems.tasks import CLASSIFIERS, SUBSPACE
@@ -59,9 +58,10 @@ def run(name: str, seed: int = 5, dtype: Any = np.float64, **options: Any) -> Si
     problem = options.pop("problem", None)
     problem = problem or Problem("p", images(dtype=dtype), held_out=held_out(dtype=dtype))
     algorithm, kept = algorithms.get(name), []
-    keep = Metric("kept", "1", "", lambda iterate, _: float(kept.append(networks(iterate)) or 0))
     settings = algorithm.params({**PARAMS, **options})
-    recording = Recording([*measure, keep], **run_options)
+    recording = Recording(
+        measure, on_iterate=lambda record, iterate: kept.append(networks(iterate)), **run_options
+    )
     recorder, output = execute(algorithm, problem, settings, seed, recording)
     return SimpleNamespace(
         recorder=recorder, output=output, settings=settings, ledger=recorder.ledger,
