@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
 from typing import Any, NamedTuple
@@ -115,11 +115,11 @@ class Outcome:
 
     Attributes
     ----------
-    state : str
-        `HOLDS`, `FAILS` or `UNDECIDED`.
+    part : Part
+        The outcome without its words.
     measured : str
         What came out, as people read it.
-    lack : str
+    why : str
         Why the runs cannot tell, and what would; empty otherwise.
     side : int
         If a number fails, whether the print lies above (1) or below (-1) ours.
@@ -127,25 +127,19 @@ class Outcome:
         Number of runs that count.
     growth : float
         How many times as many runs would decide, as far as one can tell; 0 if none would.
-    share, kind, at, silent
-        What `part` says.
     """
 
-    state: str
+    part: Part
     measured: str
-    lack: str = ""
+    why: str = ""
     side: int = 0
     runs: int = 0
     growth: float = 0.0
-    share: tuple[int, ...] = ()
-    kind: str = ""
-    at: tuple[str, ...] = ()
-    silent: str = ""
 
     @property
-    def part(self) -> Part:
-        """The outcome without its words."""
-        return Part(self.state, self.share, self.kind, self.at, self.silent)
+    def state(self) -> str:
+        """The state of `part`."""
+        return self.part.state
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
@@ -180,7 +174,7 @@ def judge_runs(
     q = given.get("probability", 0.5)
     runs = min(map(len, points))
     pooled = [value for point in points for value in point[:runs]]
-    state, lack, kind, decided = _share(pooled, q, demand.holds, demand.fails)
+    state, why, lack, decided = _share(pooled, q, demand.holds, demand.fails)
     agree, n = pooled.count(1.0), len(pooled)
     if given.get("every") and state != FAILS:
         limit = demand.fails * len(points)
@@ -189,17 +183,17 @@ def judge_runs(
         worst = against.index(max(against))
         enough, there = each[worst][3], len(points[worst])
         if any(one[0] == FAILS for one in each):
-            state, lack, kind, decided = FAILS, "", "", 0
+            state, why, lack, decided = FAILS, "", "", 0
         elif any(_most(point) < q * len(point) for point in points):  # doubt, and no refutation
             here = f"{points[worst].count(1.0)} of {counted(there, 'run')} agree"
-            state, lack, kind, decided = UNDECIDED, f"at one point {here}", DOUBT, 0
+            state, why, lack, decided = UNDECIDED, f"at one point {here}", DOUBT, 0
             if enough:
-                lack += f", and {counted(enough - there, 'more run')} there would refute it"
+                why += f", and {counted(enough - there, 'more run')} there would refute it"
                 decided = math.ceil(enough / there * n)
     gone = pooled.count(None)
     without = f", {gone} without a result" if gone else ""
-    measured, growth = f"{agree} of {n}{without}", decided / n
-    return Outcome(state, measured, lack, runs=n, growth=growth, share=(agree, n), kind=kind)
+    part = Part(state, (agree, n), lack)
+    return Outcome(part, f"{agree} of {n}{without}", why, runs=n, growth=decided / n)
 
 
 def _most(values: Numbers) -> int:
@@ -208,7 +202,7 @@ def _most(values: Numbers) -> int:
 
 
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
-    """Return how runs stand to a share, why they cannot tell, its kind, and how many could."""
+    """Return how runs stand to a share, why they cannot tell, what they lack, how many could."""
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
@@ -262,13 +256,13 @@ def judge_number(
         state = FAILS if weigh(look - failed, look)[1] >= demand.fails else UNDECIDED
         measured = f"{gone} of {counted(look, 'run')} without a result"
         if state == FAILS:
-            return Outcome(state, measured, runs=look)
-        return Outcome(state, measured, measured, runs=look, kind=SILENT)
+            return Outcome(Part(FAILS), measured, runs=look)
+        return Outcome(Part(UNDECIDED, lack=SILENT), measured, measured, runs=look)
     few = look < LOOKS[0]
     if few and pooled is None:
         growth = LOOKS[0] / look
-        lack = f"{counted(look, 'run')}, and a number needs {LOOKS[0]}"
-        return Outcome(UNDECIDED, _ranged(known), lack, 0, look, growth, kind=FEW)
+        why = f"{counted(look, 'run')}, and a number needs {LOOKS[0]}"
+        return Outcome(Part(UNDECIDED, lack=FEW), _ranged(known), why, 0, look, growth)
     x, half = float(given["of"]), _half_digit(given["of"])
     logs = given["scale"] == "relative" and not few and x > 0 and bool((known > 0).all())
     logs = logs and known.max() > WIDE * known.min()
@@ -285,9 +279,9 @@ def judge_number(
         return _quantile(level, freedom) * spread + float(given["reading_error"])
 
     fails = width(demand.level / demand.searched / demand.cells)
-    outcome = Outcome(UNDECIDED, _ranged(np.exp(known) if logs else known), runs=look)
+    measured = _ranged(np.exp(known) if logs else known)
     if away > max(fails, tolerance) * SLACK:
-        return replace(outcome, state=FAILS, side=1 if x > ours else -1)
+        return Outcome(Part(FAILS), measured, side=1 if x > ours else -1, runs=look)
     within = max(width(LEVEL), tolerance)
     shown = f"± {_shown(within, given, ours, logs)}"
     strict = LEVEL / demand.searched * demand.level / USUAL.level
@@ -301,14 +295,14 @@ def judge_number(
             told = "no later look would tell"
         else:
             told = f"more would not tell, as the print is of {counted(given['runs'], 'run')}"
-        lack, growth = f"our own runs spread by {shown}; {told}", enough / len(values)
-        return replace(outcome, lack=lack, growth=growth, kind=SPREAD)
+        why, growth = f"our own runs spread by {shown}; {told}", enough / len(values)
+        return Outcome(Part(UNDECIDED, lack=SPREAD), measured, why, 0, look, growth)
     if away <= within * SLACK:
-        return replace(outcome, state=HOLDS, measured=f"{outcome.measured}, within {shown}")
+        return Outcome(Part(HOLDS), f"{measured}, within {shown}", runs=look)
     more = next(iter(later), 0)
-    lack = f"the next look is at {more} runs" if more else "no more looks are made"
-    lack = f"{_shown(away, given, ours, logs)} apart, near the limit of {shown}; {lack}"
-    return replace(outcome, lack=lack, growth=more / len(values), kind=NEAR)
+    told = f"the next look is at {more} runs" if more else "no more looks are made"
+    why = f"{_shown(away, given, ours, logs)} apart, near the limit of {shown}; {told}"
+    return Outcome(Part(UNDECIDED, lack=NEAR), measured, why, 0, look, more / len(values))
 
 
 @cache
@@ -367,15 +361,15 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
         share = (agree.count(1.0), n)
         measured = f"{share[0]} of {n}"
     if 0.0 in agree:
-        return Outcome(FAILS, measured, runs=n, share=share)
+        return Outcome(Part(FAILS, share), measured, runs=n)
     if silent:
-        lack = f"{silent} of {n} without a result"
-        return Outcome(UNDECIDED, measured, lack, runs=n, share=share, kind=SILENT)
+        why = f"{silent} of {n} without a result"
+        return Outcome(Part(UNDECIDED, share, SILENT), measured, why, runs=n)
     pairs = zip(limits, values, strict=False)
     slack = min((limit / v for limit, v in pairs if limit and v and v > 0), default=1.0)
     if slack >= 1.05:
         measured = f"{measured}, slack {tables.show(float(f'{slack:.2g}'))}"
-    return Outcome(HOLDS, measured, runs=n, share=share)
+    return Outcome(Part(HOLDS, share), measured, runs=n)
 
 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
@@ -420,19 +414,19 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
     else:
         measured = "; ".join(f"{name}: {outcome.measured}" for name, outcome in found.items())
     if len(failed) >= (TWO if panel else 1):
-        return Outcome(FAILS, measured, runs=runs, share=share)
+        return Outcome(Part(FAILS, share), measured, runs=runs)
     if enough and not failed:
-        return Outcome(HOLDS, measured, runs=runs, share=share)
+        return Outcome(Part(HOLDS, share), measured, runs=runs)
     unsure = [outcome for outcome in found.values() if outcome.state == UNDECIDED]
     growths = [outcome.growth for outcome in unsure]
     growth = max(growths) if all(growths) and growths else 0.0
     if panel:
-        lack = _panel_lack(states, unsure)
-        ((kind, _),) = Counter([one.kind for one in unsure] or [ALONE]).most_common(1)
-        return Outcome(UNDECIDED, measured, lack, 0, runs, growth, share=share, kind=kind)
-    lacks = gathered((outcome.lack, name) for name, outcome in found.items())
-    told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items() if lack]
-    return Outcome(UNDECIDED, measured, "; ".join(told), 0, runs, growth)
+        ((lack, _),) = Counter([one.part.lack for one in unsure] or [ALONE]).most_common(1)
+        part, why = Part(UNDECIDED, share, lack), _panel_why(states, unsure)
+        return Outcome(part, measured, why, 0, runs, growth)
+    reasons = gathered((outcome.why, name) for name, outcome in found.items())
+    told = [f"{' and '.join(names)}: {why}" for why, names in reasons.items() if why]
+    return Outcome(Part(UNDECIDED), measured, "; ".join(told), 0, runs, growth)
 
 
 def parts(found: Mapping[str, Outcome], panel: bool) -> dict[str, Part]:
@@ -442,7 +436,7 @@ def parts(found: Mapping[str, Outcome], panel: bool) -> dict[str, Part]:
     return {name: outcome.part for name, outcome in found.items()}
 
 
-def _panel_lack(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
+def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
     """Return why the runs cannot tell how a panel's points stand to the print."""
     told = []
     if FAILS in states:

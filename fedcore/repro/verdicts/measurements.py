@@ -18,7 +18,7 @@ from fedcore.repro.config.claims import LIMITS
 from fedcore.repro.tables import summaries
 from fedcore.repro.tables.rows import gathered, groups
 from fedcore.repro.verdicts import claim_tests
-from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome
+from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome, Part
 
 NAMED = 4  # most points that are named where equally many of their runs agree
 Cell = Mapping[str, Any]  # of a reading: what it selects, and its test
@@ -106,27 +106,29 @@ class Measurements:
         judged = partial(_judged, cell, demand, pooled, what)
         outcome = judged(rows)
         if outcome.state != UNDECIDED:
-            lack = _rounding(cell, rows, outcome, judged)
-            if lack:
-                return replace(outcome, state=UNDECIDED, lack=lack, kind=claim_tests.ROUNDED)
+            why = _rounding(cell, rows, outcome, judged)
+            if why:
+                part = replace(outcome.part, state=UNDECIDED, lack=claim_tests.ROUNDED)
+                return replace(outcome, part=part, why=why)
         unknown = _without_result(select, rows)
         missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
         left = {v for point in unknown for v in point.values() if v in self._left_out}
         called = select.get("called", {})
         at = tuple(_point(point, called) for point in missed)
         told = " and ".join(at)
-        parts = [outcome.measured]
-        parts += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
-        parts += [f"no result at {told}"] if missed and outcome.state == FAILS else []
-        outcome = replace(outcome, measured=", ".join(parts))
+        said = [outcome.measured]
+        said += [f"{', '.join(sorted(map(str, left)))} not run"] if left else []
+        said += [f"no result at {told}"] if missed and outcome.state == FAILS else []
+        outcome = replace(outcome, measured=", ".join(said))
         if missed and outcome.state != FAILS:
-            lack, kind = f"there is no result at {told}", claim_tests.SILENT
-            outcome = replace(outcome, state=UNDECIDED, lack=lack, growth=0.0, kind=kind, at=at)
-        elif outcome.lack != claim_tests.NO_RESULT:
+            part = Part(UNDECIDED, outcome.part.share, claim_tests.SILENT, at)
+            why = f"there is no result at {told}"
+            outcome = replace(outcome, part=part, why=why, growth=0.0)
+        elif outcome.why != claim_tests.NO_RESULT:
             return outcome
         if "silent" in select and outcome.state == UNDECIDED:
-            lack = f"{outcome.lack}: {select['silent']}"
-            outcome = replace(outcome, lack=lack, silent=select["silent"])
+            part = replace(outcome.part, silent=select["silent"])
+            outcome = replace(outcome, part=part, why=f"{outcome.why}: {select['silent']}")
         return outcome
 
 
@@ -176,8 +178,8 @@ def _judged(
     if len(by_count) == 1:
         return outcome
     (least, names), *more = sorted(by_count.items())
-    if outcome.kind == claim_tests.DOUBT:
-        outcome = replace(outcome, at=tuple(names))
+    if outcome.part.lack == claim_tests.DOUBT:
+        outcome = replace(outcome, part=replace(outcome.part, at=tuple(names)))
     at = " and ".join(names) if len(names) <= NAMED else f"{len(names)} points"
     parts = [f"{least} of {runs} at {at}"]
     if len(more) == 1 and len(more[0][1]) <= NAMED:

@@ -78,8 +78,10 @@ class Reading:
         A reading that replaces nothing is as printed.
     obstacle : str
         Why it was not run; the others say nothing then.
-    state, measured, lack, runs
+    state, measured, runs
         As in `fedcore.repro.verdicts.claim_tests.Outcome`.
+    lack : str
+        Its `why`; kept tables call it so.
     failed : mapping of str to int
         Cells that fail, each with the side on which its printed number lies.
     parts : mapping of str to Part
@@ -300,7 +302,7 @@ def _reading(
     out = judge_jointly(cells, "panel" in item)
     failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
     return replace(
-        reading, state=out.state, measured=out.measured, lack=out.lack, runs=out.runs,
+        reading, state=out.state, measured=out.measured, lack=out.why, runs=out.runs,
         failed=failed, parts=parts(cells, "panel" in item),
     )  # fmt: skip
 

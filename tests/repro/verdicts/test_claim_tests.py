@@ -68,7 +68,7 @@ def test_the_weight_of_runs_is_the_mean_likelihood_over_that_of_the_share(k, n, 
 def test_a_sentence_holds_from_so_many_runs_on_and_fails_from_as_many_against_it(k, n, q):
     assert runs(k, n, probability=q).state == HOLDS
     fewer = runs(k - 1, n - (k == n), probability=q)
-    assert fewer.state == UNDECIDED and fewer.lack
+    assert fewer.state == UNDECIDED and fewer.why
     if q == 0.5:
         assert (runs(n - k, n).state, runs(n - k + (k < n), n - (k == n)).state) == (
             FAILS, UNDECIDED,
@@ -114,12 +114,12 @@ def test_always_fails_where_one_point_fails_by_itself():
     open_ = judge_runs([[1.0] * 10] * 3 + [[0.0] * 10], {"every": True}, HEADLINE)
     assert open_.measured == "30 of 40"
     assert (open_.state, open_.growth) == (UNDECIDED, 1.2)
-    assert "2 more runs there would refute it" in open_.lack
+    assert "2 more runs there would refute it" in open_.why
     # Of 200 runs, one point has 78 and the other 122: no number of runs is named for either.
     rare, often = [[1.0] * k + [0.0] * (200 - k) for k in (78, 122)]
     assert 20 < weigh(78, 200)[1] < 2 * HEADLINE.fails
     open_ = judge_runs([rare, often], {"every": True}, HEADLINE)
-    assert (open_.state, open_.growth) == (UNDECIDED, 0.0) and "more" not in open_.lack
+    assert (open_.state, open_.growth) == (UNDECIDED, 0.0) and "more" not in open_.why
 
 
 @pytest.mark.parametrize(("n", "demand"), [(8, USUAL), (11, HEADLINE)])
@@ -129,7 +129,7 @@ def test_always_does_not_hold_where_one_point_speaks_against_it(n, demand):
     assert USUAL.weight < weigh(0, n)[1] < 4 * demand.fails
     assert judge_runs(points, {}, demand).state == HOLDS
     found = judge_runs(points, {"every": True}, demand)
-    assert found.state == UNDECIDED and f"0 of {n} runs agree" in found.lack
+    assert found.state == UNDECIDED and f"0 of {n} runs agree" in found.why
 
 
 def test_always_does_not_hold_while_fewer_of_a_points_runs_agree_than_are_asked():
@@ -147,8 +147,8 @@ def test_a_run_without_a_result_never_helps_and_one_that_says_nothing_never_harm
 
 
 def test_two_hundred_runs_without_an_order_have_none():
-    assert runs(105, 200).lack == "no clear order after 200 runs"
-    assert "4 more runs" in judge_runs([[1.0] * 5], {}, HEADLINE).lack
+    assert runs(105, 200).why == "no clear order after 200 runs"
+    assert "4 more runs" in judge_runs([[1.0] * 5], {}, HEADLINE).why
 
 
 # ------------------------------------------------------ test B
@@ -160,19 +160,19 @@ def test_a_number_holds_where_it_lies_among_ours_and_ours_are_narrow():
     assert found.state == HOLDS and "within ± 10 %" in found.measured
     assert number(narrow, of=1.3).state == FAILS and number(narrow, of=1.3).side == 1
     wide = number([0.5, 0.8, 1.0, 1.2, 1.5])
-    assert wide.state == UNDECIDED and "spread by ±" in wide.lack
+    assert wide.state == UNDECIDED and "spread by ±" in wide.why
     assert number(narrow[:4]).state == UNDECIDED
 
 
 def test_it_is_said_whether_more_runs_can_narrow_a_number_down():
     values = [0.75, 0.85, 1.0, 1.15, 1.25]
     once, averaged = number(values), number(values, runs=20)
-    assert once.growth == 0 and "more would not tell, as the print is of 1 run" in once.lack
-    assert averaged.growth == 2 and "10 runs would tell" in averaged.lack
+    assert once.growth == 0 and "more would not tell, as the print is of 1 run" in once.why
+    assert averaged.growth == 2 and "10 runs would tell" in averaged.why
     points = {str(i): outcome for i, outcome in enumerate([once] * 5 + [averaged] * 5)}
-    lack = judge_jointly(points, True).lack
+    lack = judge_jointly(points, True).why
     assert "at 10 of 10 points" in lack and "more runs would not" in lack
-    assert "more runs would not" not in judge_jointly({"a": averaged, "b": averaged}, True).lack
+    assert "more runs would not" not in judge_jointly({"a": averaged, "b": averaged}, True).why
 
 
 @pytest.mark.parametrize("level", [0.05, 0.01])
@@ -273,7 +273,7 @@ def test_a_value_agrees_with_its_limit(given, value, right):
 
 
 def test_cells_hold_together_and_fail_if_one_does():
-    held, open_, failed = (Outcome(state, "m") for state in (HOLDS, UNDECIDED, FAILS))
+    held, open_, failed = (Outcome(Part(state), "m") for state in (HOLDS, UNDECIDED, FAILS))
     for cells, panel, state in (
         ([held] * 3, False, HOLDS), ([held, open_], False, UNDECIDED),
         ([held, failed], False, FAILS), ([held] * 9 + [open_], True, HOLDS),
@@ -284,8 +284,8 @@ def test_cells_hold_together_and_fail_if_one_does():
 
 
 def test_what_two_cells_lack_is_said_once():
-    lacks = {name: Outcome(UNDECIDED, "m", "few runs") for name in "ab"}
-    assert judge_jointly(lacks, False).lack == "a and b: few runs"
+    lacks = {name: Outcome(Part(UNDECIDED), "m", "few runs") for name in "ab"}
+    assert judge_jointly(lacks, False).why == "a and b: few runs"
 
 
 def test_what_cannot_tell_names_the_kind_of_what_it_lacks():
@@ -300,9 +300,9 @@ def test_what_cannot_tell_names_the_kind_of_what_it_lacks():
     assert unclear.part.share == (105, 200)
     assert number(narrow).part == Part(HOLDS) and number(narrow[:3]).part.lack == FEW
     assert judge_exact([1.0, None], [1.0, None]).part == Part(UNDECIDED, (1, 2), SILENT)
-    open_ = [Outcome(UNDECIDED, "m", kind=kind) for kind in (NEAR, SPREAD, SPREAD)]
-    for rest, kind in ((open_, SPREAD), ([Outcome(FAILS, "m")], ALONE)):
-        cells = [Outcome(HOLDS, "m")] * 3 + rest
+    open_ = [Outcome(Part(UNDECIDED, lack=kind), "m") for kind in (NEAR, SPREAD, SPREAD)]
+    for rest, kind in ((open_, SPREAD), ([Outcome(Part(FAILS), "m")], ALONE)):
+        cells = [Outcome(Part(HOLDS), "m")] * 3 + rest
         found = parts({str(i): cell for i, cell in enumerate(cells)}, True)
         assert found == {POINTS: Part(UNDECIDED, (3, len(cells)), kind)}
 
