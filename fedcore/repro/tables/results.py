@@ -289,6 +289,8 @@ class Results:
         Folders of this paper's figures and tables.
     symbols : mapping of str to str
         As given.
+    asked : set of str
+        Cells whose histories have been asked for.
     """
 
     def __init__(self, plan: str | os.PathLike[str], symbols: Mapping[str, str] = SYMBOLS) -> None:
@@ -305,6 +307,7 @@ class Results:
         self._folder = plan.parents[1]
         self.figures = self._folder / "figures" / self.plan["paper"]
         self.tables = self._folder / "tables" / self.plan["paper"]
+        self.asked: set[str] = set()
         self._read: dict[str, History] = {}
 
     def __getitem__(self, cell: str) -> History:
@@ -320,6 +323,7 @@ class Results:
         HistoryError
             When it is missing or damaged.
         """
+        self.asked.add(cell)
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
             history = History.load(path)

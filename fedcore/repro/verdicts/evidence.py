@@ -7,10 +7,10 @@ whose experiment and problem the rows have that it selects, where the table tell
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any
 
 from fedcore.experiments.cell import Cell
-from fedcore.history import History
 from fedcore.repro.tables.report import declared_tables
 from fedcore.repro.tables.results import Results
 from fedcore.repro.verdicts.claim_tests import UNDECIDED, judge_jointly
@@ -18,18 +18,6 @@ from fedcore.repro.verdicts.measurements import Measurements, Obstacle, matching
 from fedcore.repro.verdicts.verdicts import demand_of
 
 APART = ("experiment", "problem")  # columns by which rows tell cells apart
-
-
-class _Noted(Results):
-    """Results that note which cells they are asked for."""
-
-    def __init__(self, results: Results) -> None:
-        vars(self).update(vars(results))
-        self.noted: set[str] = set()
-
-    def __getitem__(self, cell: str) -> History:
-        self.noted.add(cell)
-        return super().__getitem__(cell)
 
 
 class Evidence:
@@ -52,9 +40,10 @@ class Evidence:
         )
         self._read: dict[str, list[Cell]] = {}
         for name in results.plan["tables"]:
-            once = _Noted(results)  # another object each time: a paper's @cache would hide cells
+            once = copy(results)  # another object each time: a paper's @cache would hide cells
+            once.asked = set()
             declared[name].rows(once)
-            self._read[name] = [cell for cell in once.cells.values() if cell.short in once.noted]
+            self._read[name] = [cell for cell in once.cells.values() if cell.short in once.asked]
 
     def cells(self) -> dict[str, list[str]]:
         """Return the paths of the cells behind each item that was run, by its id."""
