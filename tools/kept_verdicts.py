@@ -20,6 +20,7 @@ import h5py
 from fedcore.errors import DataError
 from fedcore.experiments.provenance import commit
 from fedcore.reports import tables
+from fedcore.repro.config.claims import by_id
 from fedcore.repro.plan.job_costs import measured
 from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.verdicts import records, verdict_pages
@@ -98,9 +99,7 @@ def retell(root: Path, papers: Mapping[str, Any]) -> None:
         claims = papers[paper]
         today, made = records.fingerprints(claims), run[paper].get("rules", {})
         items = {
-            item["id"]: item
-            for item in (*claims["items"], *claims["software"])
-            if today.get(item["id"]) == made.get(item["id"])
+            name: item for name, item in by_id(claims).items() if today.get(name) == made.get(name)
         }
         found = [retold(v, items[v.id], claims) if v.id in items else v for v in kept]
         write(root, paper, found)

@@ -33,6 +33,11 @@ def read(path: Path) -> dict[str, Any]:
     return written_out(found, str(path), path.parent)
 
 
+def by_id(claims: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the items of a claims file, and its checks of this software, by their ids."""
+    return {item["id"]: item for section in SECTIONS for item in claims[section]}
+
+
 def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:
     """Return a printed table of numbers: its rows by their labels, each by its columns."""
     table = read(path)["tables"][name]

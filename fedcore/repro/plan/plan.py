@@ -240,8 +240,8 @@ class Plan:
             return self._claims[paper]
         path, settings = self.files[paper].claims, self.papers[paper]
         read = self._claims[paper] = claims.read(path)
-        for item in (*read["items"], *read["software"]):
-            where = f"{path}, {item['id']}"
+        for name, item in claims.by_id(read).items():
+            where = f"{path}, {name}"
             for group in item["needs"]:
                 known = [*settings["problems"], *settings["experiments"]]
                 _check_names(group, known, f"{where}: needs the unknown problem or experiment")

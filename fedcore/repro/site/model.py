@@ -97,6 +97,7 @@ class Paper:
         self.quick = verdict_pages.is_quick(self.verdicts)
         self.claims_file = paper_files.at(self._entry, root).claims
         self.claimed = claims_files.read(self.claims_file)  # of a study without the file, nothing
+        self._items = claims_files.by_id(self.claimed)
         self.question = self.claimed.get("question", "")
         kept = self.claims_file.with_name("verdicts.tsv")
         #: Verdicts with words: of this run, or those that are kept where this run is quick.
@@ -210,15 +211,9 @@ class Paper:
         known = {job["about"]["problem"]["name"]: job["about"]["problem"] for job in self.jobs}
         return [known[name] for name in sorted(known)]
 
-    @cached_property
-    def items(self) -> dict[str, Mapping[str, Any]]:
-        """What the claims file says of each item, by its id."""
-        items = (*self.claimed["items"], *self.claimed["software"])
-        return {item["id"]: item for item in items}
-
     def judging(self, verdict: Verdict) -> View | None:
         """Return the rows of the first cell of the first reading that was run; None without any."""
-        pairs = zip(self.items[verdict.id]["readings"], verdict.readings, strict=False)
+        pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)
         if ran is None:
             return None
@@ -231,7 +226,7 @@ class Paper:
 
     def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
         """Return what all readings of an item fill in or replace, with grounds and passages."""
-        readings = self.items[verdict.id]["readings"]
+        readings = self._items[verdict.id]["readings"]
         of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]
         return [self.claimed["changes"][name] for name in dict.fromkeys(names)]

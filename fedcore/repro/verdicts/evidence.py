@@ -11,6 +11,7 @@ from copy import copy
 from typing import Any
 
 from fedcore.experiments.cell import Cell
+from fedcore.repro.config.claims import by_id
 from fedcore.repro.tables.report import declared_tables
 from fedcore.repro.tables.results import Results
 from fedcore.repro.verdicts.claim_tests import UNDECIDED, judge_jointly
@@ -47,8 +48,8 @@ class Evidence:
 
     def cells(self) -> dict[str, list[str]]:
         """Return the paths of the cells behind each item that was run, by its id."""
-        items = (*self._claims["items"], *self._claims["software"])
-        found = {item["id"]: self._behind(item["readings"]) for item in items}
+        items = by_id(self._claims).items()
+        found = {name: self._behind(item["readings"]) for name, item in items}
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
@@ -56,7 +57,7 @@ class Evidence:
 
         The factor is 0 if no number of runs would, as where rounding decides.
         """
-        item = next(item for item in self._claims["items"] if item["id"] == name)
+        item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]
         factors, open_ = [], []
         for reading in printed:

@@ -15,6 +15,7 @@ from typing import Any
 
 from fedcore.files import atomic
 from fedcore.reports import tables
+from fedcore.repro.config.claims import by_id
 
 FILE = "tests.tsv"
 WORDS = ("absent", "called", "silent")  # keys of a `select` that test nothing
@@ -23,13 +24,13 @@ WORDS = ("absent", "called", "silent")  # keys of a `select` that test nothing
 def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
     """Return the SHA-256 of the test of every item that has one, by its id."""
     return {
-        item["id"]: hashlib.sha256(
+        name: hashlib.sha256(
             json.dumps(
                 ["headline" in item, "panel" in item, _without_words(item["readings"])],
                 sort_keys=True,
             ).encode()
         ).hexdigest()
-        for item in (*claims["items"], *claims["software"])
+        for name, item in by_id(claims).items()
         if item["readings"]
     }
 
