@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-import fedcore
 from fedcore.cli import blas, options
 from fedcore.cli.output import say
 from fedcore.errors import DataError, FedcoreError, too_large
@@ -223,7 +222,7 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
     plan = results.plan
     run, printed = plan["run"], claims_files.read(claims)
     found = judge(
-        plan["paper"], printed, results.tables.parent, not_run=plan["missing"],
+        plan["paper"], printed, results.tables, not_run=plan["missing"],
         stand_ins=run["surrogates"], quick=run["quick"],
         remarks=records.remarks(claims.parent, printed, run["seed"]),
     )  # fmt: skip
@@ -245,9 +244,8 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 def report(results: Path) -> None:
     """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
     from fedcore.files import atomic
+    from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.site import build
 
     atomic.remove_left_overs(results)
-
-    checkout = Path(fedcore.__file__).parents[1]
-    build.write(results, results / "report", checkout)
+    build.write(results, results / "report", CHECKOUT)

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED
-from fedcore.repro.verdicts.verdicts import NOT_RUN, SOFTWARE, WORDS, Change, Verdict
+from fedcore.repro.verdicts.verdicts import NOT_RUN, SOFTWARE, WORDS, Change, Verdict, clause
 
 AS_PRINTED, OTHERWISE = "as printed", "otherwise"
 SHORT = {UNDECIDED: "open"}  # of words, in an answer
@@ -69,10 +69,6 @@ def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
     return told
 
 
-def _clause(changes: Iterable[Change]) -> str:
-    return "; ".join(change.what for change in changes)
-
-
 def first_line(verdict: Verdict) -> str:
     """Return the evidence of the first line, or why there is none."""
     return "; ".join(filter(None, [verdict.measured, verdict.why]))
@@ -80,7 +76,7 @@ def first_line(verdict: Verdict) -> str:
 
 def filled_in(verdict: Verdict) -> str:
     """Return what is taken where the paper leaves it open."""
-    return "; ".join(change.what for change in _fillings(verdict))
+    return clause(_fillings(verdict))
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
@@ -105,7 +101,7 @@ def second_line(verdict: Verdict) -> str:
         return ""
     grounds = ", ".join(dict.fromkeys(_ground(change) for change in reading.replaces))
     own = [change for change in reading.fills_in if change not in _fillings(verdict)]
-    how = _clause([*reading.replaces, *own])
+    how = clause([*reading.replaces, *own])
     parts = [f"{reading.measured} if {how} ({grounds})", reading.lack]
     return "; ".join(filter(None, parts))
 
@@ -145,5 +141,5 @@ def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
         if v.word in (UNDECIDED, NOT_RUN) and v.why:
             said.append(f"{v.headline}: {v.why.rstrip('.')}")
         elif v.word == FAILS and v.otherwise is not None and v.otherwise.state == HOLDS:
-            said.append(f"{v.headline}: holds if {_clause(v.otherwise.replaces)}")
+            said.append(f"{v.headline}: holds if {clause(v.otherwise.replaces)}")
     return said

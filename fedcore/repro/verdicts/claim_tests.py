@@ -77,7 +77,7 @@ class Demand(NamedTuple):
     @property
     def fails(self) -> float:
         """W from which test A fails."""
-        return self.weight * self.searched * self.cells
+        return self.holds * self.cells
 
 
 USUAL = Demand()
@@ -427,13 +427,6 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
     reasons = gathered((outcome.why, name) for name, outcome in found.items())
     told = [f"{' and '.join(names)}: {why}" for why, names in reasons.items() if why]
     return Outcome(Part(UNDECIDED), measured, "; ".join(told), 0, runs, growth)
-
-
-def parts(found: Mapping[str, Outcome], panel: bool) -> dict[str, Part]:
-    """Return the parts of a joint outcome: the cells, or the points of a panel as one."""
-    if panel:
-        return {POINTS: judge_jointly(found, panel).part}
-    return {name: outcome.part for name, outcome in found.items()}
 
 
 def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:

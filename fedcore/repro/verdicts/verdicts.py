@@ -9,8 +9,7 @@ the two, and nobody can write one down. `fedcore.repro.verdicts.claim_tests` has
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,11 +18,12 @@ from fedcore.repro.verdicts.claim_tests import (
     FAILS,
     HEADLINE,
     HOLDS,
+    POINTS,
     UNDECIDED,
+    USUAL,
     Demand,
     Part,
     judge_jointly,
-    parts,
 )
 from fedcore.repro.verdicts.measurements import Measurements, Obstacle
 
@@ -68,6 +68,11 @@ class Change:
     part: str = ""
 
 
+def clause(changes: Iterable[Change]) -> str:
+    """Return what changes fill in or replace, as one clause."""
+    return "; ".join(change.what for change in changes)
+
+
 @dataclass(frozen=True)
 class Reading:
     """One way in which an item was run, and what came out.
@@ -101,7 +106,7 @@ class Reading:
     @property
     def how(self) -> str:
         """What it fills in and replaces, as a clause; empty for the text to the letter."""
-        return "; ".join(change.what for change in (*self.replaces, *self.fills_in))
+        return clause((*self.replaces, *self.fills_in))
 
 
 @dataclass(frozen=True)
@@ -162,7 +167,7 @@ class Verdict:
 def judge(
     paper: str,
     claims: Mapping[str, Any],
-    tables_dir: str | os.PathLike[str],
+    folder: Path,
     *,
     not_run: Collection[str],
     stand_ins: bool,
@@ -176,8 +181,8 @@ def judge(
     paper : str
     claims : mapping
         A claims file as `fedcore.repro.config.claims.read` returns it.
-    tables_dir : path-like
-        The table ``t`` is the file ``<tables_dir>/<paper>/t.tsv``.
+    folder : Path
+        Where the paper's tables are.
     not_run : collection of str
         Names of problems and experiments of the paper that are not run.
     stand_ins : bool
@@ -188,7 +193,7 @@ def judge(
     remarks : mapping of str to str
         What is to be said of an item's test.
     """
-    measurements = Measurements(Path(tables_dir) / paper, stand_ins, {*not_run})
+    measurements = Measurements(folder, stand_ins, {*not_run})
     found = []
     for section in ("items", SOFTWARE):
         for item in claims[section]:
@@ -268,15 +273,16 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
         replace(reading, fills_in=today(reading.fills_in), replaces=today(reading.replaces))
         for reading in verdict.readings
     )
-    if not readings:
+    if readings:
+        word, measured, why = as_printed(readings)
+    else:
+        word, measured = verdict.word, verdict.measured
         why = _absence(item, item.get("not_run", verdict.why))
-        words = _claimed(item, claims["causes"], readings, verdict.word)
-        return replace(verdict, why=why, remark="", **words)
-    word, measured, why = as_printed(readings)
-    words = _claimed(item, claims["causes"], readings, word)
-    remark = _remark(verdict.remark, readings)
-    found = replace(verdict, word=word, measured=measured, why=why, remark=remark, **words)
-    return replace(found, readings=readings)
+    return replace(
+        verdict, word=word, measured=measured, why=why,
+        remark=_remark(verdict.remark, readings), readings=readings,
+        **_claimed(item, claims["causes"], readings, word),
+    )  # fmt: skip
 
 
 def _reading(
@@ -299,11 +305,13 @@ def _reading(
         return replace(reading, obstacle=str(obstacle))
     if stand_in and item["kind"] != "check":
         return replace(reading, obstacle=STAND_INS)
-    out = judge_jointly(cells, "panel" in item)
+    panel = "panel" in item
+    out = judge_jointly(cells, panel)
+    parts = {POINTS: out.part} if panel else {name: cell.part for name, cell in cells.items()}
     failed = {name: cell.side for name, cell in cells.items() if cell.state == FAILS}
     return replace(
         reading, state=out.state, measured=out.measured, lack=out.why, runs=out.runs,
-        failed=failed, parts=parts(cells, "panel" in item),
+        failed=failed, parts=parts,
     )  # fmt: skip
 
 
@@ -317,7 +325,7 @@ def demand_of(
 ) -> Demand:
     """Return how strong the evidence of a reading of an item must be."""
     tried = (changes[name].get("tried", 1) for name in reading["replaces"])
-    demand = HEADLINE if "headline" in item else Demand()
+    demand = HEADLINE if "headline" in item else USUAL
     return demand._replace(searched=math.prod(tried))
 
 
@@ -329,8 +337,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
     if not printed:
-        instead = "; ".join(change.what for change in readings[0].replaces)
-        return NOT_RUN, "", f"In what was run, {instead}."
+        return NOT_RUN, "", f"In what was run, {clause(readings[0].replaces)}."
     if not ran:
         return NOT_RUN, "", printed[0].obstacle
     if len(ran) == 1:

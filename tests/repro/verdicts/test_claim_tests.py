@@ -18,7 +18,6 @@ from fedcore.repro.verdicts.claim_tests import (
     HEADLINE,
     HOLDS,
     NEAR,
-    POINTS,
     SILENT,
     SPREAD,
     UNCLEAR,
@@ -31,7 +30,6 @@ from fedcore.repro.verdicts.claim_tests import (
     judge_jointly,
     judge_number,
     judge_runs,
-    parts,
     weigh,
 )
 
@@ -303,8 +301,8 @@ def test_what_cannot_tell_names_the_kind_of_what_it_lacks():
     open_ = [Outcome(Part(UNDECIDED, lack=kind), "m") for kind in (NEAR, SPREAD, SPREAD)]
     for rest, kind in ((open_, SPREAD), ([Outcome(Part(FAILS), "m")], ALONE)):
         cells = [Outcome(Part(HOLDS), "m")] * 3 + rest
-        found = parts({str(i): cell for i, cell in enumerate(cells)}, True)
-        assert found == {POINTS: Part(UNDECIDED, (3, len(cells)), kind)}
+        found = judge_jointly({str(i): cell for i, cell in enumerate(cells)}, True)
+        assert found.part == Part(UNDECIDED, (3, len(cells)), kind)
 
 
 def test_a_failure_of_one_of_many_cells_must_be_the_stronger():

@@ -57,7 +57,7 @@ def judge(tmp_path):
 
     def judge(table, *items, software=(), not_run=(), stand_ins=False, **more):
         if table is not None:
-            tables.write(table, tmp_path / "mf" / "t.tsv")
+            tables.write(table, tmp_path / "t.tsv")
         given = {"changes": CHANGES, "items": list(items), "software": list(software)}
         read = written_out(given, "mf.yaml")
         return verdicts.judge("mf", read, tmp_path, not_run=not_run, stand_ins=stand_ins, **more)
@@ -304,7 +304,7 @@ def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(tmp_path, print
     causes = {"signs": {"what": "the signs", "because": "b", "taken_away": "code"}}
     given = item(cause="signs", readings=[reading("code", "code")])
     table = rows(flags(printed, 7)) + rows(flags(without, 7), "code")
-    tables.write(table, tmp_path / "mf" / "t.tsv")
+    tables.write(table, tmp_path / "t.tsv")
     read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
     (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
     assert (found.word == FAILS, found.cause) == (printed == 0, cause)
@@ -382,7 +382,7 @@ def test_not_run_says_why_in_a_sentence(judge):
 
 def test_an_unknown_status_or_a_damaged_table_is_an_error_and_no_verdict(judge, tmp_path):
     refused(lambda: judge(rows(flags(7, 7), status="surogate"), item()), DataError, "'surrogate'")
-    (tmp_path / "mf" / "t.tsv").write_text("way\tvalue\nown\n")
+    (tmp_path / "t.tsv").write_text("way\tvalue\nown\n")
     with pytest.raises(DataError):
         judge(None, item())
 
