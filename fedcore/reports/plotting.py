@@ -23,6 +23,7 @@ from typing import Any, Literal
 import matplotlib.style
 import numpy as np
 from matplotlib import rcParams
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -179,13 +180,11 @@ def shows_nothing(file: Path) -> bool:
 
 def name_curves(figure: Figure, ncols: int) -> None:
     """Add one legend for all panels, beneath them: each label once, in the order of the panels."""
-    found = [
-        pair for ax in figure.axes for pair in zip(*ax.get_legend_handles_labels(), strict=True)
-    ]
-    named = {label: handle for handle, label in reversed(found)}
-    labels = list(dict.fromkeys(label for _, label in found))
-    handles = [named[label] for label in labels]
-    figure.legend(handles, labels, loc="outside lower center", ncols=ncols)
+    named: dict[str, Artist] = {}
+    for ax in figure.axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    figure.legend(list(named.values()), list(named), loc="outside lower center", ncols=ncols)
 
 
 def leave_empty(ax: Axes, why: str) -> None:

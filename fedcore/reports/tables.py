@@ -175,8 +175,10 @@ def show(value: Value) -> str:
     >>> [show(x) for x in (6.0, 0.0123456, 1.94e-6, 3.4999e20, float("nan"), True)]
     ['6', '0.01235', '1.94e-6', '3.5e20', '–', 'true']
     """
-    if value is None or isinstance(value, bool | str | int):
-        return _cell(value) if not isinstance(value, str) else value
+    if isinstance(value, str):
+        return value
+    if value is None or isinstance(value, int):  # True and False, too
+        return _cell(value)
     if math.isnan(value):
         return "–"
     if math.isinf(value):

@@ -63,8 +63,9 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
 def _end(found: Description) -> str:
     if found.get("diverged"):
         return "diverged"
-    met = found.get("converged")
-    return "" if met is None else "converged" if met == found["repeats"] else "not converged"
+    if "converged" not in found:
+        return ""
+    return "converged" if found["converged"] == found["repeats"] else "not converged"
 
 
 def _data(found: Description) -> list[str]:

@@ -19,7 +19,7 @@ from fedcore.files import checksums
 from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
-from fedcore.repro.plan import up_to_date as settings
+from fedcore.repro.plan import up_to_date
 from fedcore.repro.tables.rows import Rows, gathered
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
@@ -328,7 +328,7 @@ class Results:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
             history = History.load(path)
             planned = self.cells.get(f"{self.plan['paper']}/{cell}")
-            if planned and (why := settings.outdated(planned, history)):
+            if planned and (why := up_to_date.outdated(planned, history)):
                 raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
             if self.plan.get("judged") and (copies := history.copies):
                 raise ConfigError(
@@ -408,7 +408,7 @@ class Results:
         DataError
             When it is missing or damaged.
         """
-        return [dict(row) for row in tables.read(self.tables / f"{table}.tsv")]
+        return tables.read(self.tables / f"{table}.tsv")
 
     def markdown(self, *names: str) -> str:
         """Return the paper's tables as Markdown, one below the other; raise the errors of `rows`.

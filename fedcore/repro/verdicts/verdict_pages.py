@@ -17,7 +17,7 @@ from fedcore.repro.config.claims import CHANGES
 from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers
 from fedcore.repro.verdicts.answers import AS_PRINTED, OTHERWISE
-from fedcore.repro.verdicts.claim_tests import Part
+from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED, Part
 from fedcore.repro.verdicts.verdicts import (
     DID_NOT_RUN,
     NOT_RUN,
@@ -31,7 +31,7 @@ from fedcore.repro.verdicts.verdicts import (
 from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
-RANK = (DID_NOT_RUN, NOT_RUN, "fails", "undecided", RAN, "holds")
+RANK = (DID_NOT_RUN, NOT_RUN, FAILS, UNDECIDED, RAN, HOLDS)
 CHANCE = "At most one word in twenty is chance"
 WIDTH = 96
 
@@ -188,11 +188,11 @@ def chance(printed: Sequence[Verdict]) -> str:
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
     """Return causes, what was not judged, and what would change the answer; none that is empty."""
     printed = printed_items(verdicts)
-    failing = [v for v in printed if v.word == "fails"]
+    failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
     gone = Counter(v.why for v in printed if v.word == NOT_RUN)
     remarks = Counter(v.remark for v in printed if v.remark)
-    verb = answers.form("fails", len(failing))
+    verb = answers.form(FAILS, len(failing))
     told = [
         (f"Why {counted(len(failing), 'item')} {verb}", _numbered(why, "{}: {}")),
         ("Not judged", _numbered(gone)),
@@ -235,7 +235,7 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
     """Return both lines of a verdict and what explains them."""
     return {
         **_words(v, form),
-        "cause": v.cause if v.word == "fails" else "",
+        "cause": v.cause if v.word == FAILS else "",
         "filled in": answers.filled_in(v),
         "test": answers.test_of(v),
     }
