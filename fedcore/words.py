@@ -20,6 +20,15 @@ def counted(number: Any, noun: str, plural: str | None = None) -> str:
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
+def few(names: Sequence[str], most: int, noun: str, between: str = " and ") -> str:
+    """Return up to `most` names, or else how many they are.
+
+    >>> few(["a", "b"], 2, "commit"), few(["a", "b", "c"], 2, "commit")
+    ('a and b', '3 commits')
+    """
+    return between.join(names) if len(names) <= most else counted(len(names), noun)
+
+
 def visible(text: str) -> str:
     r"""Return a text with control characters as escapes, which JSON reads, too.
 

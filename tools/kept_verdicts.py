@@ -23,9 +23,10 @@ from fedcore.reports import tables
 from fedcore.repro.config.claims import by_id
 from fedcore.repro.plan.job_costs import measured
 from fedcore.repro.plan.machine import describe_machine
+from fedcore.repro.tables.results import COMMITS
 from fedcore.repro.verdicts import records, verdict_pages
 from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, retold
-from fedcore.words import counted
+from fedcore.words import counted, few
 
 ROOT = Path(__file__).parents[1]
 NOTES = "kept/run.json"
@@ -212,7 +213,7 @@ def noted(results: Path, paper: str, codes: Mapping[str, str]) -> Run:
         "title": plan["title"],
         "citation": plan["citation"],
         "date": datetime.fromtimestamp(ended, UTC).date().isoformat(),
-        "commit": ", ".join(sorted(commits)) if len(commits) < 3 else f"{len(commits)} commits",
+        "commit": few(sorted(commits), COMMITS, "commit", ", "),
         "data": dict(sorted(data.items())),
         "missing": plan["missing"],
         "versions": {name: ", ".join(sorted(versions[name])) for name in sorted(versions)},

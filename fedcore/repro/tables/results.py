@@ -21,11 +21,13 @@ from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date
 from fedcore.repro.tables.rows import Rows, gathered
+from fedcore.words import few
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
 SYMBOLS = {"n": "n_samples", "d": "n_features", "clients": "n_clients"}
 NAMED = 3  # most points that are named beneath the title of a figure
+COMMITS = 2  # most commits that are named of one run
 # Of a verdict, as its table has them: a reading of the item, and a part of a reading.
 Reading = Mapping[str, Any]
 Part = Mapping[str, Any]
@@ -257,10 +259,8 @@ def _lack(part: Part) -> str:
     """Return what the runs of a part lack that cannot tell, where, and why."""
     said = str(part["lack"])
     at = part.get("at", ())
-    if len(at) > NAMED:
-        said += f" at {len(at)} points"
-    elif at:
-        said += f" at {' and '.join(at)}"
+    if at:
+        said += f" at {few(at, NAMED, 'point')}"
     if "silent" in part:
         said += f", as {part['silent']}"
     return said
@@ -485,11 +485,8 @@ class Results:
         if not shown:
             return ""
         commits = sorted({str(run.history.about.get("commit", "unknown")) for run in shown})
-        made_at = f"{len(commits)} commits"
-        if len(commits) < 3:
-            made_at = " and ".join(commits)
         kind = {True: "quick", False: "full"}[self.plan["run"]["quick"]]
-        words = [f"{kind} run, {made_at}"]
+        words = [f"{kind} run, {few(commits, COMMITS, 'commit')}"]
         # Of a run over many sizes its history knows the first alone.
         sized = [run for run in shown if "over" not in self.plan["problems"][run.problem]]
         for symbol, size in self.symbols.items():

@@ -19,6 +19,7 @@ from fedcore.repro.tables import summaries
 from fedcore.repro.tables.rows import gathered, groups
 from fedcore.repro.verdicts import claim_tests
 from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome, Part
+from fedcore.words import few
 
 NAMED = 4  # most points that are named where equally many of their runs agree
 Cell = Mapping[str, Any]  # of a reading: what it selects, and its test
@@ -180,8 +181,7 @@ def _judged(
     (least, names), *more = sorted(by_count.items())
     if outcome.part.lack == claim_tests.DOUBT:
         outcome = replace(outcome, part=replace(outcome.part, at=tuple(names)))
-    at = " and ".join(names) if len(names) <= NAMED else f"{len(names)} points"
-    parts = [f"{least} of {runs} at {at}"]
+    parts = [f"{least} of {runs} at {few(names, NAMED, 'point')}"]
     if len(more) == 1 and len(more[0][1]) <= NAMED:
         parts.append(f"{more[0][0]} at {' and '.join(more[0][1])}")
     else:
