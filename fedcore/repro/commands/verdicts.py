@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fedcore.cli.output import as_json, emit, say
-from fedcore.errors import DataError, InputError
+from fedcore.errors import DataError, InputError, require_known
 from fedcore.repro.config import papers
 
 if TYPE_CHECKING:
@@ -59,7 +59,6 @@ def verdicts(
       fedcore verdicts --show faps/table4-ssi-iterations
       fedcore verdicts --strict
     """
-    from fedcore.errors import require_known
     from fedcore.reports.terminal import columns
     from fedcore.repro.verdicts import answers
     from fedcore.repro.verdicts import verdict_pages as pages

@@ -26,9 +26,7 @@ from fedcore.repro.verdicts import answers, measurements, verdict_pages
 from fedcore.repro.verdicts.verdicts import Verdict
 from fedcore.words import counted
 
-LONG = 40
-
-
+LONG = 40  # most rows of a table that a page shows
 View = dict[str, Any]  # what a template shows of one thing, by the names that it uses
 
 

@@ -278,11 +278,11 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
     else:
         word, measured = verdict.word, verdict.measured
         why = _absence(item, item.get("not_run", verdict.why))
+    remark = _remark(verdict.remark, readings)
+    words = _claimed(item, claims["causes"], readings, word)
     return replace(
-        verdict, word=word, measured=measured, why=why,
-        remark=_remark(verdict.remark, readings), readings=readings,
-        **_claimed(item, claims["causes"], readings, word),
-    )  # fmt: skip
+        verdict, word=word, measured=measured, why=why, remark=remark, readings=readings, **words
+    )
 
 
 def _reading(
