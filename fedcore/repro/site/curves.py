@@ -141,13 +141,13 @@ def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
 def axes_of(run: Run) -> dict[str, np.ndarray]:
     """Return the axes that a run has, as medians of its repeats."""
     there = np.where(run["iteration"] >= 0, 1.0, np.nan)
-    columns: Mapping[str, np.ndarray] = {
+    columns = {
         "rounds": run["round"],
         "up": run["bytes_up"],
         "bytes": run["bytes_up"] + run["bytes_down"],
     }
     if not algorithms.get(run.algorithm).task.labelled:  # a step of a network is no product
-        columns = {**columns, "steps": products(run, run.history)}
+        columns["steps"] = products(run, run.history)
     found = {axis: _median(there * column) for axis, column in columns.items()}
     try:
         if run.on_a_core:  # on an accelerator they are no sum over clients

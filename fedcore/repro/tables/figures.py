@@ -16,7 +16,7 @@ def save(
     name: str,
     runs: Iterable[Run],
     title: str,
-    sentences: Mapping[str, str] | None = None,
+    sentences: Mapping[str, str] = {},
     change: str = "",
     spread: str = "",
 ) -> None:
@@ -43,6 +43,6 @@ def save(
         results.figures / name,
         shown,
         title=title,
-        line=results.outcome(sentences or {}, change),
+        line=results.outcome(sentences, change),
         corner=results.corner(shown, spread),
     )
