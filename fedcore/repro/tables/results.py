@@ -209,26 +209,32 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     shown: Reading = min(named, key=lambda one: len(one.get("replaces", ())), default={})
     if not shown.get("state"):
         return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
-    begin = "Ours, changed as drawn" if shown.get("replaces") else "Ours"
-    parts = dict(shown.get("parts", {}))
-    if part not in parts or not part:
-        said = [f"{begin}: {_stands(shown['state'], parts)}"]
-    else:
-        drawn = parts.pop(part)
-        said = [f"{begin}, {part}: {_stands(drawn['state'], {part: drawn})}"]
-        if drawn["state"] != shown["state"]:
-            said.append(f"{' and '.join(parts)}: {_stands(shown['state'], parts)}")
+    parts = shown.get("parts", {})
+    said = [f"Ours: {_stands(shown['state'], parts)}"]
+    if part and part in parts:
+        order = [part, *(name for name in parts if name != part)]
+        each = [f"{name}: {_stands(parts[name]['state'], {name: parts[name]})}" for name in order]
+        said = [f"Ours, {each[0]}", *each[1:], f"In all: {_stands(shown['state'])}"]
     if shown.get("replaces"):
+        said[-1] += f", where {_told(shown['replaces'])}"
         if shown["state"] != verdict["word"]:
             said.append(f"As printed: {_stands(str(verdict['word']))}")
         return ". ".join(said)
     for other in readings:
-        if not other.get("replaces") and other.get("state", shown["state"]) != shown["state"]:
-            known = shown.get("fills_in", ())
-            own = [one["what"] for one in other.get("fills_in", ()) if one not in known]
-            how = " and ".join(own) or "nothing else is filled in"
-            said.append(f"If {how}: {_stands(other['state'])}")
+        if other is shown or other.get("replaces"):
+            continue
+        known, parts = shown.get("fills_in", ()), other.get("parts", {})
+        own = [one for one in other.get("fills_in", ()) if one not in known]
+        how, word = _told(own) or "nothing else is filled in", other.get("state", "")
+        if word not in ("", shown["state"]):
+            said.append(f"If {how}: {_stands(word, parts)}")
+        elif word == "undecided":
+            said.append(f"If {how}: {word}, too{_counts(parts)}")
     return ". ".join(said)
+
+
+def _told(changes: Iterable[Mapping[str, str]]) -> str:
+    return " and ".join(one["what"] for one in changes)
 
 
 def _changes(reading: Reading) -> list[str]:
@@ -236,23 +242,26 @@ def _changes(reading: Reading) -> list[str]:
 
 
 def _stands(word: str, parts: Mapping[str, Part] = {}) -> str:
-    """Return a word as a sentence about our run has it, with counts, and what its runs lack.
+    """Return a word as a sentence about our run has it, with what its runs lack, and counts.
 
     Several parts are named.
     """
     said = {"fails": "does not hold"}.get(word, word)
+    lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
+    for lack, names in lacks.items():
+        where = "" if names == [*parts] else f"{' and '.join(names)}: "
+        said += f", {where}{lack}"
+    return said + _counts(parts)
+
+
+def _counts(parts: Mapping[str, Part]) -> str:
+    """Return in brackets how many runs agree, or points of a panel, if they are counted."""
     counts = []
     for name, one in parts.items():
         if "share" in one:
             agree, runs = one["share"]
             counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
-    if counts:
-        said += f" ({'; '.join(counts)})"
-    lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
-    if list(lacks.values()) == [[*parts]]:  # all lack the same
-        return f"{said}, {next(iter(lacks))}"
-    told = [f"{' and '.join(names)}: {lack}" for lack, names in lacks.items()]
-    return ", ".join([said, *told])
+    return f" ({'; '.join(counts)} agree)" if counts else ""
 
 
 def _lack(part: Part) -> str:
