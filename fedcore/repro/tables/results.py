@@ -212,9 +212,12 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     parts = shown.get("parts", {})
     said = [f"Ours: {_stands(shown['state'], parts)}"]
     if part and part in parts:
-        order = [part, *(name for name in parts if name != part)]
-        each = [f"{name}: {_stands(parts[name]['state'], {name: parts[name]})}" for name in order]
-        said = [f"Ours, {each[0]}", *each[1:], f"In all: {_stands(shown['state'])}"]
+        drawn = parts[part]
+        where = f"{part} and in all" if drawn["state"] == shown["state"] else part
+        said = [f"Ours, {where}: {_stands(drawn['state'], {part: drawn})}"]
+        if where == part:
+            by = {name: one for name, one in parts.items() if one["state"] == shown["state"]}
+            said.append(f"In all, as {' and '.join(by)}: {_stands(shown['state'], by)}")
     if shown.get("replaces"):
         said[-1] += f", where {_told(shown['replaces'])}"
         if shown["state"] != verdict["word"]:
@@ -229,7 +232,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         if word not in ("", shown["state"]):
             said.append(f"If {how}: {_stands(word, parts)}")
         elif word == "undecided":
-            said.append(f"If {how}: {word}, too{_counts(parts)}")
+            said.append(f"If {how}: {_stands(word, parts, again=True)}")
     return ". ".join(said)
 
 
@@ -241,27 +244,24 @@ def _changes(reading: Reading) -> list[str]:
     return [one["name"] for key in ("fills_in", "replaces") for one in reading.get(key, ())]
 
 
-def _stands(word: str, parts: Mapping[str, Part] = {}) -> str:
+def _stands(word: str, parts: Mapping[str, Part] = {}, again: bool = False) -> str:
     """Return a word as a sentence about our run has it, with what its runs lack, and counts.
 
-    Several parts are named.
+    With `again`, the same word has been said, and why.
     """
     said = {"fails": "does not hold"}.get(word, word)
+    said += ", too" if again else ""
     lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
-    for lack, names in lacks.items():
+    for lack, names in lacks.items() if not again else ():
         where = "" if names == [*parts] else f"{' and '.join(names)}: "
         said += f", {where}{lack}"
-    return said + _counts(parts)
-
-
-def _counts(parts: Mapping[str, Part]) -> str:
-    """Return in brackets how many runs agree, or points of a panel, if they are counted."""
     counts = []
     for name, one in parts.items():
         if "share" in one:
             agree, runs = one["share"]
             counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
-    return f" ({'; '.join(counts)} agree)" if counts else ""
+    end = " agree)" if word == "undecided" else ")"
+    return f"{said} ({'; '.join(counts)}{end}" if counts else said
 
 
 def _lack(part: Part) -> str:
