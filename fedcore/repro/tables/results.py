@@ -216,8 +216,8 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         where = f"{part} and in all" if drawn["state"] == shown["state"] else part
         said = [f"Ours, {where}: {_stands(drawn['state'], {part: drawn})}"]
         if where == part:
-            by = {name: one for name, one in parts.items() if one["state"] == shown["state"]}
-            said.append(f"In all, as {' and '.join(by)}: {_stands(shown['state'], by)}")
+            alike = [name for name, one in parts.items() if one["state"] == shown["state"]]
+            said.append(f"In all, as {' and '.join(alike)}: {_stands(shown['state'])}")
     if shown.get("replaces"):
         said[-1] += f", where {_told(shown['replaces'])}"
         if shown["state"] != verdict["word"]:
@@ -231,7 +231,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         how, word = _told(own) or "nothing else is filled in", other.get("state", "")
         if word not in ("", shown["state"]):
             said.append(f"If {how}: {_stands(word, parts)}")
-        elif word == "undecided":
+        elif word == "undecided" and parts != shown.get("parts"):
             said.append(f"If {how}: {_stands(word, parts, again=True)}")
     return ". ".join(said)
 
