@@ -72,7 +72,8 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
         lists[key] = [_with_cells(item, sound["tables"], folder, where) for item in items]
     checked = check({**claims, **lists}, "claims", where, ids)
     for name, cause in checked["causes"].items():
-        require_known(cause["taken_away"], checked["changes"], f"{where}, cause {name}: change")
+        for change in cause["taken_away"]:
+            require_known(change, checked["changes"], f"{where}, cause {name}: change")
     seen: set[str] = set()
     for section in SECTIONS:
         for item in checked[section]:
@@ -223,10 +224,13 @@ def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) ->
         tried.append(set(names))
         for name, cell in reading["cells"].items():
             _check_cell(cell, item, f"{where}, {name}" if name else where)
-    if "cause" in item and not any(
-        checked["causes"][item["cause"]]["taken_away"] in names for names in tried
-    ):
-        raise ConfigError(f"{where}: no reading takes its cause away, as '{item['cause']}' says")
+    if "cause" in item:
+        taken_away = checked["causes"][item["cause"]]["taken_away"]
+        if sorted(taken_away) not in [sorted(reading["replaces"]) for reading in item["readings"]]:
+            raise ConfigError(
+                f"{where}: no reading replaces what takes its cause away, and nothing else: "
+                f"{', '.join(taken_away)}"
+            )
 
 
 def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) -> None:

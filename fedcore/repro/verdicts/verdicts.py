@@ -239,11 +239,11 @@ def _claimed(
     shown = ""
     if "cause" in item and word == FAILS:
         cause = causes[item["cause"]]
+        taken_away = {*cause["taken_away"]}
         without = {
             reading.state
             for reading in readings
-            for change in reading.replaces
-            if change.name == cause["taken_away"]
+            if {change.name for change in reading.replaces} == taken_away
         }
         if HOLDS in without:
             shown = cause["what"]

@@ -22,7 +22,7 @@ changes:
   found: {what: found, ground: search, because: b, tried: 20, searched: {alone: all of it}}
   other: {what: the other page, ground: contradiction, because: b, passages: [one, two]}
 causes:
-  the-code: {what: the code, because: b, taken_away: code}
+  the-code: {what: the code, because: b, taken_away: [code]}
 """
 ALONE = """
 - {id: alone, title: t, source: s, kind: number, printed: "5", select: {table: t, column: c},

@@ -197,7 +197,7 @@ changes:
   code: {what: w, ground: authors' code, because: b, passages: [x]}
   tried: {what: w, ground: search, because: b, tried: 20, searched: {low: all of it}}
 causes:
-  the-code: {what: the code, because: b, taken_away: code}
+  the-code: {what: the code, because: b, taken_away: [code]}
 tables:
   t1: {source: Table 1, caption: c, columns: [easy], labels: {easy: Easy}, rows: {ssi: ["5"]}}
 items:

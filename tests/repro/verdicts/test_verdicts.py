@@ -301,7 +301,7 @@ def test_a_run_that_is_lost_agrees_with_nothing(judge, value, test):
     ],
 )  # fmt: skip
 def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(tmp_path, printed, without, cause):
-    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": "code"}}
+    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": ["code"]}}
     given = item(cause="signs", readings=[reading("code", "code")])
     table = rows(flags(printed, 7)) + rows(flags(without, 7), "code")
     tables.write(table, tmp_path / "t.tsv")
@@ -310,6 +310,21 @@ def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(tmp_path, print
     assert (found.word == FAILS, found.cause) == (printed == 0, cause)
     (told,) = read["items"]
     assert verdicts.retold(found, told, read) == found
+
+
+def test_a_reading_that_replaces_more_than_a_cause_does_not_show_it(tmp_path):
+    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": ["code"]}}
+    readings = [reading("code", "code"), reading("both", "code", "found")]
+    table = rows(flags(0, 7)) + rows(flags(0, 7), "code") + rows(flags(100, 100), "both")
+    tables.write(table, tmp_path / "t.tsv")
+    given = item(cause="signs", readings=readings)
+    read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
+    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
+    assert [one.state for one in found.readings] == [FAILS, FAILS, HOLDS]
+    assert found.cause == ""
+    read["causes"]["signs"]["taken_away"].append("found")
+    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
+    assert found.cause == "the signs"
 
 
 def test_several_changes_are_told_apart_by_semicolons(judge):
