@@ -86,8 +86,8 @@ def claims(results: Results) -> Rows:
 def panel_claims(results: Results) -> Rows:
     """Return the claims of Figures 3 and 4.
 
-    Those named "all" or "once" compare all machines with some that are drawn without replacement,
-    and the others draw with replacement.
+    Those named "all" or "once" draw the smallest K without replacement, and the others draw with
+    replacement. Those named "all" or "full" take all machines as the largest K.
 
     The influence of K/m is None where nothing is found at the smallest K/m: any two curves that
     stay at their start are alike.
@@ -109,17 +109,19 @@ def panel_claims(results: Results) -> Rows:
         larger = [_worst_ratios(curve, steps[0]) for curve in steps[1:]]
         nearer = [_mean_ratios(curve, steps[0]) for curve in steps[1:]]
         rising = [large[:, -1] / small[:, -1] for small, large in pairwise(budgets)]
-        influence, influence_all = (
+        influence, influence_full, influence_all = (
             np.where(less[:, -1] < EFFECTIVE * less[:, 0], less[:, -1] / more[:, -1], math.nan)
-            for less, more in ((few, many), (once, whole))
+            for less, more in ((few, many), (few, whole), (once, whole))
         )
         for claim, ratio, limit in (
             ("larger-p-wins", np.max(larger, axis=0), 1.0),
             ("larger-p-nearer", np.max(nearer, axis=0), 1.0),
             ("larger-eps-wins", np.max(rising, axis=0), 1.0),
             ("larger-K-wins", many[:, -1] / few[:, -1], 1.0),
+            ("larger-K-wins-full", whole[:, -1] / few[:, -1], 1.0),
             ("larger-K-wins-all", whole[:, -1] / once[:, -1], 1.0),
             ("K-influence", influence, FEWER),
+            ("K-influence-full", influence_full, FEWER),
             ("K-influence-all", influence_all, FEWER),
             ("K8-effective", few[:, -1] / few[:, 0], EFFECTIVE),
             ("K8-once-effective", once[:, -1] / once[:, 0], EFFECTIVE),

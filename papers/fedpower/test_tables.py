@@ -96,10 +96,11 @@ def test_claims_that_the_curves_bear_out(folder):
     for name, ratio in {
         "larger-p-wins": 0.6 / 0.9, "larger-p-nearer": (0.1 / 0.9) ** 0.25,
         "larger-eps-wins": 0.5, "larger-K-wins": 0.12 / 0.17,
-        "larger-K-wins-all": 0.1 / 0.16, "K-influence": 0.17 / 0.12,
-        "K8-effective": 0.17, "K8-once-effective": 0.16,
+        "larger-K-wins-full": 0.1 / 0.17, "larger-K-wins-all": 0.1 / 0.16,
+        "K-influence": 0.17 / 0.12, "K8-effective": 0.17, "K8-once-effective": 0.16,
     }.items():  # fmt: skip
         assert claim(results, name) == (pytest.approx([ratio]), [True]), name
+    assert claim(results, "K-influence-full") == (pytest.approx([1.7]), [False])
     assert claim(results, "K-influence-all") == (pytest.approx([1.6]), [False])
 
 
@@ -110,6 +111,7 @@ def test_claims_that_the_curves_bear_out(folder):
         ("default", [1.0, 0.6, 0.61, 0.11, 0.1], "larger-p-wins"),
         ("eps1", [1.0, 0.5, 0.2, 0.1, 0.101], "larger-eps-wins"),
         ("K8", [1.0, 0.7, 0.4, 0.2, 0.11], "larger-K-wins"),
+        ("K8", [1.0, 0.7, 0.4, 0.2, 0.09], "larger-K-wins-full"),
         ("K8-once", [1.0, 0.7, 0.4, 0.2, 0.09], "larger-K-wins-all"),
         ("K8", [1.0, 0.7, 0.4, 0.2, 0.19], "K-influence"),
         ("K8-once", [1.0, 0.9, 0.8, 0.7, 0.6], "K8-once-effective"),
@@ -126,7 +128,7 @@ def test_claims_that_one_curve_spoils(folder, variant, curve, name):
 def test_where_nothing_is_found_the_number_of_machines_shows_nothing(folder):
     flat = [1.0] * 5
     results = results_of(folder, {**PANEL, "K20": flat, "K8": flat, "K8-once": flat})
-    for name in ("K-influence", "K-influence-all"):
+    for name in ("K-influence", "K-influence-full", "K-influence-all"):
         ratio, holds = claim(results, name)
         assert ratio == holds == [None]
 
