@@ -241,13 +241,13 @@ def test_a_count_that_no_twin_comes_near_fails(tmp_path, printed, word):
 
 def word_on(rows, root, column, test):
     """Return the word on a column of a table with these rows."""
-    tables.write(rows, root / "tables" / "faps" / "made.tsv")
+    tables.write(rows, root / "made.tsv")
     item = {
         "id": "made", "title": "t", "source": "s", "kind": "sentence", "printed": "p",
         "select": {"table": "made", "column": column}, "test": test,
     }  # fmt: skip
     written = claims.written_out({"items": [item]}, "here")
-    (found,) = verdicts.judge("faps", written, root / "tables", not_run={}, stand_ins=False)
+    (found,) = verdicts.judge("faps", written, root, not_run={}, stand_ins=False)
     return found.word
 
 

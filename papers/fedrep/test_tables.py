@@ -275,7 +275,7 @@ def test_a_stand_in_has_no_part_in_the_first_word_of_figure_6(folder, tmp_path, 
     folder.newcomers(SEVEN, tags=tags, status="rebuilt")
     rows = report.newcomer_orders(folder.results())
     rows = [row | {"repeat": i} for i in range(6) for row in rows]
-    tables.write(rows, tmp_path / "made" / "fedrep" / "newcomer_orders.tsv", caption="")
+    tables.write(rows, tmp_path / "made" / "newcomer_orders.tsv", caption="")
     claims = claims_files.read(report.CLAIMS)
     claims["items"] = [c for c in claims["items"] if c["id"] == "fig6-fedrep-better"]
     claims["software"] = []
@@ -298,7 +298,7 @@ def test_no_number_is_sent_beside_those_of_the_network(tmp_path, more, verdict):
         {"setting": "cifar10-100-2", "repeat": 1, "method": name, "up_per_round": number + more}
         for name, number in sent.items()
     ]
-    tables.write(rows, tmp_path / "fedrep" / "communication.tsv", caption="")
+    tables.write(rows, tmp_path / "communication.tsv", caption="")
     found = judge("fedrep", claims, tmp_path, not_run={}, stand_ins=False)
     assert len(found) == 6 and {v.word for v in found} == {verdict}
 
