@@ -217,7 +217,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         said = [f"Ours, {where}: {_stands(drawn['state'], {part: drawn})}"]
         if where == part:
             alike = [name for name, one in parts.items() if one["state"] == shown["state"]]
-            said.append(f"In all, as {' and '.join(alike)}: {_stands(shown['state'])}")
+            said.append(f"In all: {shown['state']}, because of {' and '.join(alike)}")
     if shown.get("replaces"):
         said[-1] += f", where {_told(shown['replaces'])}"
         if shown["state"] != verdict["word"]:
@@ -245,23 +245,34 @@ def _changes(reading: Reading) -> list[str]:
 
 
 def _stands(word: str, parts: Mapping[str, Part] = {}, again: bool = False) -> str:
-    """Return a word as a sentence about our run has it, with what its runs lack, and counts.
+    """Return a word of our run, with what its runs lack, and counts.
 
     With `again`, the same word has been said, and why.
     """
-    said = {"fails": "does not hold"}.get(word, word)
-    said += ", too" if again else ""
+    said = f"{word}, too" if again else word
     lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
     for lack, names in lacks.items() if not again else ():
         where = "" if names == [*parts] else f"{' and '.join(names)}: "
         said += f", {where}{lack}"
-    counts = []
-    for name, one in parts.items():
-        if "share" in one:
-            agree, runs = one["share"]
-            counts.append(f"{name}: {agree} of {runs}" if len(parts) > 1 else f"{agree} of {runs}")
-    end = " agree)" if word == "undecided" else ")"
-    return f"{said} ({'; '.join(counts)}{end}" if counts else said
+    several = len(parts) > 1
+    counts = [
+        f"{name}: {_count(name, one)}" if several else _count(name, one)
+        for name, one in parts.items()
+        if "share" in one
+    ]
+    return f"{said} ({'; '.join(counts)})" if counts else said
+
+
+def _count(name: str, part: Part) -> str:
+    """Return how many runs of a part agree, or of its points hold."""
+    agree, runs = part["share"]
+    if name == "points":
+        return f"{agree} of {runs} points hold"
+    if part.get("lack") == "no result":  # which would count as runs that do not agree
+        return f"{agree} runs agree elsewhere"
+    if "at" in part:
+        return f"in all {agree} of {runs}"
+    return f"{agree} of {runs} agree" if part["state"] == "undecided" else f"{agree} of {runs}"
 
 
 def _lack(part: Part) -> str:
