@@ -267,7 +267,7 @@ def _count(name: str, part: Part) -> str:
     """Return how many runs of a part agree, or of its points hold."""
     agree, runs = part["share"]
     if name == "points":
-        return f"{agree} of {runs} points hold"
+        return f"{agree} of {runs} hold"
     if part.get("lack") == "no result":  # which would count as runs that do not agree
         return f"{agree} runs agree elsewhere"
     if "at" in part:
