@@ -211,6 +211,8 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
     parts = shown.get("parts", {})
     said = [f"Ours: {_stands(shown['state'], parts)}"]
+    if shown["state"] != verdict["word"] and not shown.get("replaces"):
+        said = [f"Ours: {verdict['word']}", f"As drawn: {_stands(shown['state'], parts)}"]
     if part and part in parts:
         drawn = parts[part]
         where = f"{part} and in all" if drawn["state"] == shown["state"] else part
@@ -461,8 +463,8 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return what is printed and, after a tab, what came out; empty before the rule.
 
-        There is a line for each item. It begins with the word of what a figure shows. The words of
-        the item's other parts and readings follow where they are others.
+        There is a line for each item. It begins with the word of the item or, if `part` is given,
+        of this part. The words of other parts and readings follow where they are others.
 
         Parameters
         ----------
