@@ -11,6 +11,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from fedcore.words import counted, few
 
 ROOT = Path(__file__).parents[1]
 NOTES = "kept/run.json"
+CHANGED = "the test has changed since this word was found"
 Run = dict[str, Any]
 
 
@@ -86,7 +88,7 @@ def collect(
 
 
 def retell(root: Path, papers: Mapping[str, Any]) -> None:
-    """Give kept verdicts the words of today's claims files, where the test is still the same.
+    """Give kept verdicts the words of today's claims files; mark those whose test is another now.
 
     Parameters
     ----------
@@ -102,7 +104,10 @@ def retell(root: Path, papers: Mapping[str, Any]) -> None:
         items = {
             name: item for name, item in by_id(claims).items() if today.get(name) == made.get(name)
         }
-        found = [retold(v, items[v.id], claims) if v.id in items else v for v in kept]
+        found = [
+            retold(v, items[v.id], claims) if v.id in items else replace(v, remark=CHANGED)
+            for v in kept
+        ]
         write(root, paper, found)
 
 
