@@ -210,9 +210,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     if not shown.get("state"):
         return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
     parts = shown.get("parts", {})
-    said = [f"Ours: {_stands(shown['state'], parts)}"]
-    if shown["state"] != verdict["word"] and not shown.get("replaces"):
-        said = [f"Ours: {verdict['word']}", f"As drawn: {_stands(shown['state'], parts)}"]
+    replaced = shown.get("replaces")
     if part and part in parts:
         drawn = parts[part]
         where = f"{part} and in all" if drawn["state"] == shown["state"] else part
@@ -220,10 +218,14 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         if where == part:
             alike = [name for name, one in parts.items() if one["state"] == shown["state"]]
             said.append(f"In all: {shown['state']}, because of {' and '.join(alike)}")
-    if shown.get("replaces"):
-        said[-1] += f", where {_told(shown['replaces'])}"
+    elif replaced or shown["state"] == verdict["word"]:
+        said = [f"Ours: {_stands(shown['state'], parts)}"]
+    else:
+        said = [f"Ours: {verdict['word']}", f"As drawn: {_stands(shown['state'], parts)}"]
+    if replaced:
+        said[-1] += f", where {_told(replaced)}"
         if shown["state"] != verdict["word"]:
-            said.append(f"As printed: {_stands(str(verdict['word']))}")
+            said.append(f"As printed: {verdict['word']}")
         return ". ".join(said)
     for other in readings:
         if other is shown or other.get("replaces"):
