@@ -159,7 +159,7 @@ def _columns(text: str) -> tuple[list[str], list[str], float]:
     A line without a tab has the whole width.
     """
     parts = [line.partition("\t") for line in text.splitlines()]
-    first = min(3 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
+    first = min(6 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
     left: list[str] = []
     right: list[str] = []
     for one, tab, other in parts:

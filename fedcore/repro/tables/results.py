@@ -20,7 +20,7 @@ from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date
-from fedcore.repro.tables.rows import Rows, gathered
+from fedcore.repro.tables.rows import Rows
 from fedcore.words import few
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
@@ -200,7 +200,7 @@ def _sizes(run: Run) -> dict[str, Any]:
 
 
 def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
-    """Return in few words what came out of what a figure shows, and then of the rest of the item.
+    """Return in few words what came out of what a figure shows; the item's page says the rest.
 
     That is one reading of the item and, of a reading of several parts, one of these.
     """
@@ -209,85 +209,45 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     shown: Reading = min(named, key=lambda one: len(one.get("replaces", ())), default={})
     if not shown.get("state"):
         return f"Not run: {shown.get('obstacle') or verdict['why']}".rstrip(".")
-    parts = shown.get("parts", {})
-    replaced = shown.get("replaces")
+    state, parts, replaced = shown["state"], shown.get("parts", {}), shown.get("replaces")
     if part and part in parts:
-        drawn = parts[part]
-        where = f"{part} and in all" if drawn["state"] == shown["state"] else part
-        said = [f"Ours, {where}: {_stands(drawn['state'], {part: drawn})}"]
-        if where == part:
-            alike = [name for name, one in parts.items() if one["state"] == shown["state"]]
-            said.append(f"In all: {shown['state']}, because of {' and '.join(alike)}")
-    elif replaced or shown["state"] == verdict["word"]:
-        said = [f"Ours: {_stands(shown['state'], parts)}"]
+        said = [f"Ours, {part}: {_stands(parts[part]['state'], [parts[part]])}"]
+        if parts[part]["state"] != state:
+            said.append(f"In all: {state}")
     else:
-        said = [f"Ours: {verdict['word']}", f"As drawn: {_stands(shown['state'], parts)}"]
+        said = [f"Ours: {_stands(state, parts.values())}"]
     if replaced:
-        said[-1] += f", where {_told(replaced)}"
-        if shown["state"] != verdict["word"]:
+        only = f", where {replaced[0]['what']}"
+        said[-1] += only if len(replaced) == 1 else f", with {len(replaced)} changes"
+        if state != verdict["word"]:
             said.append(f"As printed: {verdict['word']}")
         return ". ".join(said)
-    for other in readings:
-        if other is shown or other.get("replaces"):
-            continue
-        known, parts = shown.get("fills_in", ()), other.get("parts", {})
-        own = [one for one in other.get("fills_in", ()) if one not in known]
-        how, word = _told(own) or "nothing else is filled in", other.get("state", "")
-        if word not in ("", shown["state"]):
-            said.append(f"If {how}: {_stands(word, parts)}")
-        elif word == "undecided" and parts != shown.get("parts"):
-            said.append(f"If {how}: {_stands(word, parts, again=True)}")
+    words = {one["state"] for one in readings if one.get("state") and not one.get("replaces")}
+    others = words - {state}
+    if others:
+        said.append(f"By another reading: {' or '.join(sorted(others))}")
     return ". ".join(said)
-
-
-def _told(changes: Iterable[Mapping[str, str]]) -> str:
-    return " and ".join(one["what"] for one in changes)
 
 
 def _changes(reading: Reading) -> list[str]:
     return [one["name"] for key in ("fills_in", "replaces") for one in reading.get(key, ())]
 
 
-def _stands(word: str, parts: Mapping[str, Part] = {}, again: bool = False) -> str:
-    """Return a word of our run, with what its runs lack, and counts.
-
-    With `again`, the same word has been said, and why.
-    """
-    said = f"{word}, too" if again else word
-    lacks = gathered((_lack(one), name) for name, one in parts.items() if "lack" in one)
-    for lack, names in lacks.items() if not again else ():
-        where = "" if names == [*parts] else f"{' and '.join(names)}: "
-        said += f", {where}{lack}"
-    several = len(parts) > 1
-    counts = [
-        f"{name}: {_count(name, one)}" if several else _count(name, one)
-        for name, one in parts.items()
-        if "share" in one
-    ]
-    return f"{said} ({'; '.join(counts)})" if counts else said
-
-
-def _count(name: str, part: Part) -> str:
-    """Return how many runs of a part agree, or of its points hold."""
-    agree, runs = part["share"]
-    if name == "points":
-        return f"{agree} of {runs} hold"
-    if part.get("lack") == "no result":  # which would count as runs that do not agree
-        return f"{agree} runs agree elsewhere"
-    if "at" in part:
-        return f"in all {agree} of {runs}"
-    return f"{agree} of {runs} agree" if part["state"] == "undecided" else f"{agree} of {runs}"
+def _stands(word: str, parts: Iterable[Part]) -> str:
+    """Return a word with what its runs lack, or with how many of them agree."""
+    known = list(parts)
+    lacks = dict.fromkeys(_lack(one) for one in known if "lack" in one)
+    if lacks:
+        return f"{word}, {' and '.join(lacks)}"
+    shares = [one["share"] for one in known if "share" in one]
+    return f"{word} ({shares[0][0]} of {shares[0][1]})" if len(shares) == 1 else word
 
 
 def _lack(part: Part) -> str:
-    """Return what the runs of a part lack that cannot tell, where, and why."""
-    said = str(part["lack"])
-    at = part.get("at", ())
-    if at:
-        said += f" at {few(at, NAMED, 'point')}"
-    if "silent" in part:
-        said += f", as {part['silent']}"
-    return said
+    """Return what the runs of a part lack that cannot tell, and where."""
+    if "at" in part:
+        return f"{part['lack']} at {few(part['at'], NAMED, 'point')}"
+    return str(part.get("silent", part["lack"]))
 
 
 class Results:
@@ -465,8 +425,9 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return what is printed and, after a tab, what came out; empty before the rule.
 
-        There is a line for each item. It begins with the word of the item or, if `part` is given,
-        of this part. The words of other parts and readings follow where they are others.
+        There is a line for each item. It begins with the word of the reading that the figure shows
+        or, if `part` is given, of this part. The words of the whole and of other readings follow
+        where they are others.
 
         Parameters
         ----------
