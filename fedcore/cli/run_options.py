@@ -76,6 +76,9 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
                      help="Rank; for what learns a subspace."),
         click.option("--center", is_flag=True,
                      help="Subtract the mean of all samples first, in one more round."),
+        click.option("--scale", is_flag=True,
+                     help="Divide each feature by its standard deviation first (without --center, "
+                     "by its root mean square), in one more round that is counted apart."),
         *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
           for name, (says, how) in OF_FILES.items()),
         click.option("--clients", type=options.COUNT, help="Number of clients of a data set.  "
@@ -124,6 +127,35 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     return own
 
 
+def scaled(given: Problem, center: bool) -> Problem:
+    """Divide each feature by its root mean square, in an exchange that the problem's note tells.
+
+    With `center`, squares are of distances to the mean of all samples, which stays in the data.
+    """
+    import numpy as np
+
+    from fedcore.federation import centring
+    from fedcore.federation.engines.in_process import InProcess
+    from fedcore.federation.federation import Federation
+    from fedcore.problems.clients import Clients
+    from fedcore.problems.problem import Problem
+
+    federation = Federation(given.clients, check=False, engine=InProcess)
+    mean = federation.center() if center else np.zeros(given.n_features)
+    before = federation.ledger.snapshot()
+    scales = federation.scale(mean)
+    cost = federation.ledger.snapshot()
+    up, down = (cost[name] - before[name] for name in ("bytes_up", "bytes_down"))
+    note = (
+        "Features are divided by their "
+        f"{'standard deviations' if center else 'root mean squares'}, in one more round of "
+        f"{up:,.0f} bytes up and {down:,.0f} bytes down that is not counted below."
+    )
+    rows = [centring.scaled(matrix, scales) for matrix in given.clients]
+    clients = Clients(rows, labels=given.clients.labels)
+    return Problem(given.name, clients, given.status, "\n".join(filter(None, [given.note, note])))
+
+
 class RunData(NamedTuple):
     """Clients' data.
 
@@ -170,6 +202,14 @@ class RunOptions(SimpleNamespace):
                 "noise: drop --center, and subtract a public mean from the data; or add noise to "
                 "it, too: fedcore pca FILE... --epsilon 1 --bounds RANGES.csv"
             )
+        if self.scale and algorithm.private(settings):
+            raise InputError(
+                f"{algorithm.name} is private, and the squares of --scale would be sent without "
+                "noise: drop --scale, and divide the data by public scales; or add noise to them, "
+                "too: fedcore pca FILE... --scale --epsilon 1 --bounds RANGES.csv"
+            )
+        if self.scale and not algorithm.task.centred:
+            raise InputError(f"{algorithm.name} takes samples as they are: drop --scale")
         # A plug-in's own Params may check nothing.
         for field in dataclasses.fields(algorithm.parameters):
             if isinstance(field.default, bool) and field.name in params:
@@ -183,6 +223,12 @@ class RunOptions(SimpleNamespace):
 
     def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         """Return the clients' data: of a data set, or of files, see `read`."""
+        found = self._read(words, chosen, private)
+        if not self.scale:
+            return found
+        return found._replace(draws=[scaled(problem, self.center) for problem in found.draws])
+
+    def _read(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         from fedcore import datasets
 
         if len(words) == 1 and words[0] in datasets.names():

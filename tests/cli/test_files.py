@@ -268,6 +268,24 @@ def test_compare_prints_a_table_with_the_best_values_and_draws(files, tables, tm
     assert found["ssi"]["problem"] == found["one_shot"]["problem"]
 
 
+@pytest.mark.parametrize("center", [True, False])
+def test_features_are_scaled_as_by_hand_and_the_exchange_is_told(files, tables, tmp_path, center):
+    flags, out = ["--scale", *["--center"] * center], tmp_path / "h"
+    done = call("compare", "ssi", "one_shot", *files, "-r", 1, *flags, "--out", out)
+    assert done.exit_code == 0, done.output
+    S = np.vstack(tables)
+    d = S.shape[1]
+    by_hand = (S - S.mean(axis=0)) / S.std(axis=0) if center else S / np.sqrt((S**2).mean(axis=0))
+    floor = 0.5 * np.sum(np.linalg.svd(by_hand)[1][1:] ** 2)
+    for name in ("ssi", "one_shot"):
+        history = History.load(out / f"{name}.h5")
+        # A sum of squares and a scale for each feature, in double precision, of each client.
+        assert f"{8 * d * len(files)} bytes up" in history.about["problem"]["note"]
+    assert history.last("round")[0] == 1 + center  # of one_shot
+    found = History.load(out / "ssi.h5").last("objective")[0]
+    assert found == pytest.approx(floor, rel=1e-12)  # quadratic in a sine of 1e-8
+
+
 def test_compare_gives_parameters_to_all_that_have_them_or_to_one(files):
     command = ["compare", "ssi", "local_power", *files, "-r", 1, "--json"]
     found = json.loads(call(*command, "--set", "rounds=3", "--set", "ssi.rounds=2").stdout)
