@@ -481,5 +481,6 @@ class Results:
         repeats = f"repeats: {_span([run.history.repeats for run in shown])}"
         words.append(f"{repeats} ({spread})" if spread else repeats)
         marks = {f"{run.status} data" for run in shown if run.status in ("surrogate", "rebuilt")}
-        marks |= {f"measures {NOT_RELEASED}" for run in shown if run.history.released is not None}
+        if any(run.history.released is not None for run in shown):
+            marks.add(f"exact measures, {NOT_RELEASED}")
         return ", ".join([*words, *sorted(marks)])
