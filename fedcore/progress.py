@@ -59,9 +59,12 @@ class RoundsBar:
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         done, total = self._before + row["round"], self._bar.total or "an unknown number"
         self._bar.update(done - self._bar.n)
-        log.info(
-            "%s: round %g of %s, iteration %g", self._description, done, total, row["iteration"]
-        )
+        if log.isEnabledFor(logging.INFO):
+            self._bar.clear()  # the line would stand behind it
+            log.info(
+                "%s: round %g of %s, iteration %g", self._description, done, total, row["iteration"]
+            )
+            self._bar.refresh()
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:

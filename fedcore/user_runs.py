@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import html
 import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -113,6 +114,10 @@ class Result:
                 "an estimator, such as fedcore.FederatedPCA"
             )
         return self.trained.predict(samples, client)
+
+    def _repr_html_(self) -> str:
+        """Return what `print` shows, for notebooks."""
+        return f"<p>{html.escape(repr(self))}</p>"
 
     def __repr__(self) -> str:
         """Sizes, costs, privacy and names in one line; no arrays."""

@@ -285,7 +285,8 @@ def test_params_go_round():
     assert (copied.n_components, copied.params["local_steps"]) == (3, 9)
     assert pca.params["local_steps"] == 7
     with pytest.raises(InputError, match="n_components"):
-        copied.set_params(n_componnts=3)
+        copied.set_params(center=False, n_componnts=4)
+    assert copied.center and copied.n_components == 3  # nothing was set
     copied.set_params(params__momentum=False, params={"power": 1})
     assert copied.params == {"power": 1, "momentum": False}
     assert not hasattr(copied, "components_")

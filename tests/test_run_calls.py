@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 
 import numpy as np
 import pytest
@@ -50,6 +51,18 @@ def test_a_logger_has_a_line_for_each_record_beside_the_bar(clients, caplog):
     with caplog.at_level(logging.INFO, logger="fedcore"):
         fedcore.run("ssi", clients, 2, rounds=3, tol=0, progress=True)
     assert [record.args[1:] for record in caplog.records] == [(k, 3, k) for k in range(4)]
+
+
+def test_lines_of_the_logger_stand_by_themselves(clients, capsys, monkeypatch):
+    log = logging.getLogger("fedcore")
+    monkeypatch.setattr(log, "handlers", [logging.StreamHandler(sys.stderr)])
+    monkeypatch.setattr(log, "level", logging.INFO)
+    fedcore.run("ssi", clients, 2, rounds=3, tol=0, progress=True)
+    shown = capsys.readouterr().err
+    lines = [line.rpartition("\r")[2] for line in shown.split("\n")]
+    assert [line for line in lines if "of 3, iteration" in line] == [
+        f"ssi: round {k} of 3, iteration {k}" for k in range(4)
+    ]
 
 
 def test_the_bar_changes_nothing_and_a_rule_of_the_users_still_ends_the_run(clients, capsys):

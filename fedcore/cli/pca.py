@@ -33,8 +33,8 @@ RANGES = "a table with the columns column, low and high, and a line for each col
 @click.option("--scale", is_flag=True,
               help="Divide each column by its standard deviation over all files.")  # fmt: skip
 @click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
-              help="Measure each column by its public range, from -1 at low to 1 at high.  A table "
-              "column,low,high.")  # fmt: skip
+              help="Rescale each column by its public range: low becomes -1, high becomes 1.  "
+              "A table column,low,high.")  # fmt: skip
 @click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
 @click.option("--delta", type=float, help=f"Chance that --epsilon fails.  [default: {DELTA:g}]")
 @click.option("--plot", metavar="PATH", callback=options.figure,

@@ -18,6 +18,8 @@ from fedcore.files import HDF5_ENDINGS
 from fedcore.words import EXACT
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from fedcore.algorithms import Algorithm
     from fedcore.experiments.from_files import LoadedFiles
     from fedcore.history import History
@@ -127,10 +129,11 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     return own
 
 
-def scaled(given: Problem, center: bool) -> Problem:
+def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
     """Divide each feature by its root mean square, in an exchange that the problem's note tells.
 
     With `center`, squares are of distances to the mean of all samples, which stays in the data.
+    The divisors are returned, too.
     """
     import numpy as np
 
@@ -153,7 +156,8 @@ def scaled(given: Problem, center: bool) -> Problem:
     )
     rows = [centring.scaled(matrix, scales) for matrix in given.clients]
     clients = Clients(rows, labels=given.clients.labels)
-    return Problem(given.name, clients, given.status, "\n".join(filter(None, [given.note, note])))
+    note = "\n".join(filter(None, [given.note, note]))
+    return Problem(given.name, clients, given.status, note), scales
 
 
 class RunData(NamedTuple):
@@ -170,6 +174,8 @@ class RunData(NamedTuple):
         What errors call the clients.
     columns : list of str or None
         Names of the features.
+    scales : list of ndarray of shape (n_features,), or None
+        What the features of each draw were divided by.
     """
 
     seed_name: str
@@ -177,6 +183,7 @@ class RunData(NamedTuple):
     draws: Sequence[Problem]
     clients: list[str] | None = None
     columns: list[str] | None = None
+    scales: list[np.ndarray] | None = None
 
 
 class RunOptions(SimpleNamespace):
@@ -196,17 +203,12 @@ class RunOptions(SimpleNamespace):
         settings = algorithm.params(
             _without_references(params), form="--set NAME=VALUE", drop="drop --components"
         )
-        if self.center and algorithm.private(settings):
+        flags = " and ".join(f"--{name}" for name in ("center", "scale") if getattr(self, name))
+        if flags and algorithm.private(settings):
             raise InputError(
-                f"{algorithm.name} is private, and the mean of --center would be sent without "
-                "noise: drop --center, and subtract a public mean from the data; or add noise to "
-                "it, too: fedcore pca FILE... --epsilon 1 --bounds RANGES.csv"
-            )
-        if self.scale and algorithm.private(settings):
-            raise InputError(
-                f"{algorithm.name} is private, and the squares of --scale would be sent without "
-                "noise: drop --scale, and divide the data by public scales; or add noise to them, "
-                "too: fedcore pca FILE... --scale --epsilon 1 --bounds RANGES.csv"
+                f"{algorithm.name} is private, and the exchange of {flags} would be without noise: "
+                f"drop {flags}, and prepare the data by public values; or add noise to it, too: "
+                f"fedcore pca FILE...{' --scale' * self.scale} --epsilon 1 --bounds RANGES.csv"
             )
         if self.scale and not algorithm.task.centred:
             raise InputError(f"{algorithm.name} takes samples as they are: drop --scale")
@@ -226,7 +228,8 @@ class RunOptions(SimpleNamespace):
         found = self._read(words, chosen, private)
         if not self.scale:
             return found
-        return found._replace(draws=[scaled(problem, self.center) for problem in found.draws])
+        draws, scales = zip(*(scaled(draw, self.center) for draw in found.draws), strict=True)
+        return found._replace(draws=draws, scales=[*scales])
 
     def _read(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         from fedcore import datasets
@@ -329,6 +332,8 @@ class RunOptions(SimpleNamespace):
 
     def history(self, algorithm: Algorithm, params: dict[str, Any], data: RunData) -> History:
         """Run all repeats of one algorithm."""
+        import numpy as np
+
         from fedcore import metrics
         from fedcore.experiments.cell import Cell
         from fedcore.experiments.fingerprint import digests, fingerprint
@@ -360,6 +365,9 @@ class RunOptions(SimpleNamespace):
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
             )
+        if data.scales is not None:
+            of_repeat = [data.scales[n % len(data.scales)] for n in range(self.repeats)]
+            history.final["scale"] = np.stack(of_repeat)
         for basis in history.final.get("basis", ()):
             require_orthonormal(algorithm.name, basis.T)
         return history

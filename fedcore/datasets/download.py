@@ -69,7 +69,7 @@ class Servers:
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Whether the server of an address answers; what it did in the last `seconds` counts."""
+        """Whether the server of an address answers, or did so within the last `seconds`."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:

@@ -82,12 +82,14 @@ class Transformer(ABC):
             For an unknown name.
         """
         known = self._defaults()
+        for name in values:
+            if not name.startswith("params__"):
+                require_known(name, known, f"{type(self).__name__} has no parameter", InputError)
         for name in sorted(values, key="params".__ne__):  # `params` as a whole comes first
             if name.startswith("params__"):
                 kept = self.params if isinstance(self.params, Mapping) else {}
                 self.params = {**kept, name.removeprefix("params__"): values[name]}
             else:
-                require_known(name, known, f"{type(self).__name__} has no parameter", InputError)
                 setattr(self, name, values[name])
         return self
 

@@ -122,7 +122,7 @@ def _tell(algorithm: str, estimate: float) -> None:
 
 
 def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, float]:
-    """Keep the fewest axes with more than this share of the squares."""
+    """Keep the fewest leading axes whose squares are more than `share` of all squares."""
     if share is None:
         return axes, outside
     ratios = np.cumsum(axes.squares) / (axes.squares.sum() + outside)

@@ -56,7 +56,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
 
 
 def digest(module: str) -> str:
-    """Return the digest of one module alone; raise the errors of `digests`."""
+    """Return the digest of one module alone. It raises the same errors as `digests`."""
     return _read(module)[0]
 
 

@@ -31,7 +31,7 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication")
 def misalignment(iterate: Iterate, problem: Problem) -> float:
-    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases, the iterate's ``local``.
+    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂``; the iterate's ``local`` holds the aligned bases ``Zᵢ Dᵢ``.
 
     This is ρ_t of LocalPower and FedPower (Guo et al., Definition 5). It is zero when all clients
     have the same basis.

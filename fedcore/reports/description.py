@@ -32,12 +32,12 @@ def describe(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``algorithm``, ``params``, ``seed``,
-        ``problem``, ``centred``, ``repeats``, ``metrics``, ``ledger`` (medians over the repeats),
-        ``seconds`` of CPU, ``privacy``, ``tuning`` and ``components``. How many repeats have
-        ``converged``, ``diverged``, or are ``undetermined``: they met the tolerance with a subspace
-        that rounding may turn. A metric has ``units`` and the ``median``, ``min`` and ``max`` of
-        its last values. If its best possible value is known, ``at best`` has the same three of it.
+        ``algorithm``, ``params``, ``seed``, ``problem``, ``centred``, ``scaled``, ``repeats``,
+        ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU, ``privacy``,
+        ``tuning`` and ``components``. How many repeats have ``converged``, ``diverged``, or are
+        ``undetermined``: they met the tolerance with a subspace that rounding may turn. A metric
+        has ``units`` and the ``median``, ``min`` and ``max`` of its last values. If its best
+        possible value is known, ``at best`` has the same three of it.
         In a private run it has ``released``. What is not known is left out.
     """
     about, seconds = history.about, history.seconds
@@ -46,6 +46,7 @@ def describe(history: History) -> dict[str, Any]:
         "algorithm": about.get("algorithm"),
         **{part: about.get(part, {}) for part in ("params", "seed", "problem")},
         "centred": bool(about.get("centred")),
+        "scaled": bool(np.any(history.final.get("scale", 1.0) != 1.0)),
         "repeats": history.repeats,
         "metrics": {name: _metric(history, name) for name in measured(history)},
         "ledger": {name: float(np.median(history.last(name))) for name in spent},

@@ -122,7 +122,8 @@ def _components(found: Description) -> list[str]:
     private = "explained_variance" not in found["components"]
     centre = " less the mean," if found["centred"] else ""
     about = "" if centre or private else ", about zero (--center: about the mean)"
-    head = f"components: a sample's score is the sum of its values{centre} times these weights"
+    values = "scaled values" if found["scaled"] else "values"
+    head = f"components: a sample's score is the sum of its {values}{centre} times these weights"
     lines = weights(**found["components"], about=about)
     if private:
         lines.append("private: the run has released directions, and no variances")

@@ -80,7 +80,7 @@ def repeats_to_the_byte(subject: Subject) -> None:
 def draws_from_the_seed(subject: Subject) -> None:
     """Another seed gives another result where the method is random."""
     if subject.case.random is None:
-        raise Unsaid("its case does not say whether the method is 'random'")
+        raise Unsaid("its case does not say whether it is random: give random=True or False")
     first, second = subject.run(seed=1), subject.run(seed=2)
     if subject.subspace:
         differs = first.shared.tobytes() != second.shared.tobytes()

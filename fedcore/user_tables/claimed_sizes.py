@@ -52,5 +52,5 @@ def require_shape(path: Path | str, rows: int, columns: int) -> None:
     """Refuse too many rows or columns for a sparse table, before anything so large is made."""
     if columns > WIDEST:
         says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
-        raise DataError(f"{says}: number those that occur anew, from 1 on")
+        raise DataError(f"{says}: give those that occur new numbers, from 1 on")
     require_size(path, 8 * rows)

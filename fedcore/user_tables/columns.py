@@ -126,8 +126,8 @@ def as_values(column: Any) -> np.ndarray:
 def parsed(column: Any) -> np.ndarray:
     """Return a column as numbers, NaN for missing values, and infinity for what is neither.
 
-    Numbers are truth values, whole and floating-point numbers and decimals, also in a column of
-    Python objects. Texts, dates, durations, complex numbers and categories are none. Missing are
+    Truth values, whole and floating-point numbers and decimals count as numbers, also in a column
+    of Python objects. Texts, dates, durations, complex numbers and categories are none. Missing are
     None, NaN, and what pandas, polars and Arrow have for them.
 
     Parameters

@@ -1,4 +1,4 @@
-"""Second step of a text table: the names of its columns. Names of all tables are matched here."""
+"""Second step of a text table: the names of its columns, and their match with other tables'."""
 
 from __future__ import annotations
 

@@ -281,6 +281,8 @@ def test_features_are_scaled_as_by_hand_and_the_exchange_is_told(files, tables, 
         history = History.load(out / f"{name}.h5")
         # A sum of squares and a scale for each feature, in double precision, of each client.
         assert f"{8 * d * len(files)} bytes up" in history.about["problem"]["note"]
+        divisors = S.std(axis=0) if center else np.sqrt((S**2).mean(axis=0))
+        np.testing.assert_allclose(history.final["scale"], [divisors], rtol=1e-12)
     assert history.last("round")[0] == 1 + center  # of one_shot
     found = History.load(out / "ssi.h5").last("objective")[0]
     assert found == pytest.approx(floor, rel=1e-12)  # quadratic in a sine of 1e-8

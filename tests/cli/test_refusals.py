@@ -47,7 +47,7 @@ REFUSED = [  # a command, and what its line names
     (f"run ssi {FILES} --out run.csv", ".h5"),
     ("run ssi a.csv b.csv a.csv -r 1", "a.csv", "twice"),
     (f"run analyze_gauss {FILES} --set clip=true --center", "--center"),
-    (f"run analyze_gauss {FILES} --set clip=true --scale", "--scale"),
+    (f"run analyze_gauss {FILES} --set clip=true --center --scale", "--center", "--scale"),
     (NETWORK + "--set model=femnist_mlp --scale", "--scale"),
     (f"run noisy_power {FILES} --simulate", "client 0 ('a.csv')", "row"),
     (f"run fedrep_linear {FILES}", "--labels"),

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from commands import call, refused_command
+from fedcore.repro.config import papers
 from fedcore.repro.verdicts import verdict_pages, verdicts
 
 
@@ -100,3 +101,13 @@ def test_verdicts_finds_the_full_run_before_the_quick_one_before_what_is_kept(
     assert "Yes." in found  # the kept answer
     verdict_pages.write([made()], tmp_path / "results" / "verdicts.tsv")
     assert "no headline claims" in call("verdicts").stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["job", "plan"], ["verdicts"], ["verdicts", "faps"], ["certify"], ["decide", "--hours", 1]],
+)
+def test_an_installed_package_says_that_a_checkout_is_needed(words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(papers, "CHECKOUT", tmp_path)
+    assert "checkout" in refused_command(*words)

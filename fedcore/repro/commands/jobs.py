@@ -38,9 +38,11 @@ CONFIGFILE = click.option(
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
     """Return the plan of the configuration that a command is given, or only of some papers."""
+    from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
 
+    paper_files.require_checkout("this command")
     config = read_configuration(configfile)
     if papers:
         config["papers"] = [*papers]

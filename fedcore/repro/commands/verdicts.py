@@ -67,6 +67,8 @@ def verdicts(
     kept = kept if kept.is_dir() else papers.CHECKOUT / kept
     if what is not None and not Path(what).exists() and (kept / what).is_dir():
         what, paper = None, what
+    if what is not None and not Path(what).exists():
+        papers.require_checkout("fedcore verdicts PAPER")
     folder = Path(what) if what is not None else _results(kept)
     found = pages.read_all(folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):

@@ -169,8 +169,8 @@ def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str,
         same = known.get(files.name, files)
         if files.name in found or same.folder.resolve() != files.folder.resolve():
             raise ConfigError(
-                f"papers: {found.get(files.name, same).folder} and {entry} have one name, and so "
-                "would their results: rename one"
+                f"papers: {found.get(files.name, same).folder} and {entry} have the same "
+                "name, and their results would overwrite each other: rename one"
             )
         found[files.name] = same
     return found

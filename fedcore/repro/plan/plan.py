@@ -163,7 +163,7 @@ class Plan:
                 self.unavailable.setdefault(name, reason)
 
     def raw_files(self, problem: str) -> list[str]:
-        """Return the files of a problem's data set that are to be there before it is made.
+        """Return the raw files that must exist before a problem is made.
 
         They are the record of what was fetched; for another package's data set, they include all
         its files.

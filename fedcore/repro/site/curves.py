@@ -122,9 +122,9 @@ def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, s
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return numeric parameters with several values among the runs of one method, with these.
+    """Return the values of each numeric parameter in which runs of one method differ.
 
-    Of the runs' parameters only these are kept.
+    The runs lose all other parameters.
     """
     values: dict[str, set[float]] = {}
     for first in runs:
