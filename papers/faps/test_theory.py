@@ -190,12 +190,12 @@ def test_n_times_the_least_by_hand(folder):
     run.history.columns["kkt_residual"] = np.array([[1.0, 0.5, 1.0, 0.25]])
     run.history.reference["singular_values"] = np.array([2.0, 1.0])
     run.history.iterates["shared"][:] = run.history.iterates["shared"][:, :1]
-    (row,) = run.rows(**theory._columns(run))
+    (row,) = run.rows(**theory.shares(run))
     assert (row["largest"], row["residual"]) == (16, 0.25)
 
 
 def test_a_run_that_failed_has_no_share(folder):
     (run,) = folder.run(clients_of(1), "assumption", 2).runs("theorem8")
     run.history.columns["kkt_residual"] = np.array([[1.0, 0.5, np.nan]])
-    (row,) = run.rows(**theory._columns(run))
+    (row,) = run.rows(**theory.shares(run))
     assert np.isnan(row["share"])

@@ -24,10 +24,11 @@ def theorem_8(results: Results) -> Rows:
     theorem among the first N iterates. ``largest`` is the largest N m(N), the C that this run asks
     for, and ``share`` is this over the C of Appendix B; see `constant`.
     """
-    return [row for run in results.runs("theorem8") for row in run.rows(**_columns(run))]
+    return [row for run in results.runs("theorem8") for row in run.rows(**shares(run))]
 
 
-def _columns(run: Run) -> dict[str, np.ndarray]:
+def shares(run: Run) -> dict[str, np.ndarray]:
+    """Return the last residual, the largest n times the least, and its share of the constant."""
     residual, sigma = run["kkt_residual"], run.history.reference["singular_values"]
     draws = np.atleast_2d(sigma)
     top = draws[np.arange(len(residual)) % len(draws), 0] ** 2

@@ -70,7 +70,7 @@ def with_basis(noise: float) -> Delta:
     Given Z₁, the log likelihood ratio of Y₂ is that of one Gaussian mechanism, and that of Z₁ is
     added to it.
     """
-    directions, (f, other) = _directions(), densities(noise)
+    directions, (f, other) = unit_vectors(), densities(noise)
     moved = np.linalg.norm(directions @ (GRAMS[0] - GRAMS[1]), axis=1) / noise
     evidence = np.log(f / other)
 
@@ -82,7 +82,7 @@ def with_basis(noise: float) -> Delta:
 
 def without_basis(noise: float) -> Delta:
     """Return δ(ε) of Y₂ alone, whose density is a mean over Z₁."""
-    directions = _directions()
+    directions = unit_vectors()
     far = 1.0 / noise + FAR
     axis = np.arange(-far, far, STEP)
     p, other = (
@@ -106,7 +106,7 @@ def densities(noise: float) -> list[np.ndarray]:
     found = []
     for G in GRAMS:
         mean = G @ START / noise
-        t = _directions() @ mean
+        t = unit_vectors() @ mean
         heights = 1.0 + t * scipy.stats.norm.cdf(t) / scipy.stats.norm.pdf(t)
         found.append(math.exp(-0.5 * mean @ mean) * heights / (2.0 * math.pi))
     return found
@@ -118,6 +118,6 @@ def gaussian_delta(e: np.ndarray, moved: np.ndarray) -> np.ndarray:
     return np.asarray(scipy.stats.norm.cdf(0.5 * moved - e / moved) - alarms)
 
 
-def _directions() -> np.ndarray:
+def unit_vectors() -> np.ndarray:
     angles = (np.arange(ANGLES) + 0.5) * (2.0 * math.pi / ANGLES)
     return np.column_stack([np.cos(angles), np.sin(angles)])

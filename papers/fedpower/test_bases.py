@@ -22,7 +22,7 @@ def of_direction(u, mean):
 
 
 def test_densities_of_a_direction_are_integrals_over_the_length():
-    directions = bases._directions()
+    directions = bases.unit_vectors()
     for found, G in zip(bases.densities(NOISE), bases.GRAMS, strict=True):
         assert 2 * np.pi * found.mean() == pytest.approx(1, rel=1e-12)
         mean = G @ bases.START / NOISE
