@@ -301,7 +301,7 @@ def test_the_part_that_a_figure_shows_comes_first(results):
     })  # fmt: skip
     drawn, whole = came_out(results, "two", "", "one").split(". ")
     assert "one: holds (108 of 110)" in drawn and "two" not in drawn
-    assert "undecided" in whole
+    assert whole == "With two: undecided"
     (drawn,) = came_out(results, "two", "", "two").split(". ")  # its word is that of the item
     assert "two: undecided, too few runs" in drawn and "one" not in drawn
     assert came_out(results, "two").endswith("undecided, too few runs")
