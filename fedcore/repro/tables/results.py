@@ -226,7 +226,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     words = {one["state"] for one in readings if one.get("state") and not one.get("replaces")}
     others = words - {state}
     if others:
-        said.append(f"By another reading: {' or '.join(sorted(others))}")
+        said.append(f"Read otherwise: {' or '.join(sorted(others))}")
     return ". ".join(said)
 
 
