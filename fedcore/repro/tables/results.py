@@ -217,9 +217,12 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
             said.append(f"With {few(rest, NAMED, 'part')}: {state}")
     else:
         said = [f"Ours: {_stands(state, parts.values())}"]
-    if replaced:
-        only = f", where {replaced[0]['what']}"
-        said[-1] += only if len(replaced) == 1 else f", with {len(replaced)} changes"
+    if replaced:  # the figure's title tells of `change`
+        untold = [one["what"] for one in replaced if one["name"] != change]
+        if len(untold) == 1:
+            said[-1] += f", where {untold[0]}"
+        elif untold:
+            said[-1] += f", with {len(untold)} changes"
         if state != verdict["word"]:
             said.append(f"As printed: {verdict['word']}")
         return ". ".join(said)
@@ -435,8 +438,8 @@ class Results:
         sentences : mapping of str to str
             What is printed in few words, by the id of an item in the claims of the paper.
         change : str
-            What the figure fills in or replaces, by its name in the claims. By default it shows
-            each item's own reading.
+            What the figure fills in or replaces, by its name in the claims; its title says so. By
+            default it shows each item's own reading.
         part : str
             The part that the figure shows, of items of several parts, by its name in the claims.
 

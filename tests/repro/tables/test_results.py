@@ -261,14 +261,16 @@ HALF = {"state": "undecided", "share": [18, 30], "lack": "too few runs"}
 def test_what_came_out_has_the_words_of_the_verdicts(results):
     results.plan["run"] = {"quick": False}
     assert results.outcome({"a": "it falls"}) == ""  # before the rule of the verdicts
-    least, other = ({"name": name, "what": f"it is the {name}"} for name in ("least", "other"))
+    least, other, third = (
+        {"name": name, "what": f"it is the {name}"} for name in ("least", "other", "third")
+    )
     held, number = {"state": "holds", "share": [9, 9]}, {"state": "fails"}
     few, fewer = (out("undecided", **{"": HALF | {"share": [18, n]}}) for n in (30, 40))
     readings = {
         "a": [out("holds", **{"": held}), few | {"fills_in": [other]}],
         "b": [out("fails", **{"": number})],
         "c": [few, few | {"fills_in": [other]}, {"state": "fails", "replaces": [least]},
-              few | {"state": "holds", "replaces": [least, other]}],
+              few | {"state": "holds", "replaces": [least, third]}],
         "d": [{"obstacle": "It takes hours."}],
         "e": [],
         "f": [few, fewer | {"fills_in": [other]}],
@@ -285,7 +287,9 @@ def test_what_came_out_has_the_words_of_the_verdicts(results):
     assert "hours" in d and "no data may be had; there are none" in e.lower()
     assert f.count("undecided") == 1
     drawn, printed = came_out(results, "c", "least").split(". ")  # with the fewest changes
-    assert "fails" in drawn and "it is the least" in drawn and "undecided" in printed
+    assert "fails" in drawn and "it is" not in drawn and "undecided" in printed
+    drawn, printed = came_out(results, "c", "third").split(". ")
+    assert "too few runs, where it is the least" in drawn and "undecided" in printed
     refused(lambda: results.outcome({"z": "z"}), InputError, "'z'")
     results.plan["run"] = {"quick": True}
     assert not {"holds", "fails"} & set(results.outcome({"a": "A", "b": "B"}).lower().split())
