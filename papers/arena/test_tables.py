@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 
 from arena import tables as arena
+from fedcore.datasets import partition
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
+
+PAPER = Path(__file__).with_name("experiments.yaml")
 
 
 class MadeUp:
@@ -115,3 +120,18 @@ def test_no_attack_fails_that_was_not_made():
     assert arena.leaks(Tables(leakage=rows)) == []
     (row,) = arena.leaks(Tables(leakage=rows, leaks=[("local_power", [0.25])]))
     assert (row["method"], row["leakage"]) == ("local_power", 0.25)
+
+
+def test_with_any_seed_there_are_samples_enough_for_uneven_clients():
+    groups = read_yaml(PAPER)["problems"]
+    dealt = [
+        (group.get("first") or group["options"]["samples"], problem["partition"])
+        for group in groups.values()
+        for problem in group.get("each", {}).values()
+        if {"first", "options"} & group.keys() and problem["partition"]["by"] == "lognormal"
+    ]
+    assert len(dealt) == 3
+    for n, how in dealt:
+        sizes = {name: value for name, value in how.items() if name != "by"}
+        for seed in range(1000):
+            partition.lognormal(n, **sizes, rng=np.random.default_rng(seed))
