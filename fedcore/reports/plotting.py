@@ -150,8 +150,8 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
             fontsize=rcParams["figure.titlesize"], fontweight=rcParams["figure.titleweight"],
         )  # fmt: skip
     if corner:
-        told = textwrap.fill(corner, LINE_CHARACTERS)
-        figure.text(1.0, -0.06 / height, told, va="top", ha="right", color="0.4")
+        wrapped = textwrap.fill(corner, LINE_CHARACTERS)
+        figure.text(1.0, -0.06 / height, wrapped, va="top", ha="right", color="0.4")
 
 
 def _columns(text: str) -> tuple[list[str], list[str], float]:
