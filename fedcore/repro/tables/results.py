@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,8 +21,8 @@ from fedcore.history import History, read_seconds
 from fedcore.recorder import NOT_RELEASED
 from fedcore.reports import tables
 from fedcore.repro.plan import up_to_date
-from fedcore.repro.tables.rows import Rows
-from fedcore.words import few
+from fedcore.repro.tables.rows import Rows, gathered
+from fedcore.words import counted, few
 
 # A column of a table: a value, or a function of a run that returns one value or one per repeat.
 Column = Any | Callable[["Run"], Any]
@@ -219,18 +220,26 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
         said = [f"Ours: {_stands(state, parts.values())}"]
     if replaced:  # the figure's title tells of `change`
         untold = [one["what"] for one in replaced if one["name"] != change]
-        if len(untold) == 1:
+        if untold:
             said[-1] += f", where {untold[0]}"
-        elif untold:
-            said[-1] += f", with {len(untold)} changes"
+        if len(untold) > 1:
+            said[-1] += f", and with {counted(len(untold) - 1, 'more change')}"
         if state != verdict["word"]:
             said.append(f"As printed: {verdict['word']}")
         return ". ".join(said)
     words = {one["state"] for one in readings if one.get("state") and not one.get("replaces")}
     others = words - {state}
     if others:
-        said.append(f"Read otherwise: {' or '.join(sorted(others))}")
+        said.append(f"Under another reading: {' or '.join(sorted(others))}")
     return ". ".join(said)
+
+
+def _together(said: Sequence[str]) -> str:
+    """Return what came out of items of one sentence, and of how many if they differ."""
+    found = Counter(said)
+    if len(found) == 1:
+        return said[0]
+    return "; ".join(f"{one} ({n} of {len(said)})" for one, n in found.items())
 
 
 def _changes(reading: Reading) -> list[str]:
@@ -244,14 +253,14 @@ def _stands(word: str, parts: Iterable[Part]) -> str:
     if lacks:
         return f"{word}, {' and '.join(lacks)}"
     shares = [one["share"] for one in known if "share" in one]
-    return f"{word} ({shares[0][0]} of {shares[0][1]})" if len(shares) == 1 else word
+    return f"{word} ({shares[0][0]} of {shares[0][1]} runs)" if len(shares) == 1 else word
 
 
 def _lack(part: Part) -> str:
     """Return what the runs of a part lack that cannot tell, and where."""
-    if "at" in part:
-        return f"{part['lack']} at {few(part['at'], NAMED, 'point')}"
-    return str(part.get("silent", part["lack"]))
+    where = f"at {few(part['at'], NAMED, 'point')}" if "at" in part else ""
+    said = (where, part["silent"]) if "silent" in part else (part["lack"], where)
+    return " ".join(filter(None, said))
 
 
 class Results:
@@ -429,9 +438,9 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return what is printed and, after a tab, what came out; empty before the rule.
 
-        There is a line for each item. It begins with the word of the reading that the figure shows
-        or, if `part` is given, of this part. The words of the whole and of other readings follow
-        where they are others.
+        There is a line for each sentence. It begins with the word of the reading that the figure
+        shows or, if `part` is given, of this part. The words of the whole and of other readings
+        follow where they are others.
 
         Parameters
         ----------
@@ -456,9 +465,10 @@ class Results:
             require_known(item, verdicts, "no verdict of the item", InputError)
         if self.plan["run"]["quick"]:
             return "A quick run, which says nothing about the paper."
+        told = gathered((said, item) for item, said in sentences.items())
         return "\n".join(
-            f"Printed: {sentence}\t{_came_out(verdicts[item], change, part)}"
-            for item, sentence in sentences.items()
+            f"Printed: {said}\t{_together([_came_out(verdicts[i], change, part) for i in items])}"
+            for said, items in told.items()
         )
 
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:

@@ -281,7 +281,7 @@ def test_what_came_out_has_the_words_of_the_verdicts(results):
     judged(results, {item: (word, readings[item]) for item, word in words.items()}, why)
     a, b, c, d, e, f = (came_out(results, item) for item in words)
     drawn, other = a.split(". ")
-    assert "holds (9 of 9)" in drawn and "undecided" in other
+    assert "holds (9 of 9 runs)" in drawn and "undecided" in other
     assert "fails" in b and " of " not in b
     assert c.count("undecided") == 1 and "too few runs" in c and "fails" not in c
     assert "hours" in d and "no data may be had; there are none" in e.lower()
@@ -290,6 +290,8 @@ def test_what_came_out_has_the_words_of_the_verdicts(results):
     assert "fails" in drawn and "it is" not in drawn and "undecided" in printed
     drawn, printed = came_out(results, "c", "third").split(". ")
     assert "too few runs, where it is the least" in drawn and "undecided" in printed
+    both = results.outcome({"b": "alike", "c": "alike", "f": "alike"})
+    assert both.count("Printed") == 1 and "(1 of 3)" in both and "(2 of 3)" in both
     refused(lambda: results.outcome({"z": "z"}), InputError, "'z'")
     results.plan["run"] = {"quick": True}
     assert not {"holds", "fails"} & set(results.outcome({"a": "A", "b": "B"}).lower().split())
@@ -304,7 +306,7 @@ def test_the_part_that_a_figure_shows_comes_first(results):
         "three": ("fails", [out("fails", one=held, two=lost, three=HALF)]),
     })  # fmt: skip
     drawn, whole = came_out(results, "two", "", "one").split(". ")
-    assert "one: holds (108 of 110)" in drawn and "two" not in drawn
+    assert "one: holds (108 of 110 runs)" in drawn and "two" not in drawn
     assert whole == "With two: undecided"
     (drawn,) = came_out(results, "two", "", "two").split(". ")  # its word is that of the item
     assert "two: undecided, too few runs" in drawn and "one" not in drawn
@@ -318,7 +320,7 @@ def test_the_part_that_a_figure_shows_comes_first(results):
     ("part", "told"),
     [
         ({"lack": "no result", "at": ["n = 1", "n = 2"], "silent": "no run arrives"},
-         "no result at n = 1 and n = 2"),
+         "at n = 1 and n = 2 no run arrives"),
         ({"lack": "no result", "silent": "no run arrives"}, "no run arrives"),
         ({"lack": "no result", "at": [f"n = {n}" for n in range(20)]}, "no result at 20 points"),
         ({"lack": "few runs agree", "at": ["n = 2"]}, "few runs agree at n = 2"),
