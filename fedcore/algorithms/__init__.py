@@ -1,25 +1,27 @@
 """Registry of algorithms: one module, one algorithm, found by its file name.
 
 To add one, drop a module into this package, or register one from another package under the entry
-point group ``fedcore.algorithms``. Its docstring is for people; its first line is the title, and it
-says where the method departs from the paper. At its end the module declares itself::
+point group ``fedcore.algorithms``. The module's docstring is for people: its first line is the
+method's title, and the text says where the method departs from the paper. At its end the module
+declares the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
-See `Algorithm` for what else it may say.
+See `Algorithm` for the other arguments.
 
 `run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
-first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. Its arguments
-are
+first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. The arguments
+of ``record`` are
 
 - ``basis=…`` or ``factors=…``, or ``classifiers=…`` for that task;
 - ``models=…``, one row of regression coefficients per client, if the data have labels;
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
 - ``counts={column: number, …}``, if the algorithm has columns.
 
-A client step reads its data, its state and its message. It may hold parameters and plain numbers of
-the server's own, such as a number of steps, but neither an array nor a number that was found in the
-clients' data: these are broadcast, and the client keeps or computes what it needs.
+A client step reads its data, its state and its message. The function may also hold parameters and
+plain numbers of the server's own, such as a number of steps. It may hold neither an array nor a
+number that was found in the clients' data: the server broadcasts such values, and the client keeps
+them or computes from them what it needs.
 
 A private method has a parameter ``epsilon``, None for no privacy. It first calls
 ``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
@@ -55,7 +57,7 @@ NO_MODULE = ModuleType("")  # of an algorithm that the registry has not seen
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Algorithm:
-    """What a method says of itself, as ``ALGORITHM`` of its module.
+    """Declaration of a method, which its module assigns to ``ALGORITHM``.
 
     Attributes
     ----------
@@ -72,38 +74,41 @@ class Algorithm:
     communication : callable
         ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`.
     task : Task
-        What it learns, of `fedcore.problems.tasks`.
+        What the method learns: a task of `fedcore.problems.tasks`.
     labelled : bool
         Whether it learns from labels: its steps get `fedcore.problems.clients.Labelled` data. All
         classifiers do.
     sparse : bool
-        Whether its steps also work on sparse clients, `fedcore.sparse.SparseRows`: they multiply by
-        the data and by their transpose, and ask for their size, and nothing else.
+        Whether its steps also work on sparse clients, `fedcore.sparse.SparseRows`. Such steps only
+        multiply by the data and by their transpose, and ask for their size.
     columns : mapping of str to (str, str)
-        Units and description of each column that it counts.
+        Units and description of each column that its ``counts`` fill.
     released : frozenset of str
         Names of the columns that a private run releases; the others are exact functions of the
         data.
     gram_products_only : bool
-        Whether its steps read the data in `fedcore.parts.gram_products.gram_product` only.
+        Whether its steps read the data only through `fedcore.parts.gram_products.gram_product`.
         `FederatedPCA` may then make the Gram matrix of all data first.
     commutes : callable, optional
-        ``commutes(params)``, whether it commutes with rotations of the features: it takes products
-        with the data and with their transposes, and inner products, and looks at no single feature.
-        A cell with ``cut`` asks for it. None if it never does.
+        ``commutes(params)`` says whether the method commutes with rotations of the features. Such a
+        method takes products with the data and with their transposes, and inner products, but looks
+        at no single feature. A cell with ``cut`` needs such a method. None if the method never
+        commutes.
     private_fit : mapping, optional
-        Parameters with which a private `FederatedPCA` runs it: its noise is then Gaussian when one
-        record is added or removed. None if it has no such noise.
+        Parameters with which a private `FederatedPCA` runs the method. With them its noise is
+        Gaussian, and neighbours differ by one record added or removed. None if the method has no
+        such noise.
     steps : callable, optional
         ``steps(params, k)``, products with the data that a client makes in round k. None if an
         iteration is one product.
     citation : str
-        Where it comes from; a history keeps it, and pages print it below the docstring.
+        Source of the method; a history keeps it, and pages print it below the docstring.
     look : (str, str), optional
         Colour and line in figures, keys of ``COLOURS`` and ``LINES`` of
-        `fedcore.reports.curve_styles`; by default they follow from the name.
+        `fedcore.reports.curve_styles`; by default both are derived from the method's name.
     case : mapping
-        What the checks cannot know, such as its plain form: attributes of `fedcore.testing.Case`.
+        What the checks cannot find out by themselves, such as the method's plain form: attributes
+        of `fedcore.testing.Case`.
     name : str
         Name in the registry and in configuration files; the registry fills it in.
     module : module
@@ -155,7 +160,7 @@ class Algorithm:
 
     @property
     def documentation(self) -> str:
-        """The module's docstring, which is also there under ``python -OO``."""
+        """The module's docstring; under ``python -OO`` it is read from the source."""
         known = self.module.__doc__ or ""
         if not known and sys.flags.optimize > 1:
             known = ast.get_docstring(ast.parse(inspect.getsource(self.module))) or ""
@@ -176,7 +181,7 @@ class Algorithm:
         return getattr(params, "epsilon", None) is not None
 
     def takes(self, name: str) -> bool:
-        """Return whether it has a parameter of this name.
+        """Return whether the algorithm has a parameter of this name.
 
         Parameters
         ----------
@@ -193,15 +198,15 @@ class Algorithm:
         ----------
         values : mapping
         form : str
-            How the caller is given a parameter, for messages.
+            How a user gives a parameter to the caller, for error messages.
         drop : str
-            What to do with a rank that is too much, for messages.
+            What a user should do with a rank that the algorithm does not take, for error messages.
 
         Raises
         ------
         InputError
-            For a rank of what learns no subspace, an unknown name, missing required names, or a
-            value out of range.
+            For a rank if the algorithm learns no subspace, an unknown name, missing required names,
+            or a value out of range.
         """
         if "n_components" in values and not self.takes("n_components"):
             raise InputError(
@@ -214,9 +219,10 @@ class Algorithm:
         return self.parameters(**values)
 
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:
-        """Name all parameters that lack a value, with what they may be.
+        """Raise an error that names all required parameters without a value, and their kinds.
 
-        An unknown name may be one of them, misspelt: nothing is said before it is refused.
+        If a name is unknown, nothing is raised here: it may be a required name that is misspelt,
+        and `check_names` refuses it next.
         """
         fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
@@ -238,18 +244,18 @@ def get(name: str) -> Algorithm:
     ------
     InputError
         When there is no such algorithm (the message suggests the nearest name), or its module
-        cannot be imported or declares none.
+        cannot be imported or declares no algorithm.
     """
     return from_module(name, REGISTRY.module(name))
 
 
 def from_module(name: str, module: ModuleType) -> Algorithm:
-    """Return what a module declares as ``ALGORITHM``, registered or not, with its name.
+    """Return the ``ALGORITHM`` of a module, registered or not, with its name and module filled in.
 
     Raises
     ------
     InputError
-        When it declares none.
+        When the module declares no algorithm.
     """
     found = getattr(module, "ALGORITHM", None)
     if not isinstance(found, Algorithm):

@@ -9,7 +9,7 @@ rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that one r
 Neighbours: one row added or removed (the proof of Lemma 3.1). The number of rows n is then not
 public. So the queries count the rows *above* θ_k and compare the count with the margin: the paper's
 test with n moved to the other side, of sensitivity 1 and monotone. θ has a fixed range, and rows
-may have any norm: the data set no parameter without privacy cost.
+may have any norm. So no parameter is set by the data without privacy cost.
 
 ``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma
 3.1), a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the
@@ -18,8 +18,9 @@ accountant allows for T Gaussian steps and T ε-DP searches. The searches get th
 `search_share` of the zCDP budget, and half the noise on the queries, because these are monotone.
 
 Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
-paper. Each of several clients runs the step on its own rows with its own threshold, and the server,
-which need not be trusted, sums. One client is the paper's curator.
+paper. With several clients, each runs the step on its own rows with its own threshold, and the
+server, which need not be trusted, adds the results. A single client plays the part of the paper's
+curator.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Params(Budgeted):
     ratio : float
         Ratio of successive thresholds.
     constant : str
-        Noise of the calibration ``paper``: that of the pseudo-code, ``statement``, or the larger
-        one of the proof, ``proof``.
+        Noise of the calibration ``paper``: ``statement`` takes the noise of the pseudo-code,
+        ``proof`` the larger noise of the proof.
     """
 
     rounds: CountOrZero = 10

@@ -7,8 +7,9 @@ most.
 
 The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and all steps of all guesses
 have the same noise, the least that the accountant allows for the whole run; the calibration
-``paper`` is refused. Each of several clients adds noise to and chooses by its own rows. The server
-takes the choice of most clients, and of equals the first.
+``paper`` is refused. With several clients, each adds noise to the products of its own rows and
+chooses by its own rows. The server takes the guess that most clients chose; of equally many, the
+first.
 """
 
 from __future__ import annotations
@@ -104,7 +105,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """A d×k block down and up per step; at the end all candidates down and one vote for each up."""
+    """A d×k block down and up per step; at the end all candidates down, and one vote on each up."""
     steps, block = sum(schedule(params)), shape.n_features * params.n_components
     up = steps * block + params.guesses
     down = (steps + params.guesses) * block

@@ -5,9 +5,9 @@ the diagonal independent N(0, σ²). Neighbours here: one row added or removed. 
 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
 
 ``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
-2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. Each of several
-clients perturbs its own matrix, and the server, which need not be trusted, sums: the noise of m
-clients has m times the variance.
+2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. With several
+clients, each perturbs its own matrix, and the server, which need not be trusted, adds them: the
+noise of m clients has m times the variance.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ with one batch for both networks:
 
     wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ,
 
-wᵢ from the server's w, which becomes the mean of the wᵢ. Client i uses α vᵢ + (1 − α) w, here with
-the newest w. With α = 0 the w are those of FedAvg, and clients use them. (The authors' code of
-Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
+where wᵢ starts from the server's w. The new w is the mean of the wᵢ. Client i uses the mixture
+α vᵢ + (1 − α) w, here with the newest w. With α = 0, w is the same as in FedAvg, and clients use w.
+(The authors' code of Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
 """
 
 from __future__ import annotations

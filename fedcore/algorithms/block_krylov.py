@@ -6,15 +6,15 @@ round, but the server keeps the blocks. In every round
     U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F),
 
 and V S, with S the p leading eigenvectors of T, is the Rayleigh–Ritz basis in range(V). The error
-falls like a Chebyshev polynomial, that of SSI like a power. Since AAᵀV = V T + [0 … 0 F], the
-server can take one more power step without a message, Z = orth(AAᵀ V S). Z is recorded; after one
-round it is the Z of SSI.
+falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. Since AAᵀV = V T +
+[0 … 0 F], the server can take one more power step without a message, Z = orth(AAᵀ V S). Z is
+recorded; after one round it equals the Z of SSI.
 
 - **Restart.** When V has no room for the next block, it shrinks to its leading Ritz vectors, half
   of the limit. T is then diagonal, and no product is lost.
-- **End of the space.** When fewer than p directions are left, Q holds these and is padded with Ritz
-  vectors that the server does not use. After ⌈n/p⌉ rounds V is the whole space and the answer is
-  exact to rounding, if `memory` allows so many blocks.
+- **End of the space.** When fewer than p directions are left, Q holds these directions and is
+  padded with Ritz vectors, whose products the server does not use. After ⌈n/p⌉ rounds V is the
+  whole space and the answer is exact to rounding, if `memory` allows so many blocks.
 - **Invariant V.** The complement F is then rounding noise. Q continues with arbitrary directions
   orthonormal to V, so the recursion does not break down.
 
@@ -152,8 +152,8 @@ def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Orthonormal basis of `block` minus its part in range(V).
 
-    What is left of that part is rounding, divided by what a pass leaves of a column. If `block` is
-    noise, a pass may leave little, and is repeated.
+    The result keeps a small part in range(V): rounding errors, divided by the share of a column
+    that a pass leaves. If `block` is noise, a pass may leave a small share, and is then repeated.
     """
     Q = orth(block)
     for _ in range(3):

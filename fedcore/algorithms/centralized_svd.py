@@ -1,4 +1,4 @@
-"""Centralised truncated SVD, the floor of every factorisation.
+"""Centralised truncated SVD, whose error no factorisation of the same rank can beat.
 
 The r leading singular triples give the best approximation of rank r. Every client uploads its raw
 data once, without any privacy.

@@ -7,9 +7,10 @@ In every round a share r of the clients makes E epochs on each of
 
 Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
 
-With momentum the gradient of the penalty is under it, as that of any objective. In the code of
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) it is not: there vᵢ moves by −η λ (vᵢ − w)
-beside each step. That is ``pull`` = "beside"; with momentum β it is weaker by the factor 1 − β.
+The momentum includes the gradient of the penalty, as it would for any objective. In the code of
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) it does not: there vᵢ moves by −η λ (vᵢ − w)
+beside each step. ``pull`` = "beside" does the same; with momentum β this pull is weaker by the
+factor 1 − β.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Coherence estimate and Gaussian mechanism on the singular vectors.
 
-It takes an SVD of the symmetrised matrix (0 A; Aᵀ 0) and a private estimate of the coherence of its
-top eigenvectors, and adds Gaussian noise in proportion to it to the eigenvectors. The sources are
-the paper's abstract and its description by Nguyen, Ene & Nguyen (Table 1), which leave the
-constants open. The constants below are derived here.
+The method takes an SVD of the symmetrised matrix (0 A; Aᵀ 0) and a private estimate of the
+coherence of its top eigenvectors. It adds to the eigenvectors Gaussian noise in proportion to this
+estimate. The sources are the paper's abstract and its description by Nguyen, Ene & Nguyen (Table
+1), which leave the constants open. The constants below are derived here.
 
 Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
 V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m, b = 1 for one entry and b = √d for
@@ -21,7 +21,7 @@ When γ̂ ≤ 4 the mechanism stops after step 1 and returns a random basis. ε�
 The noise multiplier of step 3 is the least that the accountant allows for the remaining budget
 (``tight``), or √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2, δ₃ = δ/2 (``paper``, ε ≤ 2).
 
-Each of several clients releases a basis from its own rows, and the server takes the top
+With several clients, each releases a basis from its own rows, and the server takes the top
 eigenvectors of the averaged projections. The result is good only when the clients' top subspaces
 agree.
 """

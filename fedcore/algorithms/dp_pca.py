@@ -16,9 +16,10 @@ coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 l
 histograms.
 
 The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, and not
-checked against the full text. Departures: an empty histogram ends the paper's algorithm; here it
-centres the interval at 0, or skips the step if it is the histogram of Λ̂. k > 1 columns are
-flattened into d' = dk coordinates. Several clients pass w on from one to the next.
+checked against the full text. Departures: an empty histogram ends the paper's algorithm. Here the
+step is skipped if the histogram of Λ̂ is empty, and the interval has the centre 0 if the histogram
+of its coordinate is empty. k > 1 columns are flattened into d' = dk coordinates. Several clients
+pass w on from one to the next.
 """
 
 from __future__ import annotations

@@ -23,8 +23,8 @@ steps leave the share cᵠ of the difference to e_Z, so that the rate is
 For q = 1 it is 1 − g/b + g²/(b (λ + b)), λ the eigenvalue within p. Its least value over all g is
 1 − (λ + b)/(4 b), which is above −1 if b > λ/7: a single step needs b > λ₁/7.
 
-The paper leaves open: a limit of the inner steps, here `inner_steps`; the constants of (13), here
-c₁ = 1/2, c₁' = 1. (26) compares bases, not subspaces, so that it depends on the `signs` of QR.
+The paper does not give a limit of the inner steps, here `inner_steps`, nor the constants of (13),
+here c₁ = 1/2, c₁' = 1. (26) compares bases, not subspaces, so that it depends on the `signs` of QR.
 Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
 
 Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of its Hᵢ, not the dominant one. In exact arithmetic the first
@@ -82,7 +82,7 @@ class Params(ssi.Rounds):
     delta : float
         δᵢ of the rule ``residual``.
     inner_steps : int
-        Most inner iterations in a round; for ``fixed`` their exact number.
+        Largest number of inner iterations in a round; for ``fixed`` the exact number.
     solver : str
         Inner iteration; see `fedcore.parts.eigensolvers`.
     signs : str
@@ -123,7 +123,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     client = of_runs(stacked(partial(improved, params)))
 
     def held() -> dict[str, Any]:
-        """Xᵢ and Wᵢ of the clients, for histories that keep them; before any message those of Z."""
+        """Xᵢ and Wᵢ of the clients, for histories that keep them; before any message, from Z."""
         pairs = federation.observe(own_iterate, Z)
         return {"X": [X for X, _ in pairs], "W": [W for _, W in pairs]}
 
@@ -207,30 +207,30 @@ def finish(data: np.ndarray, state: Any, Z: np.ndarray) -> None:
 
 
 def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Client step: its Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before the first round."""
+    """Client step: the client's Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before the first round."""
     X = getattr(state, "basis", Z.T)
     return X.T, outside(X, -((X @ data.T) @ data)).T
 
 
 @stacked
 def products_so_far(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: the products that it has made."""
+    """Client step: the number of products that the client has made."""
     return state.products
 
 
 @stacked
 def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: its βᵢ."""
+    """Client step: the client's βᵢ."""
     return state.beta
 
 
 def signs_follow(params: Params) -> bool:
-    """Return whether signs, and all else, are the same in rotated features."""
+    """Return whether the method, signs included, does the same in rotated features."""
     return params.signs == "positive"
 
 
 def _square(data: np.ndarray, state: Any, kind: str) -> Any:
-    """‖Aᵢ‖² in a norm, which is found once and kept with the data."""
+    """‖Aᵢ‖² in the given norm; computed once and kept with the data."""
     name, several = f"{kind}_norm", data.shape[:-2]
     if not hasattr(state.kept, name):
         each = data if several else [data]

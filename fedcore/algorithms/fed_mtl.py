@@ -5,16 +5,16 @@ networks as the columns of W. Each makes E epochs in its own wᵢ on
 
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m),
 
-with the other networks as they were. I − 11ᵀ/m is a projection, its square is itself, and so
-tr W Ω Wᵀ = Σⱼ ‖wⱼ − w̄‖²: networks are held near their mean. A client needs w̄ alone of the
-others, which the server sends; its own part of the mean moves with it.
+with the other networks as they were. Because I − 11ᵀ/m is a projection, Ω is equal to it. Hence
+tr W Ω Wᵀ = Σⱼ ‖wⱼ − w̄‖²: networks are held near their mean. All that a client needs of the others
+is w̄, which the server sends; the client's own part of the mean moves with its network.
 
 For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code of Liang et al.
 (arXiv:2001.01523, 2020), and print neither Ω nor λ. In that code λ is 10⁻⁷ for a network of 10⁵ to
-10⁶ parameters, and so it is here by default. Its Ω has a matrix of ones in the place of I and
+10⁶ parameters; this is also the default here. Its Ω has a matrix of ones in the place of I and
 squares entry by entry: all entries are (1 − 1/m)², which penalises the sum of the networks and not
 their distance from the mean. At this λ neither penalty matters: the accuracies are nearly those of
-Local Only. They are the same numbers with λ = 0 alone, so that each method has its own training.
+Local Only. They are exactly equal only with λ = 0, so that each method has its own training.
 """
 
 from __future__ import annotations

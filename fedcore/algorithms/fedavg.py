@@ -6,8 +6,8 @@ loss fᵢ:
     wᵢ ← SGD(fᵢ, from w),    w ← mean wᵢ.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
-has momentum. With ``fine_tune`` it is their FedAvg+FT: after the last round, every client trains
-the head of w for so many epochs, which gives one more record.
+has momentum. With ``fine_tune`` this is their FedAvg+FT: after the last round, every client trains
+the head of w for ``fine_tune`` epochs, which gives one more record.
 """
 
 from __future__ import annotations

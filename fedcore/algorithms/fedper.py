@@ -1,4 +1,4 @@
-"""FedPer: clients train a shared body and a head of their own together.
+"""FedPer: every client trains the shared body and its own head together.
 
 In every round a share r of the clients makes E epochs on its loss fᵢ of body φ and head hᵢ at once:
 

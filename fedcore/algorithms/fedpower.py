@@ -8,10 +8,10 @@ orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned a
 noise, with all clients and a synchronisation at T, this is `local_power`. With K `participants` the
 server draws K clients at every synchronisation, with replacement as in Algorithm 3, or without. A
 client that was drawn w times sends once and has weight w. The first client is the reference for the
-alignment and sends in every round. If there is no synchronisation at T, the answer is the average
-of the aligned Zᵢ at T, in one more round.
-`standard_deviation` defines s. The privacy account charges every product of a client that sends.
-The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times those here, which changes no iterate.
+alignment and sends in every round. If there is no synchronisation at T, one more round averages the
+aligned Zᵢ at T, and this average is the answer. `standard_deviation` defines s. The privacy account
+charges every product of a client that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times
+the matrix and the noise here, which changes no iterate.
 
 Departures: a client that does not send does not compute, because the next broadcast would
 overwrite its work. Unless `entries` says so, Z₀ is drawn as in `local_power`, not as in the paper.
@@ -70,7 +70,7 @@ class Params(Parameters):
     delta : float
         δ of the whole run.
     calibration : str
-        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` that of
+        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` the noise of
         the paper's Theorem 6.
     participants : int, optional
         K, number of clients drawn; when not given, all clients take part (Algorithm 2).
@@ -164,7 +164,7 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
 
 
 def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
-    """Weights by client that sends, the reference first; None for weight 1 on all clients."""
+    """Weight of each client that sends, the reference first; None if all clients have weight 1."""
     if params.participants is None:
         return None
     drawn = rng.choice(federation.shape.n_clients, params.participants, replace=params.replacement)
@@ -174,7 +174,7 @@ def draw(federation: Federation, params: Params, rng: np.random.Generator) -> di
 def average(
     federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
 ) -> np.ndarray:
-    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps, the last round without synchronisation at T."""
+    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps: the last round, if T is no synchronisation."""
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         for _ in range(q):
@@ -189,7 +189,7 @@ def average(
 
 
 def intervals(params: Params) -> Iterator[int]:
-    """Yield the products from one synchronisation to the next; the sum may exceed T."""
+    """Yield the number of products from each synchronisation to the next; the sum may exceed T."""
     t = k = 0
     while t < params.iterations:
         q = SCHEDULES[params.schedule](params.local_steps, k)

@@ -5,10 +5,10 @@ In every round a share r of the clients makes E epochs on
     fᵢ(v) + μ/2 ‖v − w‖²    from v = w,
 
 and the server takes the mean. Without the penalty, μ = 0, it is FedAvg. As in Collins, Hassani,
-Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly and the descent has momentum, with
-the penalty's gradient under it. (Their code adds it to the step after the momentum, and keeps this
-sum as the momentum, which is the same.) ``fine_tune`` gives FedProx+FT, as for
-`fedcore.algorithms.fedavg`.
+Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly, and the descent has momentum, which
+includes the penalty's gradient. (Their code adds the penalty's gradient to the step after the
+momentum, and keeps this sum as the momentum; the iterates are the same.) ``fine_tune`` gives
+FedProx+FT, as for `fedcore.algorithms.fedavg`.
 """
 
 from __future__ import annotations

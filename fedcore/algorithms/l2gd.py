@@ -5,14 +5,14 @@ fᵢ from xᵢ. In any other round, of averaging,
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
-Here the T rounds are dealt out before the first: (1 − p) T of them, to the nearest integer, are
-local, at places that are drawn at random, and all others average. So the cost is known before.
+Here the kinds of all T rounds are drawn before the first: (1 − p) T of them, to the nearest
+integer, are local, at random places, and all others average. So the cost is known beforehand.
 
-All clients take part in every round unless `participation` says less. Then a part of them is drawn
-for each round, local or not; those that average move to the mean of theirs, and all others stay
-where they are. n in θ remains the number of all clients. Rounds of averaging in a row leave the
-mean of all clients as it is, and Algorithm 1 then sends nothing again; here every round of
-averaging sends the xᵢ up and the mean down.
+All clients take part in every round unless `participation` is below 1. Then some clients are drawn
+for each round, local or not. In a round of averaging the drawn clients move to the mean of their
+own networks, and all others stay where they are. n in θ remains the number of all clients.
+Consecutive rounds of averaging leave the mean of all clients as it is, so that Algorithm 1 sends
+nothing after the first of them; here every round of averaging sends the xᵢ up and the mean down.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local round makes E
 epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is

@@ -5,10 +5,10 @@ once:
 
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 
-Which layers are the lower ones the network says (``lower`` of `fedcore.deep.models`), after
-Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks begin at
-random, not with the result of FedAvg. (In their code the first fully connected layer of the
-networks for CIFAR is a lower one, too: ``lower`` = 8.)
+The network's attribute ``lower`` (see `fedcore.deep.models`) says which layers are the lower ones,
+after Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks
+begin at random, not with the result of FedAvg. (In their code the first fully connected layer of
+the networks for CIFAR is a lower one, too: ``lower`` = 8.)
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class Params(settings.Params):
     Attributes
     ----------
     lower : int, optional
-        Layers of the network's body that stay with the clients, activations and pooling counted; by
-        default those that the network says.
+        Number of layers of the network's body that stay with the clients, activations and pooling
+        counted; by default the network's own number.
     """
 
     lower: Count | None = None

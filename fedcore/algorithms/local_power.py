@@ -58,8 +58,8 @@ class Params(ssi.Rounds):
         Multiplications in round k = 0, 1, …: q (``constant``), q − k (``linear``) or ⌊q/2ᵏ⌋
         (``halving``), and at least one.
     alignment : str
-        Dᵢ, which aligns Zᵢ with that of the first client. The result then depends on which client
-        is first.
+        Dᵢ, which aligns Zᵢ with the first client's Z₁. The result then depends on which client is
+        first.
     """
 
     local_steps: Count = 8

@@ -9,7 +9,7 @@ is the three-term recursion ``Y ← AAᵀ Y − β Y₋`` with both blocks in th
 The best β is (λ_{p+1}/2)², with λ = σ² the eigenvalues of AAᵀ: the error then falls by a factor
 near 1 − √(2 gap) per round instead of 1 − gap. When σ_{p+1} is not given, the server takes the
 largest (p+1)-st Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] so far; it already has the products of these blocks
-with AAᵀ. A Ritz value is at most its eigenvalue, and this β at most the best, up to rounding.
+with AAᵀ. A Ritz value is at most its eigenvalue. So this β is at most the best one, up to rounding.
 """
 
 from __future__ import annotations

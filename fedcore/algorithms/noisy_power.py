@@ -18,8 +18,8 @@ The noisy Y stays with the clients. `protects` says how neighbours differ:
 
 ``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
 ``row``). For a large ε this noise is too little for (ε, δ), from 42 on at δ = 1e-6, and the run is
-refused. ``tight``: the least z for L Gaussian releases. Each of several clients adds noise to the
-products of its own rows, and the server, which need not be trusted, sums.
+refused. ``tight``: the least z for L Gaussian releases. With several clients, each adds noise to
+the products of its own rows, and the server, which need not be trusted, adds them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Per-FedAvg: FedAvg for a network from which one step on a client's own loss leads far.
+"""Per-FedAvg: FedAvg for a network that one step on a client's own loss adapts to the client.
 
 This is the Hessian-free form. In every round a share r of the clients makes E epochs of descent on
 fᵢ(w − α ∇fᵢ(w)), and the server takes the mean. A batch is cut into a support set D and a target
@@ -7,13 +7,13 @@ set D′; a step goes along
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, D is eight tenths of a
-batch, also in the place of the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ
-of all its samples. ``fine_tune`` lets clients at last train the head of w, as for
-`fedcore.algorithms.fedavg`.
+batch, and also replaces the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ,
+with the gradient over all its samples. With ``fine_tune`` clients train the head of w after the
+last round, as for `fedcore.algorithms.fedavg`.
 
-``form`` = "sum" is what their code does (no program of it runs the class): the inner step changes a
-copy that no loss uses, so that a step goes along ∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i uses its network
-after its last local round, and ``fine_tune`` trains all of this network.
+``form`` = "sum" does what the class in their code does, which no program of theirs runs. Its inner
+step changes a copy that no loss uses, so that a step goes along ∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i
+uses its network after its last local round, and ``fine_tune`` trains all of this network.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Params(settings.Tuned):
     difference : float
         δ, of the difference of gradients.
     form : {"meta", "sum"}
-        The method, or what the authors' code does.
+        "meta" is the method, "sum" what the code of Collins et al. does.
     """
 
     inner_rate: Positive = 1e-4
@@ -134,7 +134,7 @@ def _run_sum(
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning.
 
-    In the form of the authors' code clients get the seed of the first network, and tune their own.
+    With ``form`` = "sum", clients get the seed of the first network and fine-tune their own.
     """
     if params.form == "sum":
         return rounds.cost_of_own_networks(params, shape)

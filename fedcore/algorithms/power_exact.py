@@ -1,8 +1,8 @@
 """Exact local solution on a power initialisation.
 
-V is that of Algorithm 1. With V fixed, by the closed form of Section 2, every client takes
+Algorithm 1 gives V. With V fixed, every client applies the closed form of Section 2 and takes
 ``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of
-V and not VᵀV, whose condition number is the square of that of V.
+V and not VᵀV, because the condition number of VᵀV is the square of V's.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ from fedcore.validation import CountOrZero
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """All parameters of `power_iteration`, and the local descent's.
+    """All parameters of `power_iteration`, and the parameters of the local descent.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def iterate(
     data: np.ndarray, state: SimpleNamespace, message: Any, *, steps: int, params: Params
 ) -> np.ndarray:
-    """Client step: return U after so many gradient steps."""
+    """Client step: return U after the given number of gradient steps."""
     sigma = tuple(state.sigma.astype(np.float64).tolist())
     q = np.array(_gone(sigma, params.momentum, steps))
     # The part of U₀ in the null space of VᵀV has zero gradient and stays.
@@ -117,7 +117,7 @@ def descended(sigma: np.ndarray, momentum: bool) -> Iterator[tuple[np.ndarray, n
 
 @lru_cache(maxsize=1)  # clients in one process find the same numbers
 def _gone(sigma: tuple[float, ...], momentum: bool, steps: int) -> tuple[float, ...]:
-    """q_t after so many steps."""
+    """q_t after `steps` steps."""
     (_, q), *_ = islice(descended(np.array(sigma), momentum), steps, steps + 1)
     return tuple(q.tolist())
 

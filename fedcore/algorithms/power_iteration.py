@@ -1,6 +1,6 @@
 """Distributed randomized power iteration.
 
-It has the restarts of Section 3 (m samples of Φ, best κ(V) kept).
+The restarts of Section 3 are included: of m samples of Φ, the one with the best κ(V) is kept.
 
 The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server sums. α times the server sends
 V back and the clients multiply it by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications.
@@ -115,7 +115,7 @@ class Scaled(NamedTuple):
         return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
 
     def output(self, **more: Any) -> dict[str, Any]:
-        """Return ``V``, `more`, and ``exponent``: V is 2^−exponent times (SᵀS)^α SᵀΦ.
+        """Return ``V``, ``exponent`` and the entries of `more`; V is 2^−exponent times (SᵀS)^α SᵀΦ.
 
         The exponent is 0 unless this product is outside the range of its precision.
         """
@@ -162,7 +162,7 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 def communication(params: Any, shape: Shape) -> Cost:
     """Cost of Algorithm 1: m + α uploads (m(α + 1) when κ is compared at the end).
 
-    The last V is sent down once more for use by the clients, which is not a round.
+    The last V is sent down once more, for use by the clients; this is no round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

@@ -49,7 +49,7 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """All parameters of `power_gd`, and the regulariser's.
+    """All parameters of `power_gd`, and the parameters of the regulariser.
 
     Attributes
     ----------

@@ -6,13 +6,14 @@ variate cᵢ and the server's c, all zero at first,
     y ← y − η (∇fᵢ(y) − cᵢ + c)    from the server's x,
     cᵢ⁺ = cᵢ − c + (x − y) / (K η),
 
-and replies with y − x and cᵢ⁺ − cᵢ. The server makes steps along their means: η_g times the first
-on x, |S|/N times the second on c. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the
-steps have momentum β, and K η divides as in their code. That makes x − y about 1/(1 − β) times as
-large as K η mean gradients, so that the error of cᵢ − c as a difference of gradients is multiplied
-by −β/(1 − β) when client i takes part: it vanishes with β = 0, changes its sign alone with their
-β = 1/2, and grows without bound above. Their code also clips the corrected gradients at norm 10, as
-``clip`` does. ``fine_tune`` gives SCAFFOLD+FT, as for `fedcore.algorithms.fedavg`.
+and replies with y − x and cᵢ⁺ − cᵢ. The server adds η_g times the mean of the y − x to x, and |S|/N
+times the mean of the cᵢ⁺ − cᵢ to c. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the
+steps have momentum β, and the divisor is K η as in their code. Momentum makes x − y about 1/(1 − β)
+times as large as K η mean gradients. The error of cᵢ − c as a difference of gradients is therefore
+multiplied by −β/(1 − β) whenever client i takes part: the error vanishes with β = 0, only changes
+its sign with their β = 1/2, and grows without bound with a larger β. Their code also clips the
+corrected gradients at norm 10; ``clip`` does this here. ``fine_tune`` gives SCAFFOLD+FT, as for
+`fedcore.algorithms.fedavg`.
 """
 
 from __future__ import annotations

@@ -51,15 +51,16 @@ class Params(Rounds):
         be at most `tol`, by `fedcore.parts.convergence_test`; 0 runs all rounds. The test needs no
         communication.
     n_oversamples : int
-        Columns that messages have beside those wanted, as long as there are features. With one, the
-        test sees the next singular value, and a value that several directions share.
+        Number of columns of messages beyond those wanted, as far as the number of features allows.
+        With one more column, the test sees the next singular value, and notices a singular value
+        that several directions share.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
     n_oversamples: CountOrZero = 0
 
     def columns(self, n_features: int) -> int:
-        """Return the columns of a block: those wanted and the others."""
+        """Return the number of columns of a block: those wanted and the oversamples."""
         return min(self.n_components + self.n_oversamples, n_features)
 
 

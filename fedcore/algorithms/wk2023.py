@@ -1,7 +1,8 @@
 """Alternating gradient descent of Ward and Kolda, distributed.
 
-Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares it with theirs. Shared Gaussian Φ_U,
-Φ_V of shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9,
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. Shared
+Gaussian Φ_U, Φ_V of shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and
+D = C μ/9,
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
 
@@ -9,8 +10,9 @@ and in every round each client steps on Uⁱ with the old V and sends its gradie
 the server sums and steps on V. One iteration is one communication.
 
 Φ_U and Φ_V have *standard deviations* 1/d and 1/r, as in the authors' code of the comparison; Ward
-and Kolda write variances. σ₁ is taken as known (``sigma_max``). When it is not given, the clients
-send ‖Sⁱ‖₂² and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces it, for one more number up and one down.
+and Kolda write variances. σ₁ is taken as known (``sigma_max``). If σ₁ is not given, the clients
+send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁, at the cost of one more number up and one
+down.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Simultaneous gradient descent of Ye and Du, distributed, and its iteration count.
 
-Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares it with theirs. From a small random
-start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at the old point;
-one iteration is one communication. The theory's step η is so small that the loss hardly changes in
-a feasible number of rounds. The paper prints the theory's number of iterations, here
-`iterations_of_theory`.
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. From a
+small random start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at
+the old point; one iteration is one communication. The theory's step η is so small that the loss
+hardly changes in a feasible number of rounds. The paper prints the theory's number of iterations,
+here `iterations_of_theory`.
 
 Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
-subtracts the *sum of all entries* of the gradient from V (a missing axis). Here the start is that
-of Ye and Du, and the whole gradient is subtracted.
+subtracts the *sum of all entries* of the gradient from V (a missing axis). The method here starts
+as Ye and Du do, and subtracts the gradient itself.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Audits: attacks on transcripts and outputs show at least how much a server learns."""
+"""Audits: attacks on transcripts and outputs, which bound from below how much a server learns."""

@@ -4,8 +4,8 @@ For every event E, the output of an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε
 P′ its distributions on the two data sets. The audit runs a method often on two data sets of
 `fedcore.generators.canary`, which are neighbours under the relation of the method's ledger. It
 scores what the server saw. E is "the score is beyond a threshold" or "the score is NaN". Half of
-the runs choose the event. The other half gives Clopper–Pearson bounds of both probabilities, P from
-below and P′ from above. With the confidence asked for,
+the runs choose the event. The other half gives Clopper–Pearson bounds: P(E) from below and P′(E)
+from above. With the confidence asked for,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
@@ -17,10 +17,11 @@ Security 2023).
 
 A bound above the claimed ε refutes the claim, with the confidence asked for. A bound below it says
 something only if the audit would notice too little noise. Every audit therefore has a weakened
-twin: it draws all noise smaller by a stated factor, charges its ledger for the full noise, and must
-be found out. In an experiment, ``audit: canary`` records the score as a column, and
-``noise_factor`` makes the twin. If a client takes several local steps before an upload, the score
-sees only the last one; the audit then says little, and no paper's file uses it so.
+twin, which draws all noise smaller by a stated factor but charges its ledger for the full noise.
+The audit must refute the twin's claim. In an experiment, ``audit: canary`` records the score as a
+column, and ``noise_factor`` makes the twin. If a client takes several local steps before an upload,
+the score sees only the last one; the audit then says little, and no paper's configuration file uses
+an audit in this way.
 """
 
 from __future__ import annotations
@@ -59,13 +60,13 @@ class EpsilonBound(NamedTuple):
     Attributes
     ----------
     epsilon : float
-        At least 0. With the confidence asked for, the method's ε is at least this, if the method
-        is of the kind assumed.
+        At least 0. With the confidence asked for, the method's ε is at least this bound, if the
+        assumption `gaussian` of `lower_bound` holds for the method.
     hits, false_alarms : int
-        Runs with the event on the data set where it is more frequent, and on the other. Runs that
-        chose the event do not count.
+        Numbers of runs in which the event occurred: on the data set where it is more frequent, and
+        on the other. Runs that chose the event do not count.
     runs : int
-        Runs on each data set that did not choose the event.
+        Number of runs on each data set, without those that chose the event.
     """
 
     epsilon: float
@@ -169,7 +170,7 @@ def audit(
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
         Factor below 1 that multiplies all noise; the ledger does not change. The audit says
-        something about the honest method only if it finds this twin out.
+        something about the honest method only if it refutes the ε claimed by this twin.
     **params
         Other hyper-parameters of the algorithm.
 
@@ -296,13 +297,13 @@ def _privacy(recorder: Recorder) -> Privacy:
 
 
 def _is_basis(matrix: np.ndarray) -> bool:
-    """Whether the columns are orthonormal, up to 1e-5; those of a noisy product hardly ever are."""
+    """Whether the columns are orthonormal up to 1e-5; columns of noisy products hardly ever are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.allclose(matrix.T @ matrix, np.eye(matrix.shape[1]), rtol=0.0, atol=1e-5))
 
 
 def _ordered(scores: np.ndarray) -> np.ndarray:
-    """Scores with −∞ for NaN, which is beyond no threshold."""
+    """Scores with −∞ in place of NaN, so that no NaN is beyond a threshold."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 

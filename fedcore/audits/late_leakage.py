@@ -1,4 +1,4 @@
-"""The attack of `fedcore.audits.leakage` on later messages, without those of the first rounds.
+"""The attack of `fedcore.audits.leakage` on all messages but those of the first rounds.
 
 LocalPower with q = 8, halved every round, makes 8, 4 and 2 local steps in its first three rounds.
 These replies are not linear in Z, and no matrix explains them. From then on q = 1, and the replies

@@ -46,7 +46,7 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 class Reconstruction:
     """The attack, one round after the other.
 
-    A round costs O(n² p) operations, and asking for Φ or its error O(n³) at most.
+    A round costs O(n² p) operations; computing Φ or its error costs at most O(n³).
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ def _matrix(message: Any) -> np.ndarray | None:
 
 
 def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Part of `matrix` outside of the span of `basis`, and its coefficients inside."""
+    """Part of `matrix` outside of the span of `basis`, and the coefficients of its part inside."""
     inside = basis.T @ matrix
     rest = matrix - basis @ inside
     again = basis.T @ rest

@@ -1,8 +1,8 @@
 """The command line: look up, fetch, run, compare, find components, show, check.
 
-Results go to standard output; progress, warnings and errors to standard error. A user's error ends
-in one sentence and status 1, or status 2 for a misspelt command or option. Each command imports
-what it needs, so that ``--help`` answers at once.
+Results go to standard output; progress, warnings and errors go to standard error. After a user's
+error a command prints one sentence and ends with status 1, or status 2 for a misspelt command or
+option. Each command imports what it needs, so that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
@@ -34,7 +34,8 @@ class Sentences(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Run the program; under MPI only the first rank prints.
 
-        A signal of a fault, such as SIGBUS, ends it with its name and where Python was.
+        If a fault such as SIGBUS ends the program, the signal's name and Python's position are
+        printed.
         """
         running.mute_other_ranks()
         if not faulthandler.is_enabled():
@@ -90,7 +91,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _drop_unwritten_output() -> None:
-    """Drop output that standard output cannot take; Python would fail on it again at exit."""
+    """Drop output that cannot be written to standard output; else Python fails again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

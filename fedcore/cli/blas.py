@@ -1,4 +1,4 @@
-"""The process of a command: threads of the linear algebra, and an accelerator."""
+"""Settings of a command's process: threads of the linear algebra, and an accelerator."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def configure_accelerator() -> None:
 def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends, and say so.
 
-    Without a number, the user's environment variable decides; otherwise it is one: on two cores
-    with other work, 51.7 s of `fedcore run ssi w8a` became 6.8 s. PyTorch has as many threads, and
-    an accelerator computes as a core does.
+    If `threads` is None, the user's environment variable decides; if none is set, the number is
+    one. On two busy cores, one thread reduced `fedcore run ssi w8a` from 51.7 s to 6.8 s. PyTorch
+    gets as many threads, and an accelerator is set to compute as a core does.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:
@@ -42,7 +42,7 @@ def limit_threads(threads: int | None) -> None:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set variables for libraries that are loaded later, and for processes."""
+    """Set environment variables, for libraries that are loaded later and for child processes."""
     before = os.environ.copy()
     os.environ.update(variables)
     try:

@@ -1,4 +1,4 @@
-"""The command `doctor`: what of an installation works, and what to do about the rest.
+"""The command `doctor`: which parts of an installation work, and how to repair the others.
 
 The command `check` says whether an algorithm keeps its contract.
 """
@@ -40,7 +40,7 @@ EXTRAS = {
 @as_json
 @click.pass_context
 def doctor(ctx: click.Context, raw: str, as_json: bool) -> None:
-    """Say what of this installation works: packages, threads, plug-ins, data.
+    """Say which parts of this installation work: packages, threads, plug-ins, data.
 
     Status 1 if something is broken; a note is no fault.
 
@@ -127,7 +127,7 @@ def _data(raw: str) -> Iterator[Line]:
     begun, servers = time.time(), Servers(Path(raw))
 
     def ask(url: str) -> bool:
-        """Ask each server anew, and once."""
+        """Ask each server anew, but only once in this command."""
         return servers.ask(url, seconds=time.time() - begun)
 
     mirror = os.environ.get("FEDCORE_MIRROR", "")

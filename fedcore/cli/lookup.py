@@ -1,4 +1,4 @@
-"""Commands that look up what there is, and how to cite it: `list` and `cite`; and `fetch`."""
+"""The commands `list`, which shows methods and data, `cite`, which prints BibTeX, and `fetch`."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -28,7 +28,7 @@ Listing = tuple[Found, list[str], Callable[[Found], str]]
 def _each(
     names: Iterable[str], describe: Callable[[str], dict[str, Any]]
 ) -> tuple[Found, list[str]]:
-    """Return what is said of each, and a sentence for each that cannot be used."""
+    """Return the description of each name, and a sentence for each name that cannot be used."""
     found, broken = [], []
     for name in names:
         try:
@@ -63,7 +63,7 @@ def _by_task(found: Found) -> str:
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
-    """Return what an algorithm is, and meaning, range and default of its parameters."""
+    """Return an algorithm's description, and meaning, range and default of its parameters."""
     from fedcore.parts.convergence_test import with_tolerance
     from fedcore.parts.params import describe
 
@@ -86,7 +86,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def _networks() -> list[dict[str, str]]:
-    """Return what each network takes: numbers of a sample, and its classes."""
+    """Return for each network the shape of a sample and the range of the classes."""
     from fedcore.deep.models import MODELS
 
     return [
@@ -249,7 +249,7 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 
 
 def _alias(old: str, kind: str) -> click.Command:
-    """Return a command by its old name, which goes with the next release."""
+    """Return `list` under an old command name, which the next release removes."""
     params = [parameter for parameter in listing.params if parameter.name != "kind"]
 
     def run(**given: Any) -> None:

@@ -25,7 +25,7 @@ force = click.option(
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
-    """Read the NAME=VALUE of --set: by algorithm, and under "" what every algorithm gets.
+    """Return the values of --set by algorithm; the key "" holds the values for every algorithm.
 
     ``ALGORITHM.NAME=VALUE`` is for one of several algorithms.
     """
@@ -78,7 +78,7 @@ def share(text: str) -> Any:
 
 
 def require_folder(option: str, path: str | None) -> None:
-    """Refuse to write into a folder that is not there; None is no path."""
+    """Refuse an output path whose folder does not exist; None is no path."""
     if path is not None and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
@@ -96,10 +96,11 @@ def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str 
 def require_output(
     option: str, path: str | None, kind: str, inputs: Sequence[str] = (), force: bool = False
 ) -> None:
-    """Refuse a path where an output cannot go, before anything is computed; None is no path.
+    """Refuse, before anything is computed, a path that cannot be written; None is no path.
 
-    Its kind is a "history", a "folder" of histories, or a "figure", PATH.png and PATH.pdf. It
-    replaces no input, and nothing that fedcore has not written; see `outputs.require`.
+    The kind of output is a "history", a "folder" of histories, or a "figure", which is written to
+    PATH.png and PATH.pdf. An output never replaces an input, nor a file that fedcore has not
+    written; see `outputs.require`.
     """
     from fedcore.files import outputs
 
@@ -116,7 +117,7 @@ def require_output(
 
 
 def require_raw(folder: str) -> None:
-    """Refuse to fetch into a folder below one that is not there, but for the usual one."""
+    """Refuse a --raw folder whose parent does not exist, unless it is the default folder."""
     if folder != RAW:
         require_folder("--raw", folder)
 

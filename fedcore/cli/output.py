@@ -25,7 +25,7 @@ def say(text: Any, *, err: bool = False) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON can say it: NumPy's numbers as Python's, NaN and infinity as null."""
+    """Return a value in JSON's types: NumPy's numbers as Python's, NaN and infinity as null."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The command `pca`: principal components of files of one's own, with and without privacy."""
+"""The command `pca`: principal components of a user's files, with and without privacy."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -62,7 +62,8 @@ def pca(
 
     With --epsilon each client adds noise to all that it sends, and cuts values to --bounds. These
     ranges must be public, and not be taken from the data: write down what a value can be. The same
-    command without --epsilon measures the columns in the same way, so that both answers compare.
+    command without --epsilon scales the columns in the same way, so that the two answers can be
+    compared.
 
     \b
     Examples:
@@ -136,7 +137,7 @@ def _require(
     files: Sequence[str], components: float, bounds: str | None, epsilon: float | None,
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
-    """Refuse what does not fit together before anything is read."""
+    """Refuse options that do not fit together, before any file is read."""
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
     if epsilon is not None and 0 < components < 1:
@@ -158,8 +159,8 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     path : str
     names : sequence of str
     decimal : str or None
-        The decimal point. Without it, comma and dot are both tried, and numbers that then differ
-        are refused.
+        The decimal point. If None, both comma and dot are tried, and numbers that differ between
+        the two readings are refused.
 
     Returns
     -------

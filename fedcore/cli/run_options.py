@@ -1,4 +1,4 @@
-"""What `run` and `compare` are asked for: data, parameters, and how to run."""
+"""Options that `run` and `compare` share: data, parameters, and how to run."""
 
 from __future__ import annotations
 
@@ -114,7 +114,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
 
-    In a `private` run with real noise, notes on the files are exact, and are marked as such.
+    Notes and errors on the files tell exact facts of the data; if `private`, they are marked as
+    such.
     """
     from fedcore.experiments import from_files
 
@@ -130,7 +131,7 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
 
 
 def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
-    """Divide each feature by its root mean square, in an exchange that the problem's note tells.
+    """Divide each feature by its root mean square; the problem's note tells of this exchange.
 
     With `center`, squares are of distances to the mean of all samples, which stays in the data.
     The divisors are returned, too.
@@ -171,11 +172,11 @@ class RunData(NamedTuple):
         Names the data in a history.
     draws : sequence of Problem
     clients : list of str or None
-        What errors call the clients.
+        Names of the clients in error messages.
     columns : list of str or None
         Names of the features.
     scales : list of ndarray of shape (n_features,), or None
-        What the features of each draw were divided by.
+        Divisors of the features, for each draw.
     """
 
     seed_name: str
@@ -190,7 +191,7 @@ class RunOptions(SimpleNamespace):
     """The options of `shared`, by their names there."""
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a run, checked as far as can be without the data."""
+        """Return the parameters of a run, checked as far as possible without the data."""
         from fedcore.parts import convergence_test
         from fedcore.validation import FLAG, require_valid
 
@@ -224,7 +225,7 @@ class RunOptions(SimpleNamespace):
         return algorithm.private(settings) and not self.simulate
 
     def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
-        """Return the clients' data: of a data set, or of files, see `read`."""
+        """Return the clients' data, from a data set or from files (see `read`)."""
         found = self._read(words, chosen, private)
         if not self.scale:
             return found

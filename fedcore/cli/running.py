@@ -67,8 +67,8 @@ def run(
     the operating system otherwise. Files of a data set that are not in --raw are fetched first, as
     by fedcore fetch.
 
-    With --engine mpi the clients are shared out among the ranks that mpiexec has started. The
-    result equals the result of --engine plain to the last bit.
+    With --engine mpi the clients are divided among the ranks that mpiexec has started. The result
+    equals the result of --engine plain to the last bit.
 
     \b
     Examples:
@@ -190,7 +190,7 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _params_of_each(
     chosen: Sequence[Algorithm], wanted: RunOptions, settings: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return the parameters of every algorithm: what --set gives to all that take it, and to it."""
+    """Return each algorithm's parameters: those of --set NAME that it has, and its own."""
     names = [algorithm.name for algorithm in chosen]
     given = options.parameters(settings, names)
     known = {field.name for one in chosen for field in fields(one.parameters)}
@@ -207,7 +207,7 @@ def _params_of_each(
 
 
 def mute_other_ranks() -> None:
-    """Let only the first rank print, also when every rank finds the same error in the command."""
+    """Let only the first rank print, even if every rank finds the same error in the command."""
     words = sys.argv[1:]
     asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
     if asked and started_as() > 0:

@@ -19,7 +19,7 @@ from fedcore.cli.output import as_json, emit, say
               "the iterate, beside the recorded one.")  # fmt: skip
 @as_json
 def show(file: str, iterates: bool, as_json: bool) -> None:
-    """Show where a history FILE comes from, what it holds and how it ended.
+    """Show where a history FILE comes from, what it holds and how its run ended.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Zip archives: members by their names, none of them larger than it may be."""
+"""Zip archives: members are found by name, and each has a largest permitted size."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Archive:
         self._full = {name.rpartition("/")[2]: name for name in reversed(self.names)}
 
     def full_name(self, name: str) -> str:
-        """Return the name of a member with its folder; DataError when there is none."""
+        """Return the name of a member with its folder; DataError when there is no such member."""
         if name not in self._full:
             raise DataError(f"{self.path} has no member {name}")
         return self._full[name]
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open a member, given with its folder, of at most so many bytes.
+        """Open a member, given with its folder, that has at most `most` bytes.
 
-        It gives no more bytes than the archive says that it has.
+        The stream gives no more bytes than the size that the archive states for the member.
         """
         if self._file.getinfo(name).file_size > most:
             says = f"{name} holds more than the {most} bytes that are allowed"
@@ -54,7 +54,7 @@ class Archive:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Archive]:
-    """Open a zip archive; whatever is damaged in it becomes a `DataError` that names it."""
+    """Open a zip archive; any damage in it raises a `DataError` that names the archive."""
     try:
         with zipfile.ZipFile(path) as file:
             yield Archive(path, file)

@@ -29,7 +29,7 @@ class TooMuch(OSError):
 
 
 class Bounded(io.RawIOBase):
-    """Readable stream that raises `TooMuch` as soon as its source gives more than `limit` bytes."""
+    """Readable stream that raises `TooMuch` once its source has given more than `limit` bytes."""
 
     def __init__(self, source: Source, limit: int) -> None:
         self._source, self._limit, self._left = source, limit, limit

@@ -1,8 +1,8 @@
 """Download one file; it gets its name only once its checksum is verified.
 
 pooch 1.9 is not used. It limits neither the time nor the size of a transfer: a server that sends a
-byte now and then, or sends without end, holds it as long as it likes. It also knows one address of
-a file and no local mirror, so of this package it would replace little.
+byte now and then, or sends without end, holds it as long as it likes. pooch also knows only one
+address of a file and no local mirror, so that it would replace little of this package.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ def answers(url: str) -> bool:
 
 
 class Servers:
-    """Whether servers answered when they were last asked, which a file in `raw` says.
+    """Whether servers answered when they were last asked, as recorded in a file in `raw`.
 
-    Without the file, or with a damaged one, no server has been asked.
+    If the file is missing or damaged, no server counts as asked.
     """
 
     def __init__(self, raw: Path) -> None:
@@ -78,7 +78,7 @@ class Servers:
         return answered
 
     def save(self) -> None:
-        """Write the file, if a server was asked; where nobody may write, the next process asks."""
+        """Write the file if a server was asked; if writing fails, the next process asks anew."""
         if self._new:
             with contextlib.suppress(OSError), atomic.replace(self._path) as made:
                 made.write_text(json.dumps(self._asked, indent=1), encoding="utf-8")

@@ -29,7 +29,7 @@ def fetch(
 ) -> list[Path]:
     """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
 
-    A file that is there is used; otherwise it comes from the mirror or from an address.
+    A file that exists already is kept; otherwise it comes from the mirror or from an address.
     ``fetched.json`` in the same folder lists the files with their sha256.
 
     Parameters
@@ -62,7 +62,7 @@ def fetch(
 
 
 def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
-    """Refuse an entry that still has zeros in the place of a checksum; say what belongs there."""
+    """Refuse an entry that has zeros for a checksum; the error says what belongs there."""
     for file in form["files"]:
         algorithm, wanted = expected(file)
         if not wanted.strip("0"):
@@ -77,7 +77,7 @@ def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
 def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
     """Put every file below `raw`.
 
-    After a failure the empty folders that it made are removed.
+    After a failure, folders that this function made and that are empty are removed.
     """
     made = [folder for folder in (raw, *raw.parents) if not exists(folder)]
     try:
@@ -96,7 +96,7 @@ def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: 
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
-    """Check a file that is there, else copy or download it; return its sha256."""
+    """Check a file if it exists, else copy or download it; return its sha256."""
     path = raw / file["name"]
     if exists(path):
         return verify(path, file)
@@ -113,7 +113,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write the record of the checked files if it has changed; the workflow looks at its time."""
+    """Write the record of the checked files if it has changed: the workflow uses its file time."""
     path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
         if not path.is_file() or path.read_bytes() != text:

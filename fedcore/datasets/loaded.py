@@ -15,9 +15,9 @@ class Loaded(NamedTuple):
     x : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), int64
     note : str
-        What the reader did that a user must know; may be empty.
+        What a user must know of the reader's work; may be empty.
     owners : ndarray of shape (n_samples,), int64, optional
-        Number of the owner of each row, where labels do not give it.
+        Number of the owner of each row, if the labels do not name the owner.
     """
 
     x: np.ndarray

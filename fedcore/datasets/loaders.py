@@ -1,4 +1,4 @@
-"""The readers and stand-ins of data sets by name, and their options."""
+"""Functions that read data sets or make their stand-ins, found by name, and their options."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
-    """Make the surrogate that the registry names; options that it does not take are ignored."""
+    """Make the surrogate that the registry names; options that the surrogate lacks are ignored."""
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
     make = _lookup("surrogate", entry["surrogate"], SURROGATES)
@@ -84,7 +84,7 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
 
 
 def files_of(parts: Mapping[str, Any]) -> set[str]:
-    """Return the names of the files that a split uses."""
+    """Return the names of the files that the parts of a split name."""
     inside = ("members", "words")  # an archive
     found = [part for role, part in parts.items() if role not in inside]
     return {name for part in found for name in ([part] if isinstance(part, str) else part)}

@@ -2,7 +2,7 @@
 
 Every partitioner returns one index array per client; the arrays are ascending, and disjoint unless
 `classes` is asked to overlap. Random partitioners take a `numpy.random.Generator`. `split` calls
-the one that a configuration file names.
+the partitioner that a configuration file names.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def by_label(labels: np.ndarray) -> Parts:
 
 
 def _values(labels: Any) -> np.ndarray:
-    """Return labels as a vector; a sample without one belongs to nobody."""
+    """Return labels as a vector; refuse a missing label, whose sample would have no client."""
     values = as_array(labels, "labels")
     if values.ndim != 1:
         raise InputError(f"labels have shape {values.shape}: give one value per sample")
@@ -209,26 +209,27 @@ def classes(
 ) -> Parts:
     """Give client i samples of the classes i, i + 1, … (modulo their number), in unequal sizes.
 
-    A client has ``minimum + floor(LogNormal(mean, sigma))`` samples, as evenly as possible of its
-    classes. They are drawn without replacement, so that no two clients share one. Samples left over
-    are not used. Collins et al. (ICML 2021) divide FEMNIST so, after Li et al. (MLSys 2020).
+    A client has ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
+    among its classes. Samples are drawn without replacement, so that no two clients share one.
+    Samples left over are not used. Collins et al. (ICML 2021) divide FEMNIST in this way, after Li
+    et al. (MLSys 2020).
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     clients, classes_per_client : int
     mean, sigma : float
-        Of the logarithm.
+        Mean and standard deviation of the logarithm.
     minimum : int
     rng : numpy.random.Generator
     overlapping : bool, default=False
-        Give every client the leading samples of its classes, as the code of Collins et al. does, in
-        which a test is inverted: clients then share samples.
+        Give every client the leading samples of its classes, so that clients share samples. The
+        code of Collins et al. does this, because one of its tests is inverted.
 
     Raises
     ------
     InputError
-        When there are fewer classes than a client has, or a class has too few samples.
+        When there are fewer classes than `classes_per_client`, or a class has too few samples.
     """
     pool = by_label(labels)
     if classes_per_client > len(pool):
@@ -313,7 +314,7 @@ def split(
         For the partitioners that need them.
     rng : numpy.random.Generator
     identities : ndarray of shape (n,), optional
-        Number of the owner of each sample; the labels by default.
+        Number of the owner of each sample; by default its label.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Pictures from files that may be damaged or hostile: their size, and what is said of them."""
+"""Pictures from files that may be damaged or hostile: limits of size, and errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn whatever a damaged picture of a file raises into a `DataError` that names both."""
+    """Turn any error from a damaged picture into a `DataError` that names file and picture."""
     try:
         yield
     except ImportError as error:
@@ -30,7 +30,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
 def opened(
     content: bytes, most: int, formats: tuple[str, ...] | None = None
 ) -> Iterator[Image.Image]:
-    """Open a picture of at most `most` pixels, in one of the formats that Pillow names so."""
+    """Open a picture of at most `most` pixels, in one of the `formats`, by Pillow's names."""
     from PIL import Image
 
     with Image.open(io.BytesIO(content), formats=formats) as picture:

@@ -1,4 +1,4 @@
-"""Which files of a data set are there, and what a person must provide before `fetch` succeeds."""
+"""Which files of a data set exist, and what a person must provide before `fetch` succeeds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedcore.datasets.verification import exists, expected
 
 
 def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
-    """Return the mirror's folder of a data set, None without a mirror."""
+    """Return the folder of a data set in the mirror; None without a mirror."""
     root = os.fspath(mirror) if mirror is not None else os.getenv("FEDCORE_MIRROR", "")
     return Path(root) / name if root else None
 
@@ -57,7 +57,7 @@ def missing(
     -------
     str or None
         One sentence with the files, their checksums, where to get them and the folder to put them
-        in; None when each file is there, in the mirror, or at an address that answers.
+        in; None when each file is in its folder, in the mirror, or at an address that answers.
     """
     entry, _ = find(name, registry)
     if entry is None:

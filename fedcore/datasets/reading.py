@@ -35,11 +35,11 @@ class Dataset:
     status : {'official', 'official content', 'rebuilt', 'surrogate'}
         Where the rows come from.
     note : str
-        What a reader of the results must know.
+        What a reader of the results must know about the rows.
     checksum : str
         sha256 over the sorted (file name, sha256) pairs used; for a surrogate, over its arrays.
     owners : ndarray of shape (n_samples,) or None
-        Number of the owner of each row, where labels do not give it: the users of sent140.
+        Number of the owner of each row, if the labels do not name the owner: the users of sent140.
     """
 
     name: str
@@ -106,9 +106,9 @@ def check(
 
 
 def _require_whole(made: Dataset, what: str) -> None:
-    """Refuse a data set of another package that is not as `Dataset` says.
+    """Refuse a data set of another package that does not fit the description of `Dataset`.
 
-    NaN, infinity and a client without a sample are refused where clients are made of it.
+    NaN, infinity and a client without a sample are refused later, when the rows become clients.
     """
     x = made.x
     if not (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "biuf"):
@@ -148,9 +148,9 @@ def load(
     raw_dir : path-like
         The folder ``data/raw``; not used for a surrogate.
     split : {'train', 'test'}
-        Which part.
+        The part to load.
     surrogate : bool
-        Make the offline stand-in instead.
+        Whether to make the offline stand-in instead.
     options : mapping, optional
         ``shuffle`` (int): seed of a permutation of the rows; ``samples`` (int): number of leading
         rows (after the shuffle) to keep, or to make for a surrogate; and the data set's own, such

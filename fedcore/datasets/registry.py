@@ -46,7 +46,7 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return an entry with its files; for CIFAR also as it reads with pictures in their place."""
+    """Return the forms of an entry: itself and, for CIFAR, the entry with pictures as its files."""
     return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
@@ -91,7 +91,7 @@ def loader_of(point: EntryPoint) -> Callable[..., Any]:
 def find(
     name: str, registry: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Any] | None, EntryPoint | None]:
-    """Return the registry entry or the entry point of a data set; the other one is None.
+    """Return the registry entry and the entry point of a data set; one of the two is None.
 
     A registry entry hides an entry point of the same name.
     """
@@ -106,7 +106,7 @@ def find(
 
 
 def sums_of(name: str) -> list[Any]:
-    """Return `sums` of each form of a data set; empty for one of another package."""
+    """Return `sums` of each form of a data set; empty for a data set of another package."""
     entry, _ = find(name)
     return [sums(form) for form in forms(entry)] if entry else []
 

@@ -119,10 +119,10 @@ def faces(
 
 
 def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
-    """Return random sequences of 4 word vectors of 300 numbers, with users and sentiments.
+    """Return random sentences of 4 word vectors of 300 numbers each, with users and sentiments.
 
     A word is one of 200, half of them pleasant. A user has 50 to 80 sentences. Most words of a
-    sentence show its sentiment; some users mean the opposite.
+    sentence agree with its sentiment; for some users they are the opposite.
     """
     if split != "train":
         raise ConfigError(f"the sentences surrogate has no split '{split}': take 'train'")

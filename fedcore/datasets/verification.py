@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def exists(path: Path) -> bool:
-    """Whether there is a file or folder; DataError when its folder may not be searched."""
+    """Whether a file or folder exists; DataError when its parent folder may not be searched."""
     try:
         return path.exists()
     except OSError as error:
@@ -36,7 +36,7 @@ def expected(file: Mapping[str, Any]) -> tuple[str, str]:
 
 @contextmanager
 def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
-    """Open an ordinary file: a pipe may wait for ever, and a device may never end."""
+    """Open an ordinary file only, because a pipe may block for ever and a device may never end."""
 
     def open_at_once(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no such pipes
@@ -48,7 +48,7 @@ def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
-    """Return a file's checksums by algorithm: sha256, and the one that its registry entry has."""
+    """Return a file's checksums by algorithm: sha256, and the algorithm of its registry entry."""
     try:
         with open_ordinary(path) as source:
             return _sums(source, file)
@@ -73,9 +73,9 @@ def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -
     Parameters
     ----------
     source : object with ``read(size) -> bytes``
-        Reading ends with an error beyond the registry's size, if the entry has one.
+        If the registry entry has a size, more bytes than this are an error.
     path : pathlib.Path
-        Where the file is to be.
+        Final path of the file.
     file : mapping
         Its registry entry.
     bar : tqdm, optional

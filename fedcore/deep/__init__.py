@@ -1,11 +1,11 @@
-"""Networks that clients train: the only room that imports PyTorch, the extra ``deep``.
+"""Networks that clients train: the only package that imports PyTorch, the extra ``deep``.
 
-A network's parameters are one vector, the body's first and then the head's. Vectors are what
-crosses between server and clients and what clients keep, so that the ledger counts them and the
-server averages them as any other array; a method reads like its paper,
-``w = federation.mean(update, of=chosen)``. What is known of a network without training it (sizes,
-splits, the first vector) needs no PyTorch, nor do the hyper-parameters: the plan, the closed forms
-of the cost and `fedcore list methods` work without it. `learner` gives a run what does the rest.
+A network's parameters are one vector, the body's first and then the head's. Server and clients
+exchange vectors, and clients keep vectors. So the ledger counts them and the server averages them
+as any other array, and a method reads like its paper, ``w = federation.mean(update, of=chosen)``.
+What is known of a network without training it (sizes, splits, the first vector) needs no PyTorch,
+nor do the hyper-parameters. The plan, the closed forms of the cost and `fedcore list methods`
+therefore work without PyTorch. `learner` gives a run the object that trains and evaluates.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def learner(params: Params, federation: Federation) -> Learner:
-    """Return what trains and evaluates the network of `params` on the clients' data.
+    """Return the object that trains and evaluates the network of `params` on the clients' data.
 
     Parameters
     ----------

@@ -38,13 +38,13 @@ class Batch(NamedTuple):
 
 
 def of_several(batches: Sequence[Batch]) -> Batch:
-    """Return the batches of several clients, of equal size, as one."""
+    """Join batches of equal size, one of each client, into one batch."""
     x, y, noise = zip(*batches, strict=True)
     return Batch(torch.stack(x), torch.stack(y), None if noise[0] is None else noise)
 
 
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
-    """Return images, (m, channels, height, width), each moved and half of them mirrored at random.
+    """Move each image of an array (m, channels, height, width), and mirror half of them, at random.
 
     An image moves by up to `MAX_SHIFT` pixels in both directions; the empty border is filled with
     `ground`, a number for each channel, or with zeros.

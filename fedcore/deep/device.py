@@ -1,9 +1,10 @@
 """Where networks are trained: on a core client by client, or on an accelerator all at once.
 
-The environment variable ``FEDCORE_DEVICE`` says it, as it is a property of the machine: ``cpu``
-(the default), or an accelerator by PyTorch's name (``cuda``, ``cuda:1``, ``mps``, …). There the
-clients of a round advance together. ``together`` does the same on a core, for tests; it is slower
-than client by client. Results of two devices differ by rounding; histories name the device.
+The device is a property of the machine, so the environment variable ``FEDCORE_DEVICE`` names it:
+``cpu`` (the default), or an accelerator by PyTorch's name (``cuda``, ``cuda:1``, ``mps``, …). On an
+accelerator the clients of a round advance together. The value ``together`` makes them advance
+together on a core, for tests; this is slower than client by client. Results of two devices differ
+by rounding; histories name the device.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ CPU = Device(torch.device("cpu"), together=False)
 
 
 def read_device() -> Device:
-    """Return what this process's environment asks for.
+    """Return the device that this process's environment asks for.
 
-    It is asked for anew where it is needed, and kept in no object: a client in another process has
-    a device of its own.
+    Call this function wherever the device is needed, and keep the result in no object: a client in
+    another process has a device of its own.
 
     Raises
     ------
@@ -50,10 +51,11 @@ def read_device() -> Device:
 def configure_torch() -> None:
     """Let PyTorch compute on accelerators as on a core, in all of this process.
 
-    Single precision is then not cut to 10 bits, and the same seed is to give the same bytes, for
-    which PyTorch asks the rest of cuDNN and cuBLAS; no such machine has shown it yet. The command
-    line and the jobs of the workflow call it. No run does, as the process is the user's: in a
-    program of your own, call it before anything is computed on the accelerator.
+    Single precision is then not cut to 10 bits. cuDNN and cuBLAS get the settings with which,
+    according to PyTorch, the same seed gives the same bytes; no such machine has shown it yet. The
+    command line and the jobs of the workflow call this function. A run does not, because its
+    process belongs to the user: in a program of your own, call it before anything is computed on
+    the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -69,9 +71,9 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
     ----------
     where : torch.device or str
     what : str
-        What needs the memory.
+        What needs the memory, for the error.
     remedy : str
-        What needs less of it; others help with everything.
+        What would need less memory; the error adds remedies that always help.
 
     Raises
     ------

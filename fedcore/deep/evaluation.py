@@ -1,4 +1,4 @@
-"""The clients' networks as the recorder and the metrics take them."""
+"""The clients' networks in the form that the recorder and the metrics take."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Networks:
     heads: Vectors
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield every vector once."""
+        """Yield every vector of parameters once."""
         for vectors in (self.bodies, self.heads):
             yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
 
@@ -50,7 +50,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Networks that clients make of the server's before they use it; made when measured.
+    """Networks that clients derive from the server's network before use; made when measured.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
     """Return every client's outputs.
 
-    One network for all takes all clients' samples together, unless it mixes samples.
+    If all clients have one network, it takes their samples together, unless it mixes samples.
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

@@ -1,4 +1,4 @@
-"""Layers of networks: their parameters and the shapes of what they take and give.
+"""Layers of networks: their parameters, and the shapes of their inputs and outputs.
 
 A layer gives its ``parameters`` for inputs of a shape, and the shape of its ``output``; shapes are
 those of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute with them.
@@ -14,10 +14,10 @@ Size = tuple[int, ...]
 
 
 class Parameter(NamedTuple):
-    """A tensor of parameters of a layer, and how it begins.
+    """A tensor of parameters of a layer, and the distribution of its first values.
 
     Before the training, each entry is drawn from the uniform distribution on [−`bound`, `bound`],
-    which is also PyTorch's start for such a layer.
+    as in PyTorch's layers of the same kind.
     """
 
     shape: Size
@@ -101,8 +101,8 @@ class Reshaped(Layer):
 
     A block is `block` samples that follow one another, or what is left of a batch. Its numbers, in
     the order of an array (words, samples, numbers of a word), are those of an array (numbers of a
-    word, samples, words). So the next layer takes a step for every number of a word, and its inputs
-    are of several words and samples.
+    word, samples, words). So the next layer takes one step for every number of a word, and each
+    input mixes several words and samples.
     """
 
     block: int
@@ -119,7 +119,7 @@ class Lstm(Layer):
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Weights of the input and of the state, and two vectors of constants, of four gates."""
+        """For four gates: weights of input and state, and two vectors of constants."""
         gates, bound = 4 * self.width, 1 / math.sqrt(self.width)
         shapes = ((gates, shape[1]), (gates, self.width), (gates,), (gates,))
         return tuple(Parameter(s, bound) for s in shapes)

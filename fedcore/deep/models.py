@@ -3,11 +3,11 @@
 ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are those of Collins,
 Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, with the widths and the dropout of the
 authors' code; ``femnist_mlp3`` is the network of that code, which has three hidden layers where the
-paper prints two, and a softmax before that of the loss; ``sent140_reshaped`` is the LSTM of that
-code, which reads the words of four tweets as if they lay in memory in another order; ``tiny_mlp``
-is for tests and examples. Every head is the last fully connected layer (of `cifar100_cnn` and the
-LSTMs with the dropout before it), so that the body's output is the representation. The outputs are
-scores; their cross-entropy is the loss.
+paper prints two, and a softmax in addition to the softmax of the loss; ``sent140_reshaped`` is the
+LSTM of that code, which reads the words of four tweets as if they lay in memory in another order;
+``tiny_mlp`` is for tests and examples. Every head is the last fully connected layer (of
+`cifar100_cnn` and the LSTMs with the dropout before it), so that the body's output is the
+representation. The outputs are scores; their cross-entropy is the loss.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Model:
     Attributes
     ----------
     sample : tuple of int
-        Shape of a sample; −1 is whatever the number of features gives.
+        Shape of a sample; −1 is the size that follows from the number of features.
     body, head : tuple of Layer
         The representation, and the head on it.
     lower : int
@@ -92,7 +92,7 @@ def sample_shape(name: str, n_features: int) -> Size:
     Raises
     ------
     InputError
-        When there is none.
+        When the model takes no samples of this many features.
     """
     sample = MODELS[name].sample
     known = math.prod(side for side in sample if side > 0)
@@ -126,7 +126,7 @@ class Sizes:
 
     @property
     def head(self) -> int:
-        """Of the head."""
+        """Number of parameters of the head."""
         return self.whole - self.body
 
 
@@ -139,7 +139,7 @@ def sizes(name: str, n_features: int) -> Sizes:
 
 @functools.lru_cache(maxsize=1)  # all clients of a run hold this one array
 def start(name: str, n_features: int, seed: int, dtype: np.dtype) -> np.ndarray:
-    """Draw the first parameters, in PyTorch's distributions; the same for the same seed.
+    """Draw the first parameters from PyTorch's distributions; equal seeds give equal parameters.
 
     Returns
     -------

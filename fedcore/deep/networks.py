@@ -28,7 +28,8 @@ class Network:
     shape : tuple of int
         Shape of a sample.
     decay : float
-        Multiple of the weights, the constants left out, that is added to gradients.
+        Factor of the weight decay: this multiple of the weights, but not of the constants, is added
+        to gradients.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Network:
         self.block = max((l.block for l in layers if isinstance(l, kinds.Reshaped)), default=1)
 
     def inputs(self, X: np.ndarray) -> Tensor:
-        """Return samples, one per row, in the shape that the network takes; no one may write."""
+        """Return samples, one per row, in the shape that the network takes; do not write to it."""
         return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
@@ -64,7 +65,7 @@ class Network:
             return self._outputs(one.COMPUTE, self._tensors(w), x, None)
 
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
-        """Return the gradient in `w` of the mean cross-entropy of a batch, and the decay.
+        """Return the gradient in `w` of the mean cross-entropy of a batch, plus the weight decay.
 
         For n clients, give parameters (n, p) and their batch; the result holds each client's
         gradient, (n, p).
@@ -83,7 +84,7 @@ class Network:
         return torch.cat([part.flatten(lead) for part in found], dim=-1)
 
     def _tensors(self, w: Tensor) -> list[Tensor]:
-        """Return the tensors of all layers, of one client as views of its vector."""
+        """Return the tensors of all layers; for a single client they are views of its vector."""
         shapes, lead = [shape for of_layer in self._shapes for shape in of_layer], w.shape[:-1]
         parts = w.split(self._sizes, dim=-1)
         return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]

@@ -1,4 +1,4 @@
-"""Newcomers: clients that come after the training, and train a head of their own on its body.
+"""Newcomers: clients that join after the training, and train a head of their own on its body.
 
 Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every newcomer gets
 one network and trains its head alone, epoch after epoch; the representation stays as it is. An
@@ -6,8 +6,9 @@ epoch is a round in which all newcomers take part (Appendix A.2), so that moment
 
 The paper does not say which network of a method a newcomer gets. Here it is
 
-- the server's, where the server holds a whole one (``parameters`` of what the method returns); that
-  of APFL is FedAvg's, if both have the same seed and hyper-parameters;
+- the server's network, where the server holds a whole one (``parameters`` of what the method
+  returns); the server of APFL holds the same network as the server of FedAvg, if both methods have
+  the same seed and hyper-parameters;
 - the body that clients share, with the mean of their heads (``body`` and ``heads``);
 - the mean of the clients' networks, where each has one of its own (``models``).
 
@@ -41,12 +42,12 @@ STREAM_KEY = 4  # of the newcomers' random streams, below the seed of the run; s
 
 
 def network(output: Mapping[str, Any]) -> np.ndarray:
-    """Return the network that newcomers get, from what a method returns; see the module's text.
+    """Return the network that newcomers get from a method's output; see the module's text.
 
     Raises
     ------
     InputError
-        When the method returns none of these.
+        When the output holds no network for newcomers.
     """
     if "parameters" in output:
         return np.asarray(output["parameters"])
@@ -83,7 +84,7 @@ class Newcomers:
     Attributes
     ----------
     NAME : str
-        Names of the axes of `accuracies` in the history, with a leading axis of repeats.
+        Name of the accuracies in the history, where they have a leading axis of repeats.
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict

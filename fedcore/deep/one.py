@@ -20,12 +20,12 @@ Noise: TypeAlias = torch.Generator | None  # of dropout, while training
 
 
 def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
-    """Drop numbers by `noise`."""
+    """Set random numbers of `x` to zero by `noise`, and scale the others up."""
     return x if noise is None else scaled(layer, x, kept(layer, x, noise))
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw what dropout keeps of `x`, on a core: the same on every device."""
+    """Draw on a core what dropout keeps of `x`, so that the draw is the same on every device."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -83,9 +83,9 @@ def loss(scores: Tensor, y: Tensor) -> Tensor:
 
 @torch.no_grad()
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Gradient of one fully connected layer in closed form, half the time of PyTorch's own.
+    """Gradient of one fully connected layer in closed form, in half the time of PyTorch's own.
 
-    Heads are trained with it, in thousands of steps on a few numbers.
+    Heads are trained with this function, in thousands of steps on a few numbers.
     """
     x = batch.x.flatten(1)
     error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)

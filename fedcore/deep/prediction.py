@@ -1,4 +1,4 @@
-"""Classes that trained networks predict for samples of a user's own."""
+"""Classes that trained networks predict for a user's samples."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from fedcore.words import counted
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks that a run has recorded last.
+    """The networks of the last record of a run.
 
     Attributes
     ----------
     classifiers : Classifiers
-        What every client uses.
+        The network that each client uses.
     server : ndarray of shape (p,) or None
         Parameters of the server's network, if it holds a whole one.
     model : str
@@ -47,7 +47,7 @@ class Trained:
         return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
-        """Return the scores of a client's network; the others get one row, as they get some."""
+        """Return the scores of one client's network; each other client gets the first row only."""
         if client not in range(self.n_clients):
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]

@@ -1,8 +1,9 @@
 """Rounds that several methods share: an average of networks or of bodies, and fine-tuning.
 
 All methods begin alike: the server draws the seed of the first network, then the clients of each
-round. So competing methods share both, if they have the seed of the run in common. Clients that
-keep parameters get this seed, one number each, and draw the network themselves.
+round. So competing methods share the first network and the participants, if they have the seed of
+the run in common. Clients that keep parameters get the seed of the first network, one number each,
+and draw the network themselves.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def start_networks(
 ) -> np.ndarray:
     """Send the seed of the first network to all clients; return the network's parameters.
 
-    Every client keeps in ``state.own`` what `keep` takes of them.
+    Every client keeps ``keep(parameters)`` in ``state.own``.
     """
 
     def first(data: Labelled, state: Any, seed: int) -> None:
@@ -70,7 +71,7 @@ def run_rounds(
 
     `held` is what the server holds. Everything that lasts from round to round must be in it, or in
     arrays that every client has in its state, because a killed run goes on from these.
-    ``networks(held)`` are what the clients use; `more` is recorded with them.
+    ``networks(held)`` are the networks that the clients use; `more` is recorded with them.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -94,8 +95,8 @@ def average(
 ) -> np.ndarray:
     """Call `run_rounds` with rounds in which the server takes a mean over the participants.
 
-    The server sends them what it holds, each answers by the client step `update`, and the mean of
-    the answers is what the server then holds.
+    The server sends the participants the vector that it holds. Each participant answers by the
+    client step `update`, and the server then holds the mean of the answers.
     """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
@@ -120,7 +121,7 @@ def run_own_networks(
 ) -> dict[str, Any]:
     """Make the rounds ``one_round(t, chosen)``, in which clients keep networks of their own.
 
-    They are in ``state.own``; the server holds nothing.
+    The networks are in ``state.own``; the server holds nothing.
     """
 
     def networks(held: np.ndarray) -> Any:
@@ -169,7 +170,7 @@ def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
 def fine_tune(
     federation: Federation, learner: Learner, params: Tuned, record: Any, w: np.ndarray
 ) -> None:
-    """Let every client train the head of `w` by itself, and record what comes out, if asked for.
+    """Let every client train the head of `w` by itself and record the result, if asked for.
 
     Collins et al. (ICML 2021), Section 5.2: +FT trains the head of the last network for ten epochs.
     """
@@ -199,9 +200,9 @@ def average_bodies(
 ) -> dict[str, Any]:
     """Make the rounds of `average` on the body of all clients' networks.
 
-    The heads stay with the clients, in ``state.own``. Where ``first_head`` is "averaged", heads
-    take part in the mean as well, and a client that has not trained yet, as ``state.trained`` says,
-    has their mean for its head.
+    The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the heads
+    are averaged as well, and each client that has not trained yet (see ``state.trained``) takes the
+    mean of the heads as its head.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -236,6 +237,6 @@ def shared_size(params: Personal, sizes: Sizes) -> int:
 
 
 def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
-    """Cost of `average_bodies`: what is averaged, in each round, and the seed of all networks."""
+    """Cost of `average_bodies`: the averaged parameters in each round, and one seed for all."""
     size = shared_size(params, sizes(params.model, shape.n_features))
     return params.cost(shape, up=size, down=size, once=1)

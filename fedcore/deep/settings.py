@@ -28,20 +28,21 @@ class Params(Participating, Checked):
     epochs : int
         Passes over a client's samples in a round.
     batch : int, optional
-        Samples of a step, all of a client's when not given; the last batch of an epoch holds the
-        rest.
+        Number of samples of a step; when not given, all samples of the client. The last batch of an
+        epoch holds the remaining samples.
     rate : float
         Learning rate.
     momentum : float
         Share of the last step that is added to a step; it begins anew in every round.
     weight_decay : float
-        Multiple of the weights, without the constants, that is added to a gradient.
+        Factor of the weight decay: this multiple of the weights, but not of the constants, is added
+        to a gradient.
     augment : bool
-        Train on images that are moved by up to four pixels, with zeros where nothing was, and
-        mirrored, at random and anew in every epoch.
+        Whether to train on images that are moved by up to four pixels and mirrored, at random and
+        anew in every epoch. Zeros fill the empty border.
     ground : list of float, optional
-        What `augment` puts where nothing was, a number for each channel: black is −mean/deviation
-        of a standardised channel, and the zeros without it are the mean colour.
+        Numbers with which `augment` fills the empty border, one for each channel. In a standardised
+        channel, black is −mean/deviation; the zeros that are used by default are the mean colour.
     """
 
     model: Annotated[str, one_of(MODELS)]
@@ -58,7 +59,7 @@ class Params(Participating, Checked):
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
         """Return the cost of rounds with `up` and `down` numbers per participant.
 
-        `once` numbers go to every client in a run.
+        In addition, `once` numbers go to every client once in a run.
         """
         each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)
@@ -84,8 +85,9 @@ class Personal(Params):
     Attributes
     ----------
     first_head : {"initial", "averaged"}
-        Head of a client until its first training, which begins there: that of the first network, or
-        the mean of the heads from the last round, whose participants then send them with the body.
+        Head with which a client begins its first training: the head of the first network, or the
+        mean of the heads from the last round. In the second case participants send their heads with
+        the body.
     """
 
     first_head: Annotated[str, one_of(("initial", "averaged"))] = "initial"

@@ -24,7 +24,7 @@ Noise: TypeAlias = Sequence[torch.Generator] | None
 def _beside(x: Tensor) -> Tensor:
     """Return images (n, m, channels, …) as (m, n · channels, …), as grouped convolutions take them.
 
-    Without a copy when they are what `_apart` has returned.
+    Nothing is copied if the images come from `_apart`.
     """
     return x.transpose(0, 1).flatten(1, 2)
 
@@ -51,7 +51,7 @@ def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
-    """Client by client: PyTorch's LSTM has one set of parameters."""
+    """Last outputs, client by client, because PyTorch's LSTM has one set of parameters."""
     clients = zip(x, *own, strict=True)
     return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
 
@@ -79,7 +79,8 @@ def noise_of(batch: Batch) -> Noise:
 def loss(scores: Tensor, y: Tensor) -> Tensor:
     """Return the sum over clients of the mean cross-entropy of their batches.
 
-    The loss of a client does not depend on the others' parameters: one gradient gives all.
+    The loss of a client does not depend on the others' parameters. So the gradient of the sum holds
+    each client's gradient.
     """
     return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
 

@@ -1,4 +1,4 @@
-"""Local training and evaluation of one network: what every method's client steps are made of.
+"""Local training and evaluation of one network, of which every method builds its client steps.
 
 It is gradient descent with momentum, of one client, or of several that advance together.
 """
@@ -36,8 +36,8 @@ class Learner:
 
     PyTorch takes as many threads as it has in this process: the command line and the workflow give
     it one, because steps are small, clients and cells run side by side, and results then do not
-    depend on the number of cores. On an accelerator (`fedcore.deep.device`) the samples lie there,
-    and the clients of a round advance together.
+    depend on the number of cores. With an accelerator (see `fedcore.deep.device`) the samples lie
+    in its memory, and the clients of a round advance together.
 
     Parameters
     ----------
@@ -55,7 +55,8 @@ class Learner:
     ------
     InputError
         For a client with fewer samples than a batch, or with a label that is no class, for
-        augmentation of what is no image, and for samples that the accelerator cannot hold.
+        augmentation of samples that are no images, and for samples that the accelerator cannot
+        hold.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -95,15 +96,15 @@ class Learner:
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Declare a client step that trains; an accelerator trains a round's clients together.
+        """Declare that a client step trains; an accelerator then trains a round's clients together.
 
-        The step itself is written for one client. It meets the others in `descend`, by
-        `fedcore.federation.lockstep`.
+        The step itself is written for one client. In `descend` the steps of a round's clients wait
+        for each other, by `fedcore.federation.lockstep`.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
 
     def samples(self, data: Labelled) -> Batch:
-        """Return all samples of a client as one batch, where the network computes."""
+        """Return all samples of a client as one batch, on the device where the network computes."""
         place, where = (_place(data.X), _place(data.y), self._dtype), device.read_device().where
         if place in _THERE:
             return _THERE[place][1]
@@ -131,7 +132,7 @@ class Learner:
         return [batch._replace(x=x) for batch, x in zip(batches, features, strict=True)]
 
     def _represent(self, body: np.ndarray, inputs: list[Tensor]) -> list[Tensor]:
-        """Return the body's outputs; of clients side by side, all are computed in one thread.
+        """Return the body's outputs; one thread computes them for all clients side by side.
 
         PyTorch keeps work space on an accelerator for every thread that computes there, tens of
         megabytes: a thousand clients that fine-tune at once would fill it.
@@ -173,10 +174,10 @@ class Learner:
         PyTorch's SGD. All local training in this package is this loop. With a `pull` it is
         ``w ← w − rate · (u + pull · (w − a))``, a the first of `fixed`.
 
-        Clients whose steps run side by side descend together if they have the same `gradient`. It
-        then gets vectors with a leading axis of clients, and gives such. So pass what differs from
-        client to client as `fixed` vectors, and not by a closure. With a function made anew for
-        each client, the clients descend alone.
+        Clients whose steps run side by side descend together if they have the same `gradient`.
+        `gradient` then gets and returns vectors with a leading axis of clients. So pass what
+        differs from client to client as `fixed` vectors, and not by a closure. If each client has a
+        function made anew, the clients descend one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -196,7 +197,7 @@ class Learner:
     def proximal(self, strength: float) -> Gradient:
         """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
 
-        Its anchor is a `fixed` vector of `descend`.
+        The anchor is a `fixed` vector of `descend`.
         """
 
         def gradient(w: Tensor, batch: Batch, anchor: Tensor) -> Tensor:
@@ -206,12 +207,12 @@ class Learner:
         return gradient
 
     def tensor(self, w: np.ndarray) -> Tensor:
-        """Return a copy as a tensor, where the network computes."""
+        """Return a copy as a tensor on the device where the network computes."""
         return torch.tensor(w, device=device.read_device().where)
 
     @staticmethod
     def join(*parts: Tensor) -> Tensor:
-        """Return vectors one after the other."""
+        """Return the vectors joined into one, in their order."""
         return torch.cat(parts, dim=-1)
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
@@ -238,7 +239,7 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return where an array lies in memory, and how: clients' samples may overlap."""
+    """Return address, shape and strides of an array, as clients' samples may overlap in memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 
@@ -248,7 +249,7 @@ def require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
     Raises
     ------
     InputError
-        Whose sentence begins with `who`.
+        For a wrong label; the sentence begins with `who`.
     """
     wrong = (y < 0) | (y >= classes) | (y != np.floor(y))
     if wrong.any():
@@ -263,7 +264,7 @@ Gradient = Callable[..., Tensor]  # ``(w, batch, *fixed) -> gradient``
 
 
 class Descent(NamedTuple):
-    """Where a client begins, a batch for each step, and vectors that its gradient needs."""
+    """A client's descent: the start, a batch for each step, and vectors that the gradient needs."""
 
     start: np.ndarray
     batches: Sequence[Batch]
@@ -278,7 +279,7 @@ class How(NamedTuple):
     pull: float
 
     def move(self, w: Tensor, step: Tensor, gradient: Tensor, fixed: Sequence[Tensor]) -> None:
-        """Make one step from `w`, in place; `step` is the last one and becomes this one."""
+        """Make one step from `w`; both `w` and `step`, the last step, are changed in place."""
         step.mul_(self.momentum).add_(gradient)
         if self.pull:
             w.lerp_(fixed[0], self.rate * self.pull)
@@ -286,7 +287,7 @@ class How(NamedTuple):
 
 
 def descend_one(gradient: Gradient, client: Descent, how: How, device: torch.device) -> np.ndarray:
-    """Return where the descent of one client ends."""
+    """Return the parameters at which the descent of one client ends."""
     end = torch.tensor(client.start, device=device)
     fixed = [torch.tensor(vector, device=device) for vector in client.fixed]
     step = torch.zeros_like(end)
@@ -302,9 +303,9 @@ def descend_several(
     how: How,
     device: torch.device,
 ) -> list[np.ndarray]:
-    """Return where the descent of each client ends; a step of all is one call of `gradient`.
+    """Return where the descent of each client ends; one call of `gradient` serves a step of all.
 
-    Clients whose batches differ in size make this step by themselves, and a client without further
+    In a step, only clients with batches of equal size share a call, and a client without further
     batches stays where it is.
     """
 
@@ -331,7 +332,7 @@ def descend_several(
 
 
 def _alike(clients: Sequence[Descent], t: int) -> list[tuple[int, ...]]:
-    """Return the clients that make step t, by the size of their batch."""
+    """Return the clients that make step t, in groups with batches of equal size."""
     sizes: dict[int, list[int]] = {}
     for i, one in enumerate(clients):
         if t < len(one.batches):

@@ -25,11 +25,11 @@ _FRAMES = "pandas", "polars"
 
 
 class NotFittedError(InputError, AttributeError):
-    """An estimator was used before `fit`; with scikit-learn imported, also its own such error."""
+    """An estimator was used before `fit`; also scikit-learn's error of this name, if imported."""
 
 
 class Transformer(ABC):
-    """Parameters, their printing, and what scikit-learn asks an estimator with `transform`.
+    """Parameters, printing, and the methods that scikit-learn expects beside `transform`.
 
     Subclasses keep every argument of their constructor in an attribute of its name. ``params`` is
     one of them: a mapping with the hyper-parameters of the algorithm.
@@ -114,7 +114,7 @@ class Transformer(ABC):
             raise _not_fitted()(message)
 
     def _keep_names(self, features: Features) -> None:
-        """Keep the clients' column names; as scikit-learn does, show them if all are text."""
+        """Keep the clients' column names; as in scikit-learn, publish them only if all are text."""
         self._names_in = features.names
         if features.names is not None and all(isinstance(name, str) for name in features.names):
             self.feature_names_in_ = np.array(features.names, dtype=object)
@@ -169,7 +169,7 @@ class Transformer(ABC):
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> np.ndarray: ...
 
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
-        """Fit, and transform: one matrix to its scores, several clients to a list of theirs.
+        """Fit, and return the scores: of one matrix an array, of several clients a list.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Transformer(ABC):
         Raises
         ------
         InputError
-            For another word, or a library that is not installed.
+            For any other value, or a library that is not installed.
         """
         if transform is None:
             return self
@@ -239,7 +239,7 @@ class Transformer(ABC):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Only checked, against the names of the fit.
+            Used only for a check against the names of the fit.
 
         Returns
         -------
@@ -290,7 +290,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """The value as it is typed; arrays by their shape."""
+    """Text of a value as a user would type it; an array is shown by its shape."""
     if isinstance(value, np.ndarray):
         return f"<array of shape {value.shape}>"
     if isinstance(value, Mapping):

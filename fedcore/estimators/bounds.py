@@ -84,7 +84,7 @@ class Ball:
         return 1.0
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows, longer ones shortened."""
+        """Return the rows; rows longer than the radius are shortened to it."""
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:

@@ -86,9 +86,10 @@ def fit(asked: Request, matrices: Any) -> Found:
 def gram_comes_first(federation: Federation, r: int) -> bool:
     """Whether the Gram matrix of all data takes less time than `ROUNDS` products with the data.
 
-    `fedcore.parts.gram_products` makes it when products have cost as much, whatever the number of
-    rounds. Here it comes first, because the default takes some ten rounds, and few columns: BLAS
-    reads and packs the data for every product, however few its columns are.
+    `fedcore.parts.gram_products` makes the Gram matrix once the products so far have cost as much,
+    whatever the number of rounds. Here the matrix may come first, because the default algorithm
+    takes some ten rounds with few columns: BLAS reads and packs the data for every product, however
+    few columns the product has.
     """
     clients = federation.clients
     if clients.sparse or not federation.at_once:
@@ -98,17 +99,18 @@ def gram_comes_first(federation: Federation, r: int) -> bool:
 
 
 def pooled_gram(clients: Clients) -> np.ndarray:
-    """Return ``Σ SᵢᵀSᵢ`` of dense clients, shape (d, d); centred ones are not copied.
+    """Return ``Σ SᵢᵀSᵢ`` of dense clients, shape (d, d); centred clients are not copied.
 
     NumPy's product of a matrix with its own transpose takes 0.4 (6 features) to 0.9 (500) of the
-    time of `fedcore.linalg.gram_matrix`, whose bits the workflow's results have.
+    time of `fedcore.linalg.gram_matrix`. The workflow's results were computed by `gram_matrix`,
+    which rounds differently.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return sum(rows.T @ rows for rows in blocks(clients))
 
 
 def _tell(algorithm: str, estimate: float) -> None:
-    """Warn of the subspace that a run without a test has ended at, if it is off."""
+    """Warn if a run without a test has ended at a subspace that is off."""
     if estimate <= WARNING_SINE:
         return
     angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
@@ -132,7 +134,7 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the angle of the r leading axes of more, which leave `outside` of the squares."""
+    """Estimate the angle of the r leading axes, cut from more axes that leave `outside` squares."""
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside
     return float((unit + np.sqrt(outside) * np.sqrt(squares[0])) / gap) if gap > 0 else 1.0

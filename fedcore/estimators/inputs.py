@@ -32,7 +32,7 @@ class Given(NamedTuple):
     labels : list of str or None
         Names of the clients, for errors.
     rows : list of ndarray of int or None
-        If the clients were groups of rows of one matrix: the rows of each client in it.
+        If the clients are groups of rows of one matrix: the row numbers of each client.
     """
 
     matrices: Sequence[Any]
@@ -40,7 +40,7 @@ class Given(NamedTuple):
     rows: list[np.ndarray] | None = None
 
     def named(self) -> AbstractContextManager[None]:
-        """Name clients, columns and rows as given in the errors that are raised inside."""
+        """Let errors that are raised inside name clients, columns and rows as the user does."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
         return words.named(self.labels, columns, self.rows)
 
@@ -51,7 +51,8 @@ def given(clients: Any, groups: Any = None) -> Given:
     Parameters
     ----------
     clients : sequence, mapping, or one matrix
-        One matrix per client, also by the clients' names. One matrix alone belongs to one client.
+        One matrix per client, in a sequence or in a mapping from the clients' names. One matrix
+        alone belongs to one client.
     groups : array-like of shape (n_samples,), optional
         The client of every row, if `clients` is one matrix. The clients are in the order of the
         sorted values.
@@ -92,7 +93,7 @@ def _grouped(matrix: Any, groups: Any) -> Given:
 
 
 def _taken(matrix: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a matrix: an array, a frame, a table of Arrow, or a sparse one."""
+    """Return some rows of a matrix: an array, a data frame, an Arrow table, or a sparse matrix."""
     if hasattr(matrix, "iloc"):
         return matrix.iloc[rows]
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
@@ -101,7 +102,7 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
 
 
 def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
-    """Warn of a client that is called a total, and of rows that sum up those of all groups."""
+    """Warn of a client whose name means a total, and of rows that are totals of other rows."""
     frames.tell_totals(given.labels or ())
     if given.rows is not None and column_names(given.matrices[0]) is not None:
         whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
@@ -111,16 +112,16 @@ def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
-    """Check a matrix like a client's; errors call it x.
+    """Check a matrix in the same way as a client's matrix; errors call it x.
 
     Parameters
     ----------
     x : array-like, sparse matrix or data frame of shape (n, n_columns)
     n_columns : int
     what : str
-        What a column is, in the plural.
+        What the columns are called in errors, in the plural.
     method : str
-        Who asks.
+        Name of the calling method, for errors.
     names : sequence, optional
         Names of the columns; the columns of a data frame are matched by them. An array has none,
         and its columns are taken in their order.
@@ -146,7 +147,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 
 def several(x: Any) -> bool:
-    """Whether `x` holds matrices of several clients, and is not one matrix."""
+    """Whether `x` holds the matrices of several clients, rather than one matrix."""
     if is_matrix(x):
         return False
     if isinstance(x, Mapping) or len(getattr(x, "shape", ())) == 3:

@@ -24,7 +24,7 @@ ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries ma
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """The sum of `moments` from a Gram matrix of all clients, if there is one in double."""
+    """The sum of `moments` from the clients' Gram matrix, if one in double precision exists."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -36,7 +36,8 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Client step of the last round: ``Zᵀ SᵢᵀSᵢ Z`` and the squares of Sᵢ outside range(Z).
 
-    The second number has no cancellation where the server subtracts, even in single precision.
+    The client itself computes the second number, in double precision. If the server subtracted
+    totals that were sent in single precision, digits would cancel.
     """
     return _moments(data, data @ Z)
 
@@ -90,9 +91,9 @@ class Axes(NamedTuple):
     Attributes
     ----------
     components : ndarray of shape (r, d)
-        The entry of largest magnitude of every row is positive; of magnitudes that agree but for
-        rounding, the first. Axes of squares that agree but for rounding are turned so that the
-        first has the largest entry that any direction among them has, and so on.
+        The entry of largest magnitude of every row is positive; among magnitudes that agree up to
+        rounding, the first one counts. Axes whose squares agree up to rounding are rotated so that
+        the first axis has the largest entry that any direction in their span has, and so on.
     squares : ndarray of shape (r,)
         Sums of the squares of the scores, descending.
     """
@@ -104,7 +105,8 @@ class Axes(NamedTuple):
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`.
 
-    `dtype` is the precision of the data: rounding decides neither signs nor order.
+    `dtype` is the precision of the data, by which the function ensures that rounding decides
+    neither signs nor order.
     """
     r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))

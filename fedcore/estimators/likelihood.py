@@ -81,7 +81,7 @@ class Model(NamedTuple):
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
     def _regular(self) -> tuple[np.ndarray, float]:
-        """Return the variances along the components and 1/σ², which is of no effect if r = d."""
+        """Return the variances along the components and 1/σ²; if r = d, 1/σ² has no effect."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding

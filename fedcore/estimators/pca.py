@@ -52,9 +52,9 @@ class FederatedPCA(Transformer):
     ----------
     n_components : int or float or None, default=None
         Number of components r. None means ``min(n_samples, n_features)``; a share between 0 and 1
-        the fewest components whose share of the variance is above it. For both the algorithm
-        computes all components, so that the server learns the pooled covariance: with the default
-        algorithm in one round of d² numbers per client up and as many down.
+        means the fewest components that explain more than this share of the variance. In both cases
+        the algorithm computes all components, so that the server learns the pooled covariance: with
+        the default algorithm in one round of d² numbers per client up and as many down.
     algorithm : str, default="auto"
         Name in the registry; ``fedcore.algorithms.names()`` lists them. "auto" is block_krylov, and
         with `epsilon` analyze_gauss.
@@ -62,9 +62,9 @@ class FederatedPCA(Transformer):
         Hyper-parameters of the algorithm (``fedcore list methods NAME`` shows them; `rounds` is the
         largest number of rounds), and ``start``, ``measure`` (default: nothing), ``transcript`` and
         ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1 here: messages have
-        a column more, by which the test sees the next singular value. With a ``start`` it is at
-        least n_components, because the random columns must find the directions that the start
-        lacks. Messages are then twice as large.
+        one more column, by which the test sees the next singular value. With a ``start``,
+        ``n_oversamples`` is at least n_components, because the random columns must find the
+        directions that the start lacks. Messages are then twice as large.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -84,9 +84,9 @@ class FederatedPCA(Transformer):
     epsilon, delta : float, optional
         The whole fit is (ε, δ)-differentially private when one record of one client is added or
         removed. It protects against the server and everyone else who sees the messages. It covers
-        the mean, the scales, the algorithm's rounds and the last round. It takes `bounds`, a number
-        of components, and analyze_gauss or noisy_power. Every fit spends ε and δ anew, also each
-        fit of a grid search.
+        the mean, the scales, the algorithm's rounds and the last round. A private fit requires
+        `bounds`, a number of components, and analyze_gauss or noisy_power. Every fit spends ε and δ
+        anew; so does each fit of a grid search.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
         of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
@@ -104,7 +104,7 @@ class FederatedPCA(Transformer):
     mean_ : ndarray of shape (n_features,)
         Mean of all samples, in data units; zeros with ``center=False``.
     scale_ : ndarray of shape (n_features,)
-        What features were divided by, in data units; ones with ``scale=False``.
+        Divisors of the features, in data units; ones with ``scale=False``.
     singular_values_ : ndarray of shape (r,)
         Norms of the columns of ``((S - mean_) / scale_) @ components_.T``, descending: the exact
         singular values if the algorithm has converged, otherwise at most these. They come from a
@@ -112,9 +112,10 @@ class FederatedPCA(Transformer):
     explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False`` the divisor is
         ``n_samples_``: the second moment about zero.
-        In a private fit, sums of squares below the standard deviation of their noise, which is
-        public, are replaced by it, also in `singular_values_` and `noise_variance_`: nothing
-        smaller can be told from noise, and with a variance of 0 samples would have no density.
+        In a private fit, a sum of squares below the standard deviation of its noise, which is
+        public, is replaced by this standard deviation, also in `singular_values_` and
+        `noise_variance_`: nothing smaller can be told from noise, and with a variance of 0 samples
+        would have no density.
     explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` over the total variance of all features.
     noise_variance_ : float
@@ -123,20 +124,21 @@ class FederatedPCA(Transformer):
     error_estimate_ : float
         Estimate of the sine of the largest angle between the subspace found and the exact one, by
         the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
-        angle exceeds it). For a run without a test, from the products of the last round; it is then
-        rather too small, as nothing says how large the next singular value is. 1 when nothing is
-        known. Of a private fit, how much the noise may have turned the subspace of the samples
-        within `bounds`, divided by `scale_`: the norm of the noise over the gap of the released
-        eigenvalues (`fedcore.estimators.private.sines`). It follows from what was released, and
-        costs no ε. At most one in 20 of the fits that say less than 1 is further off. At 1 nothing
-        tells the components from noise.
+        angle exceeds it). For a run without a test, the estimate comes from the products of the
+        last round; it is then often too small, because nothing says how large the next singular
+        value is. 1 when nothing is known. For a private fit, the estimate says how much the noise
+        may have rotated the subspace of the samples (within `bounds`, divided by `scale_`): the
+        norm of the noise over the gap of the released eigenvalues
+        (`fedcore.estimators.private.sines`). It follows from released values and costs no ε. Among
+        private fits with an estimate below 1, at most one in 20 is further off. At 1 nothing tells
+        the components from noise.
     converged_ : bool or None
-        Whether `tol`, or the limit of rounding, was reached; `error_estimate_` is above `tol` in
-        the second case. None for an algorithm without a test.
+        Whether `tol`, or the limit that rounding sets, was reached; if only that limit was,
+        `error_estimate_` is above `tol`. None for an algorithm without a test.
     n_iter_ : int
         Iterations; for the algorithms with a test, rounds.
     n_samples_ : int
-        Samples of all clients; in a private fit a noisy number.
+        Samples of all clients; in a private fit, a noisy number.
     history_ : RunHistory
         ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
     ledger_ : Ledger
@@ -361,7 +363,7 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        """Return samples that `method` is given, which must have the features of the fit."""
+        """Check the samples given to `method`; return them less the mean and over the scale."""
         self._require_fitted()
         matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
         rows = centred(matrix, self.mean_)

@@ -3,22 +3,24 @@
 Neighbours: one record of one client is added or removed. Clients clip their samples to public
 bounds (`fedcore.estimators.bounds`), and then
 
-1. upload the noisy sum of ``a = (x − c)/ρ`` with ‖a‖ ≤ 1, c the middle of the bounds, and with
-   weight κ their number: (a, κ) has norm √(1 + κ²) at most. The mean is put inside the bounds. For
-   scales, each feature of a is in units of its own bounds;
+1. upload the noisy sum of ``a = (x − c)/ρ`` where ‖a‖ ≤ 1 and c is the middle of the bounds,
+   together with the number of samples times κ: the vector (a, κ) of a sample has norm √(1 + κ²) at
+   most. The mean is put inside the bounds. For scales, each feature of a is in units of its own
+   bounds;
 2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances that the
    bounds allow, in norm at most √d (1 for a bound of the norm). A variance below the standard
-   deviation of its noise is replaced by that;
+   deviation of its noise is replaced by this standard deviation;
 3. run the algorithm on ``b = (x − mean)/scale/ρ′`` with ‖b‖ ≤ 1;
 4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
    squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
    ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
-   that: nothing smaller can be told from noise, and a variance of 0 would have no density. Z has a
-   column more than components are wanted, whose square is about the next eigenvalue (`sines`).
+   this standard deviation: nothing smaller can be told from noise, and a variance of 0 would have
+   no density. Z has one column more than the components wanted. The square of this column is about
+   the next eigenvalue, which `sines` needs.
 
 All noise is Gaussian: releases of multipliers zᵢ compose to one of z with 1/z² = Σ 1/zᵢ². z is the
-least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). Each of several
-clients adds noise to its own sums, and the server, which need not be trusted, adds up.
+least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). With several
+clients, each adds noise to its own sums, and the server, which need not be trusted, adds them.
 """
 
 from __future__ import annotations
@@ -154,23 +156,23 @@ def _released(
 
 
 def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
-    """Standard deviation of the noise in an entry of such a sum."""
+    """Standard deviation of the noise in an entry of a sum over all clients."""
     return sensitivity * multiplier * math.sqrt(n_clients)
 
 
 def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
     """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
 
-    To first order, noise turns the first k axes by what it has between their span and the rest, a
-    Gaussian matrix of k columns and d − k rows, over the gap of the eigenvalues. The norm of this
-    matrix is at most √k + √(d − k) standard deviations of an entry on average (Gordon); half a
-    standard deviation more makes up for the higher orders. The gap is the one that the last round
-    shows, less `MARGIN` standard deviations of its noise: a fit whose gap is noise says 1, and of
-    the fits that say less, few have a gap that noise has made. The gap shown is smaller than the
-    true one, because the axes have turned. In an iteration, the noise of earlier steps fades as the
-    error of the start does, by the ratio of the eigenvalues at each step; √d is the tangent of a
-    random start's angle. The noise of the mean is left out: where it matters, the noise of the
-    rounds already hides everything.
+    To first order, noise rotates the first k axes by the block of the noise between their span and
+    the rest, a Gaussian matrix of k columns and d − k rows, divided by the gap of the eigenvalues.
+    The norm of this matrix is at most √k + √(d − k) standard deviations of an entry on average
+    (Gordon); half a standard deviation more makes up for the higher orders. The gap is the one that
+    the last round shows, less `MARGIN` standard deviations of its noise: if the gap is within the
+    noise, the estimate is 1, and among smaller estimates few come from a gap that is only noise.
+    The gap shown is smaller than the true one, because the axes have turned. In an iteration, the
+    noise of earlier steps fades as the error of the start does, by the ratio of the eigenvalues at
+    each step; √d is the tangent of a random start's angle. The noise of the mean is left out: where
+    it matters, the noise of the rounds already hides everything.
 
     Parameters
     ----------
@@ -199,7 +201,7 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     """Warn if noise hides the subspace of the components; say how many of the first remain.
 
-    Of all features, the last component is left out of `estimates`.
+    If there are as many components as features, `estimates` lacks the last one.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
@@ -231,7 +233,7 @@ def multipliers(asked: Request) -> dict[str, float]:
 
 
 def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float:
-    """Return the part of ε that the algorithm's own rounds have.
+    """Return the part of ε that the algorithm's own rounds may spend.
 
     Raises
     ------
@@ -289,7 +291,7 @@ def _mean(
 
 
 def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
-    """Return the largest distances from `point` of the features; 1 for one without any."""
+    """Return each feature's largest distance from `point` within the bounds; 1 in place of 0."""
     widths = bounds.widths(point)
     return np.where(widths > 0, widths, 1.0)
 

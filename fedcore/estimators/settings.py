@@ -1,4 +1,4 @@
-"""What a `FederatedPCA` asks for, checked, and what a fit of it has found."""
+"""The checked parameters of a `FederatedPCA`, and the results of its fit."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ class Request:
 
     @property
     def counts_components(self) -> bool:
-        """Whether `n_components` says how many, and no share of the variance, or nothing."""
+        """Whether `n_components` is a number of components, not a share of the variance or None."""
         return self.n_components is not None and self.share is None
 
     @property
     def share(self) -> float | None:
         """The share of the variance that is asked for, if `n_components` is a share.
 
-        A share that is met but for rounding is not exceeded.
+        A share of variance that exceeds this one by rounding only does not count as above it.
         """
         r = self.n_components
         return float(r) + ROUNDING if isinstance(r, float | np.floating) and 0 < r < 1 else None
@@ -162,7 +162,7 @@ class Found(NamedTuple):
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
-    """Return the options of a run: ``params``, a start matched, and ``verbose`` as ``progress``."""
+    """Return a run's options: ``params``, its start by feature, ``verbose`` as ``progress``."""
     params = estimator.params
     if params is not None and not isinstance(params, Mapping):
         raise InputError(f"params must be a mapping of names to values, got {params!r}")
@@ -176,7 +176,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return the seed of a run: of None fresh entropy, of a generator its next draws."""
+    """Return the seed of a run: fresh entropy for None, the next draws of a generator."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):

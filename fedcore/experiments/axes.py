@@ -1,17 +1,18 @@
-"""Runs in coordinates of the answer, without those in which the data are next to nothing.
+"""Runs in coordinates of the answer, without the coordinates in which the data nearly vanish.
 
 S stacks the rows Sᵢ of all clients and has the singular values σ₁ ≥ σ₂ ≥ …; W_J are the right
 singular vectors with ``σ² > cut · σ₁²``. A start Z is [W_J E] z, where E is an orthonormal basis of
-what Z has outside range(W_J). In the coordinates [W_J E] a client's rows are [Sᵢ W_J, 0]. What is
-dropped changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
+what Z has outside range(W_J). In the coordinates [W_J E] a client's rows are [Sᵢ W_J, 0]. Dropping
+the other coordinates changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
 
 A method commutes with rotations of the features if its steps take products with the data and with
-their transposes, and inner products, but look at no single feature. It makes the same iterates in
-J + p coordinates as in d features, up to what is dropped and to rounding. For a geometric spectrum
-J does not depend on d. A run is in the features as they are if J + p coordinates are no fewer.
+their transposes, and inner products, but look at no single feature. Such a method makes the same
+iterates in J + p coordinates as in d features, up to the dropped coordinates and to rounding. For a
+geometric spectrum J does not depend on d. If J + p coordinates are no fewer than d, the run uses
+the features as they are.
 
-Measures are those of the data in these coordinates. Iterates are kept as blocks of features, and
-the ledger counts all d features.
+Measures are computed from the data in these coordinates. Iterates are kept as blocks of features,
+and the ledger counts all d features.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def execute_cut(
 
 
 def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
-    """Return the problem in J + p coordinates, which stays with the data for other repeats."""
+    """Return the problem in J + p coordinates; they are kept with the data for other repeats."""
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference

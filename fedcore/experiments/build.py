@@ -1,6 +1,7 @@
 """Make a problem from its specification in a configuration file.
 
-There is one module per kind of source. A problem depends on that of its own kind, see `digests`.
+There is one module per kind of source. A problem depends on the module of its own kind, but not on
+the others, see `digests`.
 """
 
 from __future__ import annotations
@@ -51,12 +52,12 @@ def build(
     seed : int
         Master seed; the problem's random stream depends on this seed, the name and the draw only.
     surrogate : bool
-        Take the data set's offline stand-in; a generated problem is what it is.
+        Whether to take the data set's offline stand-in; a generated problem does not change.
     draw : int, optional
         Number of the draw, for a problem with several.
     held : bool
-        Keep the clients in memory. Otherwise the clients of a data set, or of a generator that
-        yields them, are made whenever they are read.
+        Whether to keep the clients in memory. Otherwise the clients of a data set, or of a
+        generator that yields them, are made whenever they are read.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -90,7 +91,7 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
     """Build a problem as `build_draws` does, and write its file client by client.
 
-    With the fingerprint of its `code`, the file says by its `recipe` from what it was made.
+    If `code`, the fingerprint of the code, is given, the file holds the problem's `recipe`.
     """
     how = {key: options[key] for key in ("seed", "surrogate")}
     made_from = recipe(name, spec, code=code, **how) if code else ""
@@ -98,7 +99,7 @@ def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **opt
 
 
 def recipe(name: str, spec: Mapping[str, Any], *, code: str, seed: int, surrogate: bool) -> str:
-    """Return a digest of all that the file of a problem depends on."""
+    """Return one digest of everything on which the file of a problem depends."""
     text = json.dumps([name, data_of(spec), code, seed, surrogate], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -116,7 +117,8 @@ def check(spec: Mapping[str, Any]) -> None:
 def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the names and digests of the modules that a problem of this specification depends on.
 
-    This module imports both kinds of source; here its own text counts, and the problem's kind.
+    This module imports both kinds of source. Only its own text and the kind of the problem count
+    here, and not the other kind.
     """
     kind = _kind(spec)
     own = (__name__, fingerprint.digest(__name__))

@@ -1,7 +1,7 @@
-"""What a cell of an experiment is: an algorithm with fixed parameters on one problem.
+"""Cells of experiments: a cell is an algorithm with fixed parameters on one problem.
 
-A parameter may be a ``reference``, a number of the problem itself: a theorem or a baseline assumes
-that it is known.
+A parameter may be a ``reference`` to a number of the problem itself, if a theorem or a baseline
+assumes that this number is known.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Cell:
 
     With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
     ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
-    the operating system's entropy. With ``cut`` it runs in coordinates of the answer, see
-    `fedcore.experiments.axes`. ``recipes`` tell how the files of its `problems` are made, see
-    `build.recipe`, and ``code`` is the fingerprint of its `modules`.
+    the operating system's entropy. With ``cut`` the cell runs in coordinates of the answer, see
+    `fedcore.experiments.axes`. ``recipes`` are digests of how the files of its `problems` are made,
+    see `build.recipe`, and ``code`` is the fingerprint of its `modules`.
     """
 
     paper: str
@@ -87,27 +87,27 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """Path of its history below the folder of histories, without the ending."""
+        """Path of the cell's history below the folder of histories, without the ending."""
         return f"{self.paper}/{self.short}"
 
     @property
     def short(self) -> str:
-        """Its path below the folder of its paper, as in ``leave_out``."""
+        """The cell's path below the folder of its paper, as ``leave_out`` names it."""
         return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
     def variant(self) -> str:
-        """Its name without the problem's name."""
+        """The cell's name without the problem's name."""
         return self.name.removeprefix(f"{self.problem}-")
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems whose files it reads: its own, and its newcomers'."""
+        """Names of the problems whose files the cell reads: its own, and its newcomers' problem."""
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
     def modules(self) -> list[str]:
-        """Modules of what runs it, its method, its measures, its audit and its newcomers."""
+        """Modules that run the cell, its method, its measures, its audit and its newcomers."""
         measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
         return [
             *modules_of(self.algorithm),
@@ -126,7 +126,7 @@ class Cell:
         return np.random.SeedSequence(self.seed, spawn_key=(self.seed_key, repeat))
 
     def spec(self) -> dict[str, Any]:
-        """Return its settings on which its history depends: not its tags and memory."""
+        """Return the settings on which the cell's history depends: all but `NO_SETTINGS`."""
         return {k: v for k, v in asdict(self).items() if k not in NO_SETTINGS}
 
 

@@ -1,12 +1,14 @@
-"""Checkpoints: a run that is killed goes on, and ends with the bytes of one that was not.
+"""Checkpoints: a killed run goes on, and ends with the same bytes as an uninterrupted run.
 
 A repeat that has ended is kept as a history of its own, so that a cell with more repeats computes
-only the new ones. It is kept if it took longer than `LONG_REPEAT`; a shorter one is run again.
+only the new ones. Only a repeat that took longer than `LONG_REPEAT` is kept; a shorter one is run
+again.
 
-A checkpoint holds what a run depends on after a round: what the server holds, the clients' states,
-all random streams, the ledger and the records. `fedcore.deep.rounds` offers it after every round,
-through the recorder, and it is written when the last one is old enough. It belongs to one cell with
-its data and code; any other is passed over, and so is a damaged one.
+A checkpoint holds everything on which the rest of a run depends: the parameters that the server
+holds, the clients' states, all random streams, the ledger and the records. `fedcore.deep.rounds`
+offers a checkpoint after every round, through the recorder, and it is written if the last one is
+old enough. A checkpoint belongs to one cell with its data and code. A run ignores the checkpoint of
+any other run, and a damaged one.
 """
 
 from __future__ import annotations
@@ -50,9 +52,9 @@ class Checkpoint:
     def resume(
         self, record: Recorder, federation: Federation, held: np.ndarray
     ) -> tuple[int, np.ndarray]:
-        """Put recorder and federation where the checkpoint was; return round and what was held.
+        """Restore recorder and federation from the checkpoint; return its round and held array.
 
-        Without a checkpoint, or with one of another run, these are 0 and `held`.
+        Without a usable checkpoint, return 0 and `held`.
         """
         try:
             with hdf5.read(self.path) as file:
@@ -92,14 +94,14 @@ class Checkpoint:
         return found
 
     def finish(self, history: History, seconds: float) -> None:
-        """Keep the history of this repeat, if it took long."""
+        """Keep the history of this repeat if the repeat took longer than `LONG_REPEAT`."""
         if seconds > LONG_REPEAT:
             save_seconds(history, self._finished.with_suffix(".tsv"))
             kept = replace(history, about={**history.about, "key": self._key})
             kept.save(self._finished, force=True)
 
     def remove(self) -> None:
-        """Remove the checkpoint, as all repeats have ended; what `finish` has kept stays."""
+        """Remove the checkpoint, as all repeats have ended; histories kept by `finish` stay."""
         self.path.unlink(missing_ok=True)
 
     @property

@@ -1,10 +1,10 @@
 """The code that a job depends on: the modules that it imports, directly or not.
 
-Modules of fedcore and of the importing module's own package count, with the ``__init__.py`` of the
-packages that they lie in. Imports are read from the text of a module, also those inside functions;
-nothing is executed. What counts of a module is its syntax tree without docstrings and `WORDS`, so
-layout and comments do not. Snakemake gets the digest of each module as a parameter of a job. It
-runs the job again when one changes, and names the module.
+Modules of fedcore and of the importing module's own package count, and so do the ``__init__.py`` of
+the packages in which they lie. Imports are read from the text of a module, also those inside
+functions; nothing is executed. Of each module the syntax tree without docstrings and `WORDS`
+counts, so that layout and comments do not. Snakemake gets the digest of each module as a parameter
+of a job. It runs the job again when one changes, and names the module.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ BLOCKS = (ast.stmt, ast.excepthandler, ast.match_case)  # in which imports may s
 
 
 def fingerprint(*parts: object) -> str:
-    """Return one digest of what is given, such as the digests of modules and further settings."""
+    """Return one digest of all arguments, such as digests of modules and further settings."""
     return _digest("\n".join(map(repr, parts)))
 
 
@@ -45,7 +45,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
     ModuleNotFoundError
         When there is no such module.
     ConfigError
-        When the text of one is no Python.
+        When the text of a module is no Python.
     """
     todo, found = set(modules), dict[str, str]()
     while todo:
@@ -56,7 +56,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
 
 
 def digest(module: str) -> str:
-    """Return the digest of one module alone. It raises the same errors as `digests`."""
+    """Return the digest of one module alone; this raises the same errors as `digests`."""
     return _read(module)[0]
 
 
@@ -115,7 +115,7 @@ def _find(module: str) -> Path | None:
 
 @cache
 def _read(module: str) -> tuple[str, frozenset[str]]:
-    """Return the digest of a module, and what it imports with the packages that it lies in."""
+    """Return the digest of a module, its imports, and the packages in which it lies."""
     source = _find(module)
     if source is None or source.is_dir():
         raise ModuleNotFoundError(f"no Python source for module {module}")
@@ -141,7 +141,7 @@ def _has_text(module: str) -> bool:
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str]:
     """Yield the modules of fedcore and of a module's own package that its text imports.
 
-    What only type checkers import does not count.
+    Imports that are for type checkers only do not count.
     """
     own, todo = {OWN_PACKAGE, module.partition(".")[0]}, list[ast.AST]([tree])
     while todo:
@@ -177,7 +177,7 @@ def _parsed(code: bytes, what: object) -> ast.Module:
 
 
 def _drop_words(node: ast.AST) -> None:
-    """Drop the docstring of what has one, `WORDS`, and entries of tables that are places."""
+    """Drop a node's docstring, `WORDS`, and those entries of tables that are places."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
@@ -189,13 +189,13 @@ def _drop_words(node: ast.AST) -> None:
 
 
 def _place(node: ast.expr) -> bool:
-    """Whether an entry of a table is the place of a function, as "fedcore.linalg:orth"."""
+    """Whether an entry of a table is the place of a function, such as "fedcore.linalg:orth"."""
     text = node.value if isinstance(node, ast.Constant) else None
     return isinstance(text, str) and text.startswith(f"{OWN_PACKAGE}.") and ":" in text
 
 
 def _canonical(node: object) -> str:
-    """Return a dump of a syntax tree without words, which all Python versions share."""
+    """Return a dump of a syntax tree without words; the dump is the same in all Python versions."""
     if isinstance(node, ast.AST):
         _drop_words(node)
         fields = [

@@ -1,4 +1,4 @@
-"""Problems that are a data set split over clients."""
+"""Problems made of a data set that is divided among clients."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
-    """Return what gives the rows of a part, scaled, standardised and centred."""
+    """Return a function that gives the rows of a part, scaled, standardised and centred."""
 
     def scaled(part: np.ndarray | slice) -> np.ndarray:
         return _scaled(name, spec, x[part])
@@ -147,7 +147,7 @@ def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return what the rows depend on apart from code: the registry entry, without addresses."""
+    """Return what the rows depend on besides code: the registry entry, without addresses."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return {"plugin": plugin.value, "files": data_files(plugin.module)}

@@ -1,4 +1,4 @@
-"""Problems of one's own files: one client a file, or one for each value of a column."""
+"""Problems made of a user's files: one client per file, or one for each value of a column."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class LoadedFiles(NamedTuple):
     ----------
     problem : Problem
     clients : list of str
-        What each client is called in errors: its file, or its value of the column `by`.
+        Name of each client in errors: its file, or its value of the column `by`.
     guesses : list of Advice
-        What was taken for granted of the files.
+        Assumptions that were made about the files.
     columns : list of str or None
         Names of the features, if the files have any.
     """
@@ -68,7 +68,7 @@ def make(
     held_out : float, optional
         Share of each client's samples on which classifiers are measured.
     classes : bool
-        Whether labels are classes: any values, numbered in their order.
+        Whether labels are classes. Classes may be any values, and are numbered in sorted order.
     single : bool
         Whether to compute in single precision.
     seed : int
@@ -134,7 +134,7 @@ def _clients(
 
 
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
-    """Return labels as numbers; classes as their numbers in the order of all values."""
+    """Return labels as numbers; a class becomes its place among the sorted distinct values."""
     try:
         every = [_numbers(values) for values in given]
     except ValueError as error:

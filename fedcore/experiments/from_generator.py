@@ -46,7 +46,7 @@ def make(
 
 
 def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
-    """Return clients that are drawn when they are read, those before them again where needed."""
+    """Return clients that are drawn when read; earlier clients are drawn again if needed."""
     shapes: list[tuple[int, int]] = []
     dtypes, sums = [], []
     for matrix in check_each(draw()):

@@ -1,4 +1,4 @@
-"""Parts of a history's provenance that every way to make one writes."""
+"""Parts of a history's provenance that are common to all ways to make a history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("numpy", "scipy", "h5py")
 
 @cache
 def own_commit() -> str:
-    """Return the commit of fedcore's checkout, as `commit`; asked once in a process."""
+    """Return `commit` of fedcore's checkout, which is read once in a process."""
     return commit(Path(__file__).parents[2])
 
 
@@ -43,9 +43,9 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return where networks were trained, unless client by client on a core.
+    """Return the device on which networks were trained; nothing for client by client on a core.
 
-    See `fedcore.deep.device`, which cannot be asked without PyTorch.
+    This reads the environment variable itself, because `fedcore.deep.device` needs PyTorch.
     """
     name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}

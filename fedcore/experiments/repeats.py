@@ -50,7 +50,7 @@ def run_cell(
     newcomers_file: str | os.PathLike[str] | None = None,
     progress: Callable[[Any], Any] = iter,
 ) -> History:
-    """Run a cell on the problem in a file, as `run_repeats`; write its history and return it.
+    """Run a cell on the problem in a file by `run_repeats`; write its history and return it.
 
     `newcomers_file` holds the problem of its newcomers, if it has some. CPU seconds go to a file of
     their own, so that the same run gives the same history. `checkpoints` is the path, without an
@@ -90,12 +90,12 @@ def run_repeats(
     newcomers: Problem | None = None,
     keep_exact: bool = False,
 ) -> History:
-    """Run all repeats of a cell; over MPI rank 0 alone returns, and goes on alone.
+    """Run all repeats of a cell; over MPI only rank 0 returns, and it goes on alone.
 
     Parameters
     ----------
     cell : Cell
-        If it is centred, the answer in the history belongs to the centred data.
+        If the cell is centred, the answer in the history belongs to the centred data.
     draws : sequence of Problem
         The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
     progress : callable
@@ -108,7 +108,8 @@ def run_repeats(
     newcomers : Problem, optional
         The problem that ``newcomers`` of the cell names.
     keep_exact : bool, default=False
-        Whether the history of a private run with real noise has what was not released, too.
+        Whether the history of a private run with real noise also holds values that were not
+        released.
     """
     history = _Repeats(cell, draws, checkpoints, seen, newcomers).run(progress)
     if history.released is None or cell.simulate:
@@ -123,9 +124,9 @@ Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it return
 
 
 class _Repeats:
-    """All repeats of a cell, settled before the first of them begins; see `run_repeats`.
+    """All repeats of a cell, with all settings fixed before the first begins; see `run_repeats`.
 
-    The grid of ``tune`` runs here, so that all repeats share what it chooses.
+    The grid of ``tune`` runs when this object is made, so that all repeats share the chosen values.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories of the repeats that have ended in an earlier run."""
+        """Return the histories of those repeats of a block that ended in an earlier run."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -207,7 +208,7 @@ class _Repeats:
     def _keep(
         self, block: Sequence[int], runs: Sequence[Run], others: Sequence[Run], seconds: float
     ) -> None:
-        """Make the histories of repeats that have run, each in so many CPU seconds."""
+        """Make the histories of a block of repeats; `seconds` is the CPU time of each."""
         for i, (repeat, run) in enumerate(zip(block, runs, strict=True)):
             twin = others[i][0] if others else None
             self._found[repeat] = self._history(repeat, run, twin)
@@ -239,7 +240,7 @@ class _Repeats:
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
-        """Return what the history keeps of the answer; several draws are stacked."""
+        """Return the parts of the answer that the history keeps; several draws are stacked."""
         draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorder.snapshots.kept
@@ -258,7 +259,7 @@ class _Repeats:
         return stacked
 
     def _repeat(self, repeat: int) -> Run:
-        """Run a repeat, audited and with its newcomers; of U, which is large, nothing is kept."""
+        """Run a repeat with its audit and its newcomers; U is dropped, because it is large."""
         cell, transcript = self._cell, self._audit.start_transcript() if self._audit else None
         recorder, output = trial(
             cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
@@ -282,13 +283,13 @@ class _Repeats:
         )  # fmt: skip
 
     def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
-        """Return the twin of which the run's number of records differs most, see `twins`."""
+        """Return the twin whose number of records differs most from the run's; see `twins`."""
         most = twins.KINDS[self._cell.twin] if self._pairs[repeat].torn else 1
         every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
 
     def _recording(self, repeat: int, *, twin: bool) -> Recording:
-        """Return what is recorded of a repeat or its twin; `seen` sees the rows of both."""
+        """Return how to record a repeat or its twin; `seen` gets the rows of both."""
         cell, rule = self._cell, StopRules(self._cell.stop) if self._cell.stop else None
         return Recording(
             self._measure,
@@ -301,7 +302,7 @@ class _Repeats:
         )
 
     def _provenance(self) -> dict[str, Any]:
-        """Return what the history says of the cell, its problem, its seeds and the versions."""
+        """Return the history's facts of the cell, its problem, its seeds and the versions."""
         cell, packages = self._cell, self._algorithm.task.packages
         return {
             **{key: getattr(cell, key) for key in ("paper", "experiment", "algorithm", "name")},
@@ -323,7 +324,7 @@ class _Repeats:
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
-    """Return what a history says of its problem."""
+    """Return the facts of the problem for the history."""
     problem = draws[0]
     return {
         "name": problem.name,
@@ -400,9 +401,9 @@ def trial(
 def audit_module(name: str) -> ModuleType:
     """Return the module of an audit, one of `fedcore.audits`.
 
-    Its ``start_transcript() -> Transcript`` returns what records the uploads of a run. Its
-    ``column(problem, transcript, recorder) -> list`` turns the transcript into a column of the
-    history, described by ``COLUMN``.
+    The module's ``start_transcript() -> Transcript`` returns a record of a run's uploads, empty at
+    first. The module's ``column(problem, transcript, recorder) -> list`` turns the transcript into
+    a column of the history, described by ``COLUMN``.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])

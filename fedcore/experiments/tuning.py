@@ -2,9 +2,9 @@
 
 Every combination of the grid's values runs on some repeats: the first ones of the cell, or others
 that the cell does not report. The value of a run is
-the geometric mean of a measure taken at regular intervals, so that speed counts and not the end
-alone. Among the combinations with the fewest diverged runs, the one with the smallest median value
-is used for all repeats. The history keeps all combinations and their values.
+the geometric mean of a measure taken at regular intervals, so that speed counts, and not only the
+final value. Among the combinations with the fewest diverged runs, the one with the smallest median
+value is used for all repeats. The history keeps all combinations and their values.
 
 The measure is exact: for a private method the choice itself leaks information that the privacy
 budget does not cover. It is allowed because a cell is a simulation, and the history says so.

@@ -1,15 +1,16 @@
 """Twins: a second run whose start is changed by one rounding shows how far rounding is amplified.
 
 A method that amplifies rounding may end elsewhere on another CPU, with another number of threads,
-or with other runs beside it. Its count of rounds then depends on the machine as well as on the
-method. A cell with ``twin: rounding`` therefore runs every repeat a second time, and only real
-arrays that the server draws, or the given `start`, differ: each entry is the next floating-point
-number above or below. Where the server has drawn none before it first broadcasts an array, this
-array differs: it is a start that was computed. Data, limits and stopping rules are the same.
+or with other runs beside it. The number of rounds then depends on the machine as well as on the
+method. A cell with ``twin: rounding`` therefore runs every repeat a second time, in which only the
+real arrays that the server draws, or the given `start`, differ: each entry is the next
+floating-point number above or below. If the server has drawn no such array before it first
+broadcasts an array, the broadcast array differs instead, as it is a start that was computed. Data,
+limits and stopping rules are the same.
 
-One rounding may happen to end as the run did. With ``twin: ten_roundings``, a repeat that its first
-twin has left by more than `TEARING_DISTANCE` gets nine others, and keeps the one whose number of
-records differs most.
+By chance a twin may end as the run did. With ``twin: ten_roundings``, a repeat that its first twin
+has left by more than `TEARING_DISTANCE` gets nine others, and keeps the one whose number of records
+differs most.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ def nudge(matrix: np.ndarray, pattern: int = 0) -> np.ndarray:
 
 
 class Nudged(np.random.Generator):
-    """The stream of `rng`; each entry of an array of real numbers is changed, see `nudge`.
+    """The stream of `rng`, in which each array of real numbers is changed by `nudge`.
 
     Attributes
     ----------
@@ -75,15 +76,15 @@ class Nudged(np.random.Generator):
 class TwinDistance:
     """The distance between the subspaces of a run and its twin, at each record.
 
-    The two may run one after the other or side by side; an iterate is kept until the other run
-    reaches the same record.
+    Run and twin may run one after the other or side by side; each iterate is kept until the other
+    run reaches the same record.
     """
 
     distances: dict[int, float] = field(default_factory=dict)
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
     def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
-        """Compare or keep the shared matrix at a record of the run or, if `of_twin`, the twin."""
+        """Compare or keep the shared matrix at a record of the run, or of its twin if `of_twin`."""
         shared = np.asarray(iterate.held)
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)

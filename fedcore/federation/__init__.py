@@ -1,1 +1,1 @@
-"""The protocol: server, clients with state, ledger of messages, sides of the clients, engines."""
+"""The protocol: server, clients with state, ledger of messages, client sides, engines."""

@@ -5,11 +5,12 @@ Sums are in double precision and in blocks of rows. If a client has a feature wh
 rounding error is then relative to the spread of the data, not to their distance from the origin.
 
 Each client's sum, the sum over clients and the division round the mean, each by 2⁻⁵³ of its size.
-What that leaves in the data is their mean after it was subtracted. The covariance feels it squared:
-by k² 2⁻⁶⁶ of a feature's variance at most, with k roundings, if its mean is at most `FAR` = 2²⁰
-times its standard deviation. A client counts its features that are farther from the origin than
-that. If no client has any, then no feature of all clients together is farther; otherwise the rest
-mean is exchanged and subtracted in a second pass.
+After the subtraction, this rounding error is the mean of the data. This rest mean enters the
+covariance squared. Its square is at most k² 2⁻⁶⁶ of a feature's variance, with k roundings, if the
+feature's mean is at most `FAR` = 2²⁰ times its standard deviation. Each client counts its features
+whose mean is farther from the origin than `FAR` allows. If no client has such a feature, then
+neither have all clients together; otherwise the rest mean is exchanged and subtracted in a second
+pass.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ BUFFER = 1 << 16  # numbers of a block of several clients' rows, which stays in 
 
 
 class Centred(Clients):
-    """Dense clients less one mean. Each is copied when somebody reads a matrix.
+    """Dense clients less one mean. A client's matrix is copied only when it is read.
 
     Parameters
     ----------
@@ -46,7 +47,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield all rows in order, less the mean, in blocks; each takes the place of the last."""
+        """Yield all rows in order, less the mean, in blocks; each block overwrites the last one."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -73,8 +74,9 @@ def blocks(clients: Clients) -> Iterator[np.ndarray]:
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the rows, followed by their number, as one message in double precision.
 
-    A column with a zero has a spread above its mean over the root of the number of rows, so that
-    sparse rows add up as they are, but for columns of which each row stores an entry.
+    A column with a zero has a spread above its mean over the root of the number of rows. Sparse
+    columns can therefore be summed directly; only columns in which every row stores an entry are
+    treated as dense ones.
 
     Parameters
     ----------
@@ -109,8 +111,7 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread of the first `ROWS` rows stands for the spread of all rows, which is at least as
-    large.
+    The spread of the first `ROWS` rows replaces the spread of all rows, which is at least as large.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()

@@ -1,4 +1,4 @@
-"""The engine of all federations of a process: it runs what clients do and brings replies back."""
+"""The engine of all federations of a process, which runs client steps and returns their replies."""
 
 from __future__ import annotations
 

@@ -41,8 +41,8 @@ def of_runs(step: AnyStep) -> AnyStep:
     """Declare that a `stacked` or `summed` step also works on several runs at once.
 
     Its message, the arrays in its state and its reply then have a leading axis of runs. Its data
-    belong to one client, or to all; see `fedcore.federation.lockstep`. What it replies for a run
-    must not depend on the others, not even by rounding.
+    belong to one client, or to all clients; see `fedcore.federation.lockstep`. The reply for a run
+    must not depend on the other runs, not even by rounding.
     """
     step.of_runs = True  # type: ignore[attr-defined]
     return step
@@ -77,8 +77,8 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 def protected(exchange: AnyExchange) -> AnyExchange:
     """Declare that an exchange before or after a private algorithm is protected, too.
 
-    It calls `Federation.protect` itself or comes later, and its steps add noise; the ledger charges
-    them, and says so where one does not.
+    The exchange calls `Federation.protect` itself or comes after that call, and its steps add
+    noise. The ledger charges the steps, and says so if a step adds no noise.
     """
     exchange.protected = True  # type: ignore[attr-defined]
     return exchange

@@ -8,8 +8,8 @@ data alone, and later runs on the same data find it there. The ledger is charged
 and in a private run for every noise (`Federation.protect`). A `Transport` carries the messages;
 without another engine all clients are in this process.
 
-With ``labelled=True`` the data of a client are a `fedcore.problems.clients.Labelled` pair of
-samples and labels.
+With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
+and labels.
 """
 
 from __future__ import annotations
@@ -97,10 +97,10 @@ class Federation:
     rng : numpy.random.Generator
         The server's random stream.
     once : callable
-        ``once(job)`` returns what ``job()`` gives, which is called once for the run: over MPI at
-        rank 0, and all ranks get its value. So a server decides what depends on a clock, on memory
-        or on chance that is not `rng`. `job` may call `observe` and `client_state`, and no other
-        exchange.
+        ``once(job)`` calls ``job()`` once for the whole run and returns its value: over MPI rank 0
+        calls it, and all ranks get the value. A server must use ``once`` for decisions that depend
+        on a clock, on memory or on chance other than `rng`. `job` may call `observe` and
+        `client_state`, but begin no other exchange.
     shape : Shape
         Number of clients, samples (of all clients) and features.
     """
@@ -159,8 +159,8 @@ class Federation:
         Raises
         ------
         InputError
-            On a second call with other terms, or after an upload, which had no noise; `center`
-            uploads.
+            On a second call with other terms, or after an upload, because that upload had no noise;
+            `center` uploads, too.
         """
         own = self.ledger.privacy
         if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
@@ -226,8 +226,8 @@ class Federation:
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            What `center` has subtracted, or zeros. A constant feature has nothing but the rounding
-            of its mean.
+            What `center` has subtracted, or zeros. With it, a constant feature is recognised: only
+            the rounding error of its mean is left.
 
         Returns
         -------
@@ -243,7 +243,7 @@ class Federation:
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
-        """Let all clients subtract a mean and divide by scales that they know; uncharged.
+        """Let all clients subtract a mean and divide by scales that they know, free of charge.
 
         Parameters
         ----------
@@ -254,7 +254,7 @@ class Federation:
         self._transport.change(Scale(scales))
 
     def _sum_in_double(self, number: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Upload what a function makes of the samples, in double precision; return the sum."""
+        """Upload a function of each client's samples, in double precision; return the sum."""
         step = partial(_of_samples, number)
         replies = self._transport.ask(Do(step, "upload"), self._everyone)
         self.ledger.upload(replies)
@@ -270,8 +270,8 @@ class Federation:
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as sensitivities assume.
 
-        With `clip`, clients scale longer rows to norm `bound`. Without `clip`, and when rows have
-        been reduced to factors, a longer row is an error. The bound itself never comes from data.
+        With `clip`, clients scale longer rows to norm `bound`. Without `clip`, or if rows have been
+        reduced to factors, a longer row is an error. The bound itself never comes from data.
 
         Parameters
         ----------
@@ -330,11 +330,11 @@ class Federation:
         self.ledger.download(message, len(receivers))
 
     def frame(self, start: np.ndarray) -> Frame | None:
-        """Return coordinates in which blocks that begin with `start` cost little, if there are any.
+        """Return coordinates in which blocks that begin with `start` cost little, if they exist.
 
         With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` is one. They exist where wide clients are
-        in this process and nobody reads their single replies. The ledger counts the same numbers.
+        `fedcore.parts.gram_products.gram_product` is one. They exist if the clients are wide and in
+        this process, and nobody reads their single replies. The ledger counts the same numbers.
 
         Parameters
         ----------
@@ -369,7 +369,7 @@ class Federation:
         -------
         list, or ndarray from a stacked step
             One reply per participation, in the order of `of`. A client that occurs twice runs the
-            step twice, one time after the other.
+            step twice in succession.
 
         Raises
         ------
@@ -385,8 +385,8 @@ class Federation:
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
         """Run a step at each client, and return the sum of the replies in one round.
 
-        The sum is all that secure aggregation shows to the server. Integers and booleans add up in
-        64 bits.
+        With secure aggregation the server sees only this sum. Integers and booleans add up in 64
+        bits.
 
         Parameters
         ----------
@@ -453,7 +453,7 @@ class Federation:
         step : callable
             See `gather`.
         *message : object
-            What the step gets in place of the message that its client holds.
+            Message that the step gets in place of the message that its client holds.
 
         Returns
         -------
@@ -463,7 +463,7 @@ class Federation:
         return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
-        """Return what the clients keep as ``state.<name>``, read outside the protocol.
+        """Return ``state.<name>`` of the clients, read outside the protocol.
 
         Parameters
         ----------
@@ -488,7 +488,7 @@ class Federation:
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:
-        """Return `of`, an array as a list (its comparisons give arrays); None is everyone."""
+        """Return `of`, an array as a list (its comparisons give arrays); None means all clients."""
         if of is None:
             return self._everyone
         return of.tolist() if isinstance(of, np.ndarray) else of

@@ -78,7 +78,7 @@ class Ledger:
     def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each of `replies` was sent from a client to the server.
 
-        No replies, no round. An array holds one reply per row.
+        Without replies no round is counted. An array holds one reply per row.
         """
         self.rounds += len(replies) > 0
         for reply in [replies] if isinstance(replies, np.ndarray) else replies:
@@ -112,7 +112,7 @@ class Ledger:
         return totals
 
     def __str__(self) -> str:
-        """The totals in words, and in a private run what is guaranteed."""
+        """The totals in words; in a private run also the guarantee."""
         traffic = (
             f"{counted(self.rounds, 'round')}, {self.bytes_up:,} bytes up, {self.bytes_down:,} down"
         )
@@ -189,7 +189,7 @@ def payload(message: Any) -> tuple[int, int]:
 
 
 def guarantee(privacy: Privacy) -> str:
-    """Say what is guaranteed to a record whose owner does not trust the server."""
+    """Say which guarantee a record has if its owner does not trust the server."""
     epsilon, change = privacy.epsilon(), NEIGHBOURS[privacy.neighbours]
     if math.isinf(epsilon):
         return f"epsilon is infinite at delta = {privacy.delta:g}: nothing is guaranteed"

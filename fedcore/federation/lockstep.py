@@ -1,20 +1,22 @@
-"""Several runs side by side, so that what all of them ask for is computed once for all.
+"""Several runs side by side, so that a step for which all of them ask is computed once for all.
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix, and the
 algebra of small blocks takes as long as its calls. Runs on the same clients, such as the starts of
-a cell, ask for the same steps of the same clients. Side by side, they wait for each other at each,
-and their blocks are one array (`fedcore.federation.engines.in_process`).
+a cell, ask for the same steps of the same clients. Side by side, the runs wait for each other at
+each such step, and their blocks are joined into one array
+(`fedcore.federation.engines.in_process`).
 
 One run works at a time, until it asks for something. When all runs wait, the scheduler serves the
 request that came first, so that runs ahead wait for the others. The schedule depends on the runs
 alone, not on time.
 
-BLAS rounds a product of 10 columns and one of 50 differently; what the other 40 hold makes no
-difference. So each run has a `slot`, and `WIDTH` slots are a block, whose runs meet. Products are
-as wide as a block, with zeros in the free slots, until its last run has ended; everything else is
-computed run by run. A run has therefore the same bits alone and beside others.
+BLAS rounds a product of 10 columns and one of 50 differently, but the values in the other 40
+columns make no difference. So each run has a `slot`, `WIDTH` slots are a block, and the runs of a
+block wait for each other. Products are as wide as a block, with zeros in the free slots, until its
+last run has ended; everything else is computed run by run. A run therefore gives the same bits
+alone and beside others.
 
-Over MPI, and where steps are plain, no runs meet; one works after the other.
+Over MPI, and if steps are plain, runs do not wait for each other; one works after the other.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ Serve = Callable[[list[Any]], list[Any]]
 
 
 class _Request(NamedTuple):
-    """What a run is waiting for."""
+    """The request for which a run is waiting."""
 
     key: Hashable
     serve: Serve
@@ -43,7 +45,7 @@ class _Abandoned(Exception):
 
 
 def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
-    """Return ``serve([argument])[0]``; inside `run_all`, from one call for several runs.
+    """Return ``serve([argument])[0]``; inside `run_all`, one call of `serve` answers several runs.
 
     Parameters
     ----------
@@ -71,8 +73,8 @@ def run_all(
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run, all different. Without it, only what the calls themselves ask for by
-        `meet` is computed at once.
+        The `slot` of each run, all different. Without slots, only requests that the calls
+        themselves make by `meet` are served at once.
     """
     return _Lockstep(len(calls), slots).run(calls)
 
@@ -86,15 +88,15 @@ def slot() -> int | None:
 def cpu_seconds() -> float:
     """Return the CPU seconds of this process; inside `run_all`, the seconds of the run alone.
 
-    What is computed for several runs counts for each in equal parts. Inside `run_all`, threads of
-    BLAS beyond the first are not counted.
+    Time spent for several runs is divided equally among them. Inside `run_all`, threads of BLAS
+    beyond the first are not counted.
     """
     run = _RUN.get()
     return time.process_time() if run is None else run[0].cpu_seconds(run[1])
 
 
 class _Lockstep:
-    """Scheduler of the runs, and of what they wait for."""
+    """Scheduler of the runs and their requests."""
 
     def __init__(self, runs: int, slots: Sequence[int] | None) -> None:
         self.slots = slots
@@ -158,7 +160,7 @@ class _Lockstep:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
-        """Give the turn to a run that can go on; if all wait, serve some first."""
+        """Give the turn to a run that can go on; if all runs wait, serve a request first."""
         if self._waiting and not self._ready and self._error is None:
             try:
                 self._serve(me)

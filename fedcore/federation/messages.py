@@ -31,7 +31,7 @@ def copied(message: Any) -> Any:
 
 
 def read_only(message: Any) -> Any:
-    """Return a copy of `message` whose arrays are read-only; such arrays of their own stay."""
+    """Return a copy of `message` with read-only arrays; those that own read-only data are kept."""
     if isinstance(message, np.ndarray):
         if type(message) is np.ndarray and message.flags.owndata and not message.flags.writeable:
             return message

@@ -1,7 +1,8 @@
 """The client's side: data, state, noise and accountant of one client, under every engine.
 
-A site runs steps. It judges an upload before it leaves, and keeps its own account; the ledger's is
-a copy, or the same one where both are in one process.
+A site runs steps. It judges each upload before it is sent, and keeps the client's privacy account.
+The ledger holds a copy of this account, or the account itself if ledger and site are in one
+process.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class Site:
     ----------
     state : State
     message : object
-        The last one.
+        The last message.
     account : Account or None
-        What its records were charged; None before `protect`.
+        The privacy account of the client's records; None before `protect`.
     """
 
     def __init__(self, setup: Setup, position: int) -> None:
@@ -63,7 +64,7 @@ class Site:
 
     @property
     def data(self) -> Any:
-        """What steps get: the samples, with labels where the run has them."""
+        """The data that steps get: the samples, with labels if the run has them."""
         if self._data is None:
             at = self._at
             self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
@@ -78,7 +79,7 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Return the reply to an order; None to a step whose reply stays."""
+        """Return the reply to an order; None for a step whose reply stays with the client."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)
@@ -107,9 +108,9 @@ class Site:
         self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
-        """Forget earlier releases and return the number of events; before a step that may upload.
+        """Forget earlier releases and return the number of events; called before an uploading step.
 
-        A reply may consist of what mechanisms returned in the same call only.
+        A reply may consist only of values that mechanisms returned in the same call.
         """
         assert self.account is not None
         self.state.privacy.released.clear()
@@ -131,7 +132,7 @@ class Site:
 
 
 def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | None:
-    """Return a client's samples after an order that changes them; None if they stay.
+    """Return a client's samples after an order to change them; None if they stay the same.
 
     Raises
     ------
@@ -149,5 +150,5 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
 
 
 def samples_of(data: Any) -> np.ndarray:
-    """Return the samples of what a step gets."""
+    """Return the samples in the data that a step gets."""
     return data.X if isinstance(data, Labelled) else data

@@ -37,8 +37,8 @@ class StackedState:
     Attributes
     ----------
     kept : SimpleNamespace or None
-        What is kept with the data of all clients, or of the only one; None if these are not all
-        clients.
+        Values kept with the data of all clients, or of the only client; None if the states are not
+        those of all clients.
     slots : list of int or None
         Slots of the runs, see `fedcore.federation.lockstep`; None for clients.
     """

@@ -1,9 +1,9 @@
-"""What carries messages and steps to the clients, and their replies back.
+"""Transports carry messages and steps to the clients, and replies back.
 
-A `Federation` has verbs; a `Transport` below it calls the clients' sides
-(`fedcore.federation.site`). It knows neither ledger nor algorithm. Every engine is one:
-`fedcore.federation.engines.in_process` calls the sites of all clients, and
-`fedcore.federation.engines.mpi` those at one rank, where the algorithm runs, too.
+A `Federation` has the methods that algorithms call; a `Transport` below it calls the clients' sides
+(`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every engine is a
+transport: `fedcore.federation.engines.in_process` calls the sites of all clients, and
+`fedcore.federation.engines.mpi` the sites at one rank, where the algorithm also runs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 
 
 class BoundRows(NamedTuple):
-    """Scale rows longer than `bound` to this norm, or refuse them without `clip`."""
+    """With `clip`, scale rows longer than `bound` to this norm; without it, refuse them."""
 
     bound: float
     clip: bool
@@ -71,7 +71,7 @@ Change = BoundRows | Centre | Scale  # of the samples
 
 
 class Total(NamedTuple):
-    """A sum of replies that did not come to the server one by one.
+    """A sum of replies that did not reach the server one by one.
 
     Attributes
     ----------
@@ -110,9 +110,9 @@ class Transport(Protocol):
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
-        """Return what `job` gives, which is called once for the run, whoever takes part in it.
+        """Call `job` once for the whole run, and return its value to all who take part.
 
-        It may look at the clients, by `ask`. After the `last` job the others end.
+        `job` may look at the clients by `ask`. After the `last` job the other participants end.
         """
         ...
 
@@ -136,7 +136,7 @@ class Transport(Protocol):
         ...
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies if this transport can form it; else None, and `ask`."""
+        """Return the sum of the replies; None if this transport cannot form it: then use `ask`."""
         ...
 
 
@@ -150,7 +150,7 @@ class Setup:
     root : numpy.random.SeedSequence
         Root of the clients' public random streams.
     ids : sequence of int
-        Select the clients' streams.
+        Ids of the clients, which select their random streams.
     labelled : bool
         Whether steps get labels.
     noise : SeedSequence, Weakened or None

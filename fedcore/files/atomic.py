@@ -20,14 +20,14 @@ LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
 
 def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
-    """Remove what killed writers have left in a folder; one that still writes then fails."""
+    """Remove files that killed writers have left in a folder; a writer still at work then fails."""
     for found in folder.glob(pattern):
         if LEFT_OVER.fullmatch(found.name) and found.is_file():
             found.unlink(missing_ok=True)
 
 
 def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
-    """Remove what killed writers have left of one file."""
+    """Remove temporary files that killed writers of one file have left."""
     final = Path(path)
     stem, suffix = glob.escape(final.stem), glob.escape(final.suffix)
     remove_left_overs(final.parent, f".{stem}.*.tmp{suffix}")
@@ -37,8 +37,8 @@ def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the same folder; on success flush the file and rename it to `path`.
 
-    The temporary file is removed when the block raises. Its random name keeps writers of one output
-    apart, also on other hosts and in containers, where process ids repeat.
+    The temporary file is removed when the block raises. The file's random name keeps writers of the
+    same output apart, also on other hosts and in containers, where process ids repeat.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def place(path: str | os.PathLike[str]) -> Path:
-    """Return where the checksum of a file is written."""
+    """Return the path of the file that holds the checksum of `path`."""
     return Path(path).with_name(f".{Path(path).name}{ENDING}")
 
 
@@ -41,7 +41,7 @@ def differs(path: str | os.PathLike[str]) -> bool:
 
 
 def require(path: str | os.PathLike[str], noun: str) -> None:
-    """Refuse a damaged file."""
+    """Raise an error if a file differs from its recorded checksum."""
     if differs(path):
         raise DataError(
             f"{noun} {path} is damaged or was edited: it does not have the checksum in "

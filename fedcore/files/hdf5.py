@@ -5,12 +5,13 @@ open a sealed file as any HDF5 file.
 
 In a problem file above 128 MiB each array has a sha256 of its own, the attribute ``sha256`` of its
 data set, and `value` and `fedcore.files.mapping` check it when they read the array. So reading one
-array of 4 GB does not read the others. The seal is then the sha256 of all other bytes, these
-attributes among them. Before it stands where each array begins and ends.
+array of 4 GB does not read the others. The seal is then the sha256 of all bytes outside the arrays,
+which include these attributes. The places where each array begins and ends are written before the
+seal.
 
 HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
 detect that two bytes of an array change from 00 00 to ff ff, or the first letter of a string. One
-flipped bit in the size of such a string makes it loop without end.
+flipped bit in the size of such a string makes HDF5 loop without end.
 """
 
 from __future__ import annotations
@@ -57,14 +58,14 @@ class BrokenSeal(OSError):
 
 
 class Foreign(BrokenSeal):
-    """The file was not written by `create`, as far as one can tell; it may be a user's own."""
+    """The file was apparently not written by `create`; it may be a user's own."""
 
 
 @contextlib.contextmanager
 def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5py.File]:
     """Open a new file for writing; when the block ends it is sealed, flushed and renamed.
 
-    If the file is large and its arrays are read `apart`, each gets a checksum of its own.
+    If the file is large and its arrays are to be read `apart`, each array gets its own checksum.
     """
     bounds: list[int] = []
     with atomic.replace(path) as temporary:
@@ -104,20 +105,20 @@ def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
 
 
 def value(data: h5py.Dataset) -> np.ndarray:
-    """Return the array of a data set; `BrokenSeal` when it has another checksum than its own."""
+    """Return the array of a data set; `BrokenSeal` if it differs from its recorded checksum."""
     found = data[()]
     require_sum(data.name, found, data.attrs.get(SUM))
     return found
 
 
 def require_sum(name: str, found: Any, known: str | None) -> None:
-    """Raise `BrokenSeal` unless bytes have this checksum; one that is None stands in the seal."""
+    """Raise `BrokenSeal` unless bytes have the checksum `known`; if None, the seal covers them."""
     if known is not None and hashlib.sha256(found).hexdigest() != known:
         raise BrokenSeal(f"the checksum of {name} differs")
 
 
 class _Written(io.RawIOBase):
-    """A new file as HDF5 sees it: it takes every byte, also when the disk is full.
+    """A new file as HDF5 sees it, which accepts every byte even if the disk is full.
 
     HDF5 cannot give up a file that it failed to write: it tries again when Python frees the last
     object of the file, and brings the process down.
@@ -125,7 +126,7 @@ class _Written(io.RawIOBase):
     Attributes
     ----------
     error : OSError or None
-        What went wrong; nothing is written from then on.
+        The first failure to write; nothing is written after it.
     """
 
     def __init__(self, raw: io.FileIO) -> None:
@@ -148,7 +149,7 @@ class _Written(io.RawIOBase):
         return size
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Make the file as long as this."""
+        """Cut or extend the file to this length."""
         try:
             return self._raw.truncate(size) if self.error is None else 0
         except OSError as error:
@@ -209,7 +210,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
 
 
 def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
-    """Return where the arrays of a large file begin and end, as it says before its seal."""
+    """Return where the arrays of a large file begin and end, as written before its seal."""
     said = _NUMBER.match(seal)
     size = int(said[1]) * 2 * _PLACE.itemsize if said else 0
     if size > end:
@@ -222,7 +223,7 @@ def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
 def translate_errors(
     path: str | os.PathLike[str], *, kind: str, first: str, again: str, failure: type[FedcoreError]
 ) -> Iterator[None]:
-    """Raise what goes wrong with a sealed file as an error of one sentence; see `load`."""
+    """Turn errors of reading a sealed file into an error of one sentence; see `load`."""
     try:
         yield
     except failure:
@@ -255,7 +256,7 @@ def load(
     again: str,
     failure: type[FedcoreError],
 ) -> Content:
-    """Return what `decode` makes of a sealed file, or raise an error of one sentence.
+    """Return ``decode(file)`` for a sealed file, or raise an error of one sentence.
 
     The sentence says to delete the file only if fedcore wrote the file and it is damaged.
 
@@ -265,7 +266,7 @@ def load(
     decode : callable
         ``file -> content``. It raises when the file does not hold what it should.
     kind : str
-        What the file should be: "history", "problem".
+        Kind of file that is expected: "history", "problem".
     first, again : str
         What to do when it is missing: "make it", and when it is damaged: "run again".
     failure : type of FedcoreError
@@ -313,7 +314,7 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
 
 
 def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
-    """Whether a dataset is of numbers that all lie in the file, packed or not."""
+    """Whether a dataset holds only numbers, which all lie in this file, packed or not."""
     if item.shape is None or item.dtype.kind not in "biufc":
         return False
     made, stored = item.get_create_plist(), item.get_storage_size()
@@ -333,7 +334,7 @@ def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
 
 
 def _sum(raw: Any, bounds: Sequence[int]) -> str:
-    """Return the sha256 of the bytes between the first and second place, third and fourth, …."""
+    """Return the sha256 of the bytes between places 1 and 2, 3 and 4, and so on."""
     digest = hashlib.sha256()
     for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
         raw.seek(start)

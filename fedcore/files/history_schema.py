@@ -30,7 +30,7 @@ MATRIX = ("feature", "component")
 
 
 class Described(NamedTuple):
-    """What a data set of a history is.
+    """Description of a data set in a history.
 
     Attributes
     ----------
@@ -102,10 +102,10 @@ PADDED = ("history", "twin", "clients", "iterates", "client_iterates")
 def describe(
     group: str, name: str, array: np.ndarray, columns: Mapping[str, tuple[str, str]]
 ) -> Described:
-    """Return what a data set is, with a name for each of its dimensions.
+    """Return the description of a data set, with a name for each of its dimensions.
 
-    `columns` has the unit and the long name of every column, and of everything else that a method
-    returns.
+    `columns` holds the unit and the long name of every column and of every other array that a
+    method returns.
     """
     known = {"final": FINAL, "reference": REFERENCE}.get(group, ITERATES)
     if group in ("history", "twin", "clients") or name not in known:
@@ -124,7 +124,7 @@ def describe(
 
 
 def fill_value(group: str, array: np.ndarray) -> np.generic | None:
-    """Return what stands where a repeat has no value; None where every value is there."""
+    """Return the number that marks a missing value of a repeat; None if no value can be missing."""
     if array.dtype.kind == "f":
         return array.dtype.type(np.nan)
     return array.dtype.type(-1) if group in PADDED and array.dtype.kind == "i" else None
@@ -133,9 +133,9 @@ def fill_value(group: str, array: np.ndarray) -> np.generic | None:
 def storage(group: str, array: np.ndarray) -> dict[str, object]:
     """Return how HDF5 is to store an array: small ones whole, iterates in chunks, columns packed.
 
-    The dimensions 0, 1, 2, … of the root are packed, too: a network has a million. Counts take a
-    tenth of their size when they are compressed; iterates take nine tenths and twenty times as long
-    (``benchmarks/bench_history.py``).
+    The dimensions 0, 1, 2, … of the root are packed, too, because a network has a million
+    parameters. Compression reduces counts to a tenth of their size. Iterates it reduces only to
+    nine tenths, and writing takes twenty times as long (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}

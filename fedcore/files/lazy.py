@@ -9,12 +9,12 @@ import numpy as np
 
 
 class LazyMatrices(Sequence[np.ndarray]):
-    """Matrices that a function makes, every time that one is asked for.
+    """Matrices that a function makes anew at each access.
 
     Parameters
     ----------
     make : callable
-        Gives matrix `i`, the same at every call.
+        ``make(i)`` returns matrix `i`, the same at every call.
     number : int
     """
 

@@ -23,10 +23,10 @@ _LARGEST = 2.0**53  # of a class: a float represents every integer below it exac
 def table(
     path: Path, n_features: int, first: int = 1
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
-    """Return labels, queries as text, the matrix, and how many lines have no sample.
+    """Return labels, queries as text, the matrix, and the number of lines without a sample.
 
-    Indices begin with `first`, and the matrix is as wide as the largest, at most `n_features`.
-    Labels are int64 if all are whole numbers.
+    Indices begin with `first`. The matrix is as wide as the largest index requires, at most
+    `n_features`. Labels are int64 if all are whole numbers.
     """
     try:
         text = path.read_bytes().rstrip(END)
@@ -58,7 +58,7 @@ def table(
 
 
 def _problem(path: Path, number: int, line: bytes, n_features: int, first: int) -> DataError:
-    """Return the error that names the first wrong token of a line, and what a line is."""
+    """Return the error that names the first wrong token of a line and the right form of a line."""
     found, *pairs = line.split()
     label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
     if np.isfinite(label):

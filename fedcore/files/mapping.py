@@ -1,7 +1,7 @@
-"""Arrays of a sealed file by a memory map: one at a time, and checked when first read.
+"""Arrays of a sealed file by a memory map: read one at a time, and checked at the first read.
 
-The map is read-only and backed by the file. The operating system keeps as much of it in memory as
-there is room for, and it does not count as memory of the process that a limit (``ulimit -d``) caps.
+The map is read-only and backed by the file. The operating system keeps as much of the map in memory
+as there is room for. A limit on the memory of the process (``ulimit -d``) does not count the map.
 """
 
 from __future__ import annotations
@@ -27,13 +27,14 @@ class Mapped(LazyMatrices):
     datasets : sequence of h5py.Dataset
         Stored without chunks, as `fedcore.files.hdf5.create` stores them.
     told : callable
-        Gives a context that turns a broken seal into an error of one sentence.
+        Returns a context that turns a broken seal into an error of one sentence.
 
     Notes
     -----
-    Do not change the file in place while it is mapped: nobody notices new bytes under arrays that
-    have been checked. Where the file is cut off there, SIGBUS ends the process, and the command
-    line prints the signal's name. fedcore replaces files, which leaves a map as it was.
+    Do not change the file in place while it is mapped: new bytes in arrays that were checked before
+    are not noticed. If the file is cut off within a mapped array, reading this array ends the
+    process by SIGBUS, and the command line prints the signal's name. fedcore itself replaces whole
+    files, which leaves an existing map as it was.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Mapped(LazyMatrices):
         self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
 
     def _checked(self, i: int) -> np.ndarray:
-        """Return array `i`; the first call reads all of it, and checks its bytes."""
+        """Return array `i`; the first call reads the whole array and checks its bytes."""
         found = self._found[i]
         if found is None:
             name, start, shape, dtype = self._places[i]

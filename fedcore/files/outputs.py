@@ -1,7 +1,7 @@
-"""Where results may be written: never over an input, nor over what fedcore has not written.
+"""Where results may be written: never over an input, nor over a file that fedcore did not write.
 
-A history and a problem are known by the label of their seal and by what they hold, a figure and a
-table by the checksum that fedcore keeps beside them.
+fedcore recognises its own histories and problems by the label of their seal and by their content,
+and its own figures and tables by the checksum that it keeps beside them.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ def require(
     Parameters
     ----------
     path : path-like
-        Of the output. A link is refused, so that it is clear which file is meant.
+        Path of the output. A link is refused, so that it is clear which file is meant.
     kind : {"history", "problem", "figure"}
         What will be written. An earlier output of the same kind is replaced.
     inputs : iterable of path-like
-        Files that are read, and folders of such files. None of them is ever replaced, whatever its
-        other names are.
+        Files that are read, and folders of such files. None of them is ever replaced, not even
+        under another name of the same file.
     force : bool
-        Whether a link, a write-protected file, or one that fedcore has not written may be replaced.
+        Whether a link, a write-protected file, or a file that fedcore has not written may be
+        replaced.
     """
     final = Path(path)
     for source in inputs:
@@ -68,7 +69,7 @@ def _require_writable(final: Path) -> None:
 
 
 def _reason(final: Path, kind: str) -> str:
-    """Return why a file or link is not replaced; nothing if it may be."""
+    """Return the reason not to replace a file or link; empty if it may be replaced."""
     if final.is_symlink():
         return f"a link to {os.readlink(final)}"
     try:

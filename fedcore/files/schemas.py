@@ -1,4 +1,4 @@
-"""Check configuration files against the JSON schemas of ``workflow/schemas``, and find these."""
+"""Check configuration files against the JSON schemas of ``workflow/schemas``; find the schemas."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ def check(
     schema : str
         Name of a file ``<schema>.schema.yaml``.
     what : str
-        What the error message calls the checked object, such as the name of its file.
+        Name of the checked object in error messages, such as the name of its file.
     names : mapping of str to sequence of str
-        What it calls the items of lists, by key, in place of their numbers.
+        Names of the items of lists, by the list's key, which messages use in place of item numbers.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):
@@ -96,7 +96,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield place and fault of each value that no file may hold, also where a schema is open."""
+    """Yield place and fault of each value that no file may hold, even if its schema allows any."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -140,7 +140,7 @@ def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]
 
 
 def find_shipped(in_wheel: str, in_checkout: str) -> Path:
-    """Return the path of a file that a checkout has outside of the package, and a wheel inside."""
+    """Return the path of a file that a wheel has inside the package, and a checkout outside."""
     spec = find_spec(__name__.partition(".")[0])
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).resolve().parent

@@ -1,7 +1,8 @@
-"""Read YAML like `yaml.safe_load`, but refuse a key given twice in one mapping, and what explodes.
+"""Read YAML like `yaml.safe_load`, but refuse repeated keys, and texts that are too deep or large.
 
-`yaml.safe_load` silently keeps the last of equal keys. A few aliases stand for any number of nodes,
-and the parser recurses once a level: so size and depth are limited before anything is built.
+`yaml.safe_load` silently keeps the last of equal keys. A few aliases can stand for any number of
+nodes, and the parser recurses once for each level. So size and depth are limited before anything is
+built.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A module holds ``generate(rng, **params)``, which returns one of
 
-- a list of (n_i, d) arrays, or an iterator of them: a problem's file is then written client by
-  client, and one at a time is in memory;
+- a list of (n_i, d) arrays, or an iterator of such arrays: a problem's file is then written client
+  by client, with only one client in memory;
 - a tuple of such a list and the `Reference` of the stacked matrices, if the model knows it;
 - `Clients`, if factors replace the rows (`Reduction`);
 - a tuple of labelled `Clients` and the `Truth` behind their labels.
@@ -56,7 +56,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        As `generate`, and for a value on which the model fails with any other error.
+        As in `generate`, and for a value with which the model fails by any other error.
     """
     try:
         generate(name, _Undrawn(), params)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
 
 
 class _Draws(Exception):
-    """Raised at the first draw: the model has checked its parameters."""
+    """Raised at the first draw, when the model has checked its parameters."""
 
 
 class _Undrawn:

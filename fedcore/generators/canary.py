@@ -64,15 +64,16 @@ def generate(
     length : float
         Norm of the other rows.
     axes : bool
-        Whether the other rows cycle through the axes; otherwise they are random on the sphere. For
-        methods that estimate the spread of the rows.
+        Whether the other rows cycle through the axes, for audits of methods that estimate the
+        spread of the rows; otherwise these rows are random on the sphere.
     lean : float
-        Makes the canary e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. For
-        methods in which a row a enters as a⟨a, w⟩: with w near e₁ + e₂ the two gradients become
-        opposite.
+        The canary becomes e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. This
+        serves audits of methods in which a row a enters as a⟨a, w⟩: if w is near e₁ + e₂, the
+        gradients of the two rows are opposite.
     held : float
-        Second entry of the canary's row, with and without `zeroed`. For neighbours that differ in
-        one entry: the larger `held`, the more a singular vector rotates at an equal gap.
+        Second entry of the canary's row, with and without `zeroed`. It serves audits with
+        neighbours that differ in one entry: the larger `held`, the more a singular vector rotates
+        at an equal gap.
     replaced, removed, zeroed : bool
         Whether e₂ replaces the canary, the canary is removed, or its first entry is 0.
 

@@ -1,16 +1,16 @@
 """Rows whose top left singular vector lies on a few of them, with an exact spectrum.
 
-For the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
-differentially private PCA*). A = U Σ Vᵀ: the first column of U is ±1/√m on the first m = h n rows
-and zero on the others; its other columns are random signs, orthonormalised, about the least that a
-column can have. Hence
+The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
+iteration method for differentially private PCA*). A = U Σ Vᵀ: the first column of U is ±1/√m on the
+first m = h n rows and zero on the others; its other columns are random signs, orthonormalised,
+about the least that a column can have. Hence
 
     ‖U‖_∞² = 1 / (h n),
 
 to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``, and the top right
-singular vector is (1, …, 1)/√d. It has the least entries that a vector can have, 1/√d, so that
-below d rows ‖U‖_∞ is larger than they. Some rows are long: of the m rows each has a norm of
-σ₁/√m at least. That is no matter where neighbours differ in one entry.
+singular vector is (1, …, 1)/√d. Its largest entry, 1/√d, is the least that a unit vector can have,
+so that ‖U‖_∞ is larger than this if m < d. Some rows are long: each of the m rows has a norm of at
+least σ₁/√m. This does not matter if neighbours differ in one entry.
 """
 
 from __future__ import annotations

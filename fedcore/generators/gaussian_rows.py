@@ -2,16 +2,17 @@
 
 Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*: rows of
 N(0, Σ̄²) with tr Σ̄² = 1, over L = √log(n/β). Σ̄² has the top direction v = (1, …, 1)/√d and m
-further directions, all with the eigenvalue ``(1 − κ) σ̄₁²``; the others have none:
+further directions, all with the eigenvalue ``(1 − κ) σ̄₁²``; all other eigenvalues are zero:
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
-The relative gap κ, the top eigenvalue (through m) and d so vary one by one. The constant of L is 1.
+So the relative gap κ, the top eigenvalue (through m) and d can be varied one at a time. The
+constant of L is 1.
 
-``exact``: the columns of the standard normal matrix are orthonormalised first, so that the rows'
-own gap is κ to rounding: at κ below √(d/n) that of a sample is not. The longest row then has norm 1
-in place of the factor 1/L. ``kind`` ``sign`` takes ±1 for the normal entries: the rows' coherence
-is then about the least.
+``exact``: the columns of the standard normal matrix are orthonormalised first, so that the gap of
+the rows themselves is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close
+to κ. The longest row then has norm 1 in place of the factor 1/L. ``kind`` = ``sign`` takes ±1 in
+place of the normal entries: the rows' coherence is then about the least possible.
 
 ``moments``: the client holds ``AᵀA/√d`` of the exact rows A, for dN26 on AᵀA (footnote 2), whose
 neighbours differ in one entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by no more
@@ -19,7 +20,7 @@ than 1, and the largest entry m of a unit vector v is at least 1/√d. Hence one
 ``(AᵀA/√d) v`` by at most m, as one entry does.
 
 ``canary``: the last row is the canary e₁ of `fedcore.generators.canary`, or with ``removed`` there
-is none. Before the factor 1/L its norm is L, the longest that the theorem's proof allows.
+is no such row. Before the factor 1/L its norm is L, the longest that the theorem's proof allows.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def generate(
     Returns
     -------
     list of one ndarray of shape (n_samples, n_features)
-        A row less with `removed`; of shape (n_features, n_features) with `moments`.
+        With `removed`, one row less; with `moments`, of shape (n_features, n_features).
 
     Raises
     ------

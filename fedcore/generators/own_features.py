@@ -1,7 +1,8 @@
-"""Clients that have no feature in common: each has normal entries in features of its own.
+"""Clients without a common feature: each client has normal entries in features of its own.
 
 What client i sends in one exchange is then zero outside of its features, so that a sum over clients
-shows everyone's part. `fedpower` reads from it with which weights the server has summed.
+shows the part of each client. For `fedpower`, the weights of the clients in the server's sum can be
+read from it.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def generate(
     n_clients, samples : int
         Clients, and rows of each.
     own : int
-        Features of a client; client i has those from ``i * own`` on.
+        Number of features of a client; the features of client i begin at ``i * own``.
 
     Returns
     -------

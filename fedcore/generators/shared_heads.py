@@ -5,7 +5,8 @@ Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Sections 4 and 5.1 and Appe
     y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²),
 
 with B* the orthonormal Q of a Gaussian d × k matrix. The paper and its notebook define the n × k
-matrix W* of heads in four ways, and a fifth serves what the theory says of its condition:
+matrix W* of heads in four ways, and a fifth is for tests of the theory's statement on the condition
+number of W*:
 
 ``scaled``
     √k times the Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a head is k/√n,

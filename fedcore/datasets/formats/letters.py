@@ -20,7 +20,7 @@ _BYTES, _PIXELS = 2**20, 2**16  # of an image's file, and of the image; NIST's a
 
 
 def alphabet(letters: str, what: str = "letters") -> str:
-    """Check characters that become the classes 0, 1, …, in their order."""
+    """Check the characters that, in their order, become the classes 0, 1, …."""
     known = isinstance(letters, str) and set(letters) <= {*ascii_letters, *digits}
     if not known or not letters or len(set(letters)) < len(letters):
         raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")
@@ -40,8 +40,8 @@ def read(
 ) -> Loaded:
     """Read NIST's own images of characters, black on white, resized to 28 x 28.
 
-    A character's folder is ``by_class/<code>/train_<code>``, with its ASCII code. Its first images
-    by name are read, as in the code of Collins et al. (ICML 2021).
+    A character's folder is ``by_class/<code>/train_<code>``, with the character's ASCII code. The
+    folder's first images by name are read, as in the code of Collins et al. (ICML 2021).
 
     Parameters
     ----------
@@ -54,12 +54,12 @@ def read(
     letters : str
         Characters, which become the classes 0, 1, ….
     per_class : int
-        Most images of a class.
+        Largest number of images of a class.
 
     Returns
     -------
     Loaded
-        x of shape (n_samples, 784), uint8; a class after the other.
+        x of shape (n_samples, 784), uint8; one class after the other.
     """
     path = folder / parts["archive"]
     with archive.opened(path) as file:

@@ -35,9 +35,9 @@ def read(
 ) -> Loaded:
     """Draw users with enough tweets, and read all their tweets.
 
-    A tweet is the vectors of its first words, one after the other, as many as `n_features` has room
-    for; a word that GloVe does not know, and the room that is left, are zeros. Words and
-    punctuation are told apart as in LEAF; words are in lower case, as GloVe's are.
+    A tweet becomes the vectors of its first words, one after the other, as many as fit into
+    `n_features`. A word that GloVe does not know becomes zeros, and zeros fill the rest of the row.
+    Words and punctuation are told apart as in LEAF; words are in lower case, as GloVe's are.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _words(text: str) -> list[str]:
 
 
 def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
-    """Return the vectors of the wanted words that the table has; a line is a word and numbers."""
+    """Return the vectors of those wanted words that the table has; a line is a word and numbers."""
     found: dict[str, np.ndarray] = {}
     with archive.opened(path) as file, file.stream(file.full_name(table), _MOST) as lines:
         for number, line in enumerate(lines, start=1):

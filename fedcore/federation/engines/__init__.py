@@ -1,1 +1,1 @@
-"""What runs the steps of clients and brings their replies back: in one process, or over MPI."""
+"""Engines, which run client steps and return their replies: in one process, or over MPI."""

@@ -2,7 +2,8 @@
 
 A client step runs client by client, or once for the stack of all clients (`stacked`), or by a
 scheduler of its own (`scheduled_by`), or is replaced by a function that computes the sum of all
-replies (`summed`). With several runs in lockstep it runs once for all of them (`of_runs`).
+replies (`summed`). If several runs are in lockstep, a step marked by `of_runs` runs once for all of
+them.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class InProcess:
     ----------
     setup : Setup
     plain : bool, default=False
-        Whether every step runs client by client, as under other engines.
+        Whether every step runs client by client, as it does under other engines.
 
     Attributes
     ----------
@@ -120,7 +121,8 @@ class InProcess:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
 
-        They are none for clients that are not wide, and for client-by-client runs.
+        The result is None if clients are not wide, if every step runs client by client, in a
+        private run, and if the clients' Gram matrix exists already.
         """
         alone = self.plain or self._private or self.clients.gram is not None
         return None if alone else frame_of(self.clients, start)
@@ -209,7 +211,7 @@ class InProcess:
 
 
 def _meets(order: Do, message: Any) -> bool:
-    """Return whether a step runs once for all runs in lockstep; looking from outside needs none."""
+    """Return whether a step runs once for all runs in lockstep; steps of purpose "look" do not."""
     several = getattr(order.step, "of_runs", False) and order.purpose != "look"
     return several and lockstep.slot() is not None and isinstance(message, np.ndarray)
 

@@ -1,13 +1,14 @@
-"""All ranks of an MPI program run the same algorithm, and each has consecutive clients.
+"""All ranks of an MPI program run the same algorithm, and each rank has consecutive clients.
 
-No step crosses: every rank has the algorithm, and runs the steps of its own clients. Messages to
-clients come from rank 0. Replies are gathered at all ranks. A sum goes from rank to rank in the
-order of the clients, each adds its own to it one after the other, and the result is broadcast: one
-process would make the same additions, so no bit depends on the number of ranks.
+Steps are not sent between ranks: every rank has the algorithm, and runs the steps of its own
+clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A sum goes from
+rank to rank in the order of the clients. Each rank adds the replies of its own clients one after
+the other, and the result is broadcast. A single process would make the same additions, so that no
+bit depends on the number of ranks.
 
-Every exchange begins with a broadcast of rank 0, which has a hash of all exchanges so far and of
-the shapes in them. A rank with another hash ends the program. So no rank waits for a message that
-nobody will send.
+Every exchange begins with a broadcast from rank 0, which holds a hash of all exchanges so far and
+of the shapes in them. If a rank has another hash, it ends the program. So no rank waits for a
+message that no other rank will send.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
-    """Rank 0 has ended, and so does this rank."""
+    """Rank 0 has ended, so that this rank ends, too."""
 
 
 class Told(NamedTuple):
@@ -61,10 +62,10 @@ class Told(NamedTuple):
     what : str
         The exchange that begins.
     seen : bytes
-        Hash of this exchange and of all before.
+        Hash of this exchange and of all exchanges before it.
     value : object
     look : bool
-        Whether rank 0 looks at clients while it does something that the others wait for.
+        Whether this is a look at clients by rank 0, during a job for which the other ranks wait.
     """
 
     what: str
@@ -111,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0, and then at the other ranks, which see the files it left."""
+        """Call `job` at rank 0 first, then at the others, which find the files that it has made."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -119,9 +120,9 @@ class Ranks:
     def once(
         self, job: Callable[[], Result], look: Callable[[Any], Any], *, last: bool = False
     ) -> Result:
-        """Return what `job` gives at rank 0, or raise its error; the others do what it looks for.
+        """Return the value of `job` at rank 0, or raise its error; other ranks serve its looks.
 
-        After the `last` job rank 0 goes on alone, and the others wait until it ends.
+        After the `last` job rank 0 goes on alone, and the other ranks wait until rank 0 ends.
         """
         if self.alone:
             return job()
@@ -149,7 +150,7 @@ class Ranks:
         return found
 
     def look(self, value: Any) -> None:
-        """Tell the others, who wait for this rank, what to look for."""
+        """Tell the other ranks, which wait for this one, what to read from their clients."""
         try:
             self._told(Told("a look", self._seen, value, look=True))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -177,7 +178,7 @@ class Ranks:
         self._seen = hashlib.sha256(self._seen + what.encode()).digest()[:16]
 
     def _told(self, own: Told) -> Told:
-        """Return what rank 0 tells, if it is at the same exchange."""
+        """Return the broadcast of rank 0; end the program if rank 0 is at another exchange."""
         if self.rank == 0:
             self.link.broadcast(pickle.dumps(own))
             return own
@@ -194,7 +195,7 @@ class Ranks:
 
 
 class Failure(NamedTuple):
-    """An error of a client; the first in this order is the one that one process would raise.
+    """An error of a client; the first in this order is the error that a single process would raise.
 
     Attributes
     ----------
@@ -211,7 +212,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, place: int, error: Exception, rank: int) -> Failure:
-        """Return the failure of a step, whose error can cross to other ranks."""
+        """Return the failure of a step, with an error that can be sent to other ranks."""
         if not isinstance(error, FedcoreError):
             trace = "".join(traceback.format_exception(error))
             error.add_note(f"Raised at rank {rank}:\n{trace}")
@@ -224,7 +225,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Sum:
-    """A sum on its way from rank to rank; it has a value until something fails."""
+    """A sum on its way from rank to rank; its value is complete only if nothing has failed."""
 
     value: Any = None
     scalars: int = 0
@@ -257,7 +258,7 @@ class Mpi:
     root : numpy.random.SeedSequence
         Seed of rank 0.
     accounts : list of Account
-        Copies, which come with the answers.
+        Copies of the clients' accounts, which arrive with the answers.
     """
 
     def __init__(self, setup: Setup, ranks: Ranks) -> None:
@@ -284,7 +285,7 @@ class Mpi:
         raise InputError("checkpoints need all clients in one process: run without --engine mpi")
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
-        """Return what `job` gives at rank 0; see `Ranks.once`."""
+        """Return the value of `job` at rank 0; see `Ranks.once`."""
 
         def look(asked: tuple[Do | Read, Sequence[int]]) -> None:
             order, of = asked
@@ -293,7 +294,7 @@ class Mpi:
         return self._ranks.once(job, look, last=last)
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Let clients keep a message of rank 0; it waits for the next exchange."""
+        """Let clients keep a message of rank 0, which is sent with the next exchange."""
         self._ranks.require_all()
         self._held.append((message, to))
 
@@ -319,7 +320,7 @@ class Mpi:
         return self._together(lambda site: site.answer(order), of)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies; None if somebody reads single ones."""
+        """Return the sum of the replies; None if an audit reads single replies."""
         if self._apart or self._ranks.alone or not len(of):
             return None
         self._begin("a sum", order, of)
@@ -331,7 +332,7 @@ class Mpi:
         return Total(found.value, found.scalars, found.size)
 
     def _begin(self, verb: str, order: Do | Read, of: Sequence[int]) -> None:
-        """Come to an exchange with all ranks, and let the own clients have rank 0's messages."""
+        """Begin an exchange with all ranks, and give rank 0's messages to the own clients."""
         step = order.name if isinstance(order, Read) else name_of(order.step)
         forms = [(form(message), to) for message, to in self._held]
         messages = [message for message, _ in self._held]
@@ -371,7 +372,7 @@ class Mpi:
     def _chain(self, order: Do, of: Sequence[int]) -> Sum:
         """Return the sum that goes from rank to rank, and is broadcast by the last one.
 
-        While a rank waits for it, it runs its own clients' steps.
+        While a rank waits for the sum, it runs its own clients' steps.
         """
         me, mine, ahead = self._ranks.rank, Sum(), deque[Any]()
         own = self._replies(order, of, mine)
@@ -419,7 +420,7 @@ class Mpi:
             yield reply
 
     def _own_accounts(self, of: Sequence[int]) -> dict[int, Account]:
-        """Return the accounts of the own clients among some; none without `protect`."""
+        """Return the accounts of this rank's clients among `of`; none without `protect`."""
         found = {i: self._sites[i].account for i in set(of) & self._sites.keys()}
         return {i: account for i, account in found.items() if account is not None}
 
@@ -432,10 +433,10 @@ class Mpi:
 
 
 def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
-    """Return where the clients of each rank begin, and where the last one's end.
+    """Return the position of each rank's first client, and then the number of clients.
 
     Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
-    Some of many ranks have none.
+    If there are many ranks, some have no client.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]
@@ -460,7 +461,7 @@ def form(message: Any) -> str:
 
 
 def _lazily(order: Change, clients: Clients) -> Clients:
-    """Return the samples after a change, which are made when the first of them is read."""
+    """Return the samples after a change; the change is made when the first sample is read."""
 
     def change() -> list[Any]:
         found = [changed(order, samples, i) for i, samples in enumerate(clients)]
@@ -482,7 +483,8 @@ def on_all_ranks(program: Callable[[Ranks], Result]) -> Result | None:
     Raises
     ------
     InputError
-        As `mpi_link.connect`; and at rank 0 all that `program` raises, when the others have ended.
+        As in `mpi_link.connect`; and at rank 0 any error of `program`, once the other ranks have
+        ended.
     """
     ranks = Ranks(connect())
     try:

@@ -1,7 +1,7 @@
 """Bytes between the ranks of an MPI program; the only module that imports mpi4py.
 
-Who waits tests now and then and sleeps in between: MPI's own waiting would take a whole core, also
-from a rank that has work to do.
+A rank that waits tests now and then and sleeps in between. MPI's own waiting would keep a whole
+core busy, which a rank with work to do may need.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def connect() -> Link:
 
 
 class Link:
-    """What one rank says and hears.
+    """Messages that one rank sends and receives.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ class Link:
         return bytes(data)
 
     def abort(self, sentence: str) -> NoReturn:
-        """Say why, and end all ranks at once."""
+        """Print the reason, and end all ranks at once."""
         print(f"Error: {visible(sentence)}", file=sys.__stderr__, flush=True)
         time.sleep(FORWARDING_SECONDS)
         self._world.Abort(1)
@@ -127,7 +127,7 @@ class Link:
 
 
 def _patiently(done: Callable[[], bool]) -> None:
-    """Return when `done` says so; the longer it takes, the longer are the sleeps."""
+    """Return when `done()` is true; the longer this takes, the longer are the sleeps."""
     began = time.monotonic()
     while not done():
         waited = time.monotonic() - began
