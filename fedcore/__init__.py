@@ -2,13 +2,13 @@
 
 Public names: `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`, and the errors
 of `fedcore.errors`.
-They are imported on first use, so that a command line starts soon. Two parts of SciPy are not:
-their import adds filters of warnings, and no call may do that.
+They are imported on first use, so that a command line starts soon. Two parts of SciPy are imported
+at once, because their import adds filters of warnings, and no call may do that.
 
-What lies where, from top to bottom; a module imports from the lines below its own only:
+This is what lies where. A module imports only from the lines below its own:
 
 ``repro``
-    what only the workflow needs: plan, tables, verdicts, pages; the library works without it
+    what only the workflow needs: plan, tables, verdicts, pages; the library works without them
 ``cli``
     the command line
 ``reports``, ``testing``
@@ -44,8 +44,9 @@ What lies where, from top to bottom; a module imports from the lines below its o
 ``errors``, ``words``
     what a user can cause, as a sentence
 
-Into ``algorithms``, ``metrics`` and ``generators`` one drops a file; one in ``datasets.formats``
-takes a line in ``datasets.loaders``, too. ``docs/adding.md`` shows how.
+To add an algorithm, metrics or a generator, put a file into ``algorithms``, ``metrics`` or
+``generators``. A file in ``datasets.formats`` also needs a line in ``datasets.loaders``.
+``docs/adding.md`` shows how.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``python -m fedcore``, the program ``fedcore``: the library's commands, and the workflow's.
 
-The library works without the room `fedcore.repro`; the program then has fewer commands.
+The library works without the package `fedcore.repro`; the program then has fewer commands.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What users give as numbers, as an array: containers of any library, and clients' matrices."""
+"""Turn the numbers that users give, in containers of any library, into checked arrays."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def as_array(given: Any, who: str) -> np.ndarray:
-    """Return a container's values as NumPy has them.
+    """Return a container's values as a NumPy array.
 
     Raises
     ------
     InputError
-        For what is no container of values or loses something as an array: text, a set, a
-        generator, a sparse matrix, masked values, records, labels of its own.
+        If the object is no container of values, such as text, a set, a generator or records; or
+        if an array would lose something: a sparse matrix, masked values, labels of its own.
     """
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
@@ -66,12 +66,12 @@ def as_array(given: Any, who: str) -> np.ndarray:
 
 
 def floats(given: Any, who: str) -> np.ndarray:
-    """Return numbers of any container, as they stand, as float64.
+    """Return the numbers in any container as float64, in the order in which they stand.
 
     Raises
     ------
     InputError
-        As `as_array` and `numbers`.
+        As in `as_array` and `numbers`.
     """
     return numbers(as_array(given, who), who)
 
@@ -100,7 +100,7 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
 
 
 def missing(values: np.ndarray) -> np.ndarray:
-    """Return where an array of anything has no value: None, NaN, NaT, NA or an empty text."""
+    """Return where an array of any type lacks a value: None, NaN, NaT, NA or an empty text."""
     if values.dtype.kind in "biufcmM":
         return np.isnan(values)
     return np.array([_lacks(value) for value in values.tolist()], bool)
@@ -111,7 +111,7 @@ def _lacks(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for one that is not there, in any library's form."""
+    """Whether an object is some library's mark of a missing value."""
     if value is None or value is np.ma.masked or np.ma.is_masked(value):
         return True
     try:
@@ -123,7 +123,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Name an object for messages by its class and owner; a text names itself."""
+    """Return what messages call an object: its class and package, or a text itself."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
@@ -142,8 +142,8 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
     Raises
     ------
     InputError
-        When there is no client, or one is unfit, or has names of columns: these are matched by
-        `fedcore.user_tables.matrices.check_clients`.
+        When there is no client, or a client is unfit or has names of columns. Only
+        `fedcore.user_tables.matrices.check_clients` matches names.
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
@@ -199,9 +199,9 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 
 
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
-    """Check one matrix without names and return it as `check_matrices` does; messages say `who`.
+    """Check one matrix without names and return it as `check_matrices` does.
 
-    Its columns are taken in `order`.
+    Messages call the matrix `who`. The result has the columns of a dense matrix in this `order`.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -235,7 +235,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
 
 
 def is_checked(matrix: Any) -> bool:
-    """Whether `check_array` would return this matrix itself; then nobody need be named."""
+    """Whether `check_array` would return this matrix itself, so that errors need no names."""
     if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
         return False
     fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
@@ -262,7 +262,7 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
 
 
 def require_no_path(value: Any, who: str) -> None:
-    """Refuse the path of a file, and say what reads it."""
+    """Refuse the path of a file, and say which function reads such files."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"

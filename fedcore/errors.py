@@ -32,12 +32,12 @@ class Advice(NamedTuple):
     Attributes
     ----------
     what : str
-        What it does, such as "leave it out".
+        What the way out does, such as "leave it out".
     options : mapping of str to str, int, bool, sequence of str or None
-        Parameters of the same call; the options of the command have the same names. None is for
-        one to drop.
+        Parameters of the same call; the options of the command have the same names. None means
+        that the parameter should be dropped.
     call : str
-        What to write in Python or a shell, where no parameter does it, or before one does.
+        What to write in Python or a shell, if no parameter is enough, or before a parameter helps.
     """
 
     what: str
@@ -80,13 +80,13 @@ class FedcoreError(Exception):
     Attributes
     ----------
     file, client, row, column : object
-        Where it is; None if unknown. Rows count from 0.
+        Where the error is; None if unknown. Rows count from 0.
     number : int or None
         Number of the client.
     advice : tuple of Advice
         Ways out; each one is enough.
     parts : tuple
-        What an error sums up, such as each column that is no feature.
+        The single faults that the error sums up, such as each column that is no feature.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class InputError(FedcoreError, ValueError):
 
 
 class ReplyError(InputError):
-    """Client steps of a method reply what does not fit together, or is no reply."""
+    """Client steps of a method return replies that do not fit together, or no reply at all."""
 
 
 class DataError(FedcoreError):
@@ -132,7 +132,7 @@ class DataError(FedcoreError):
 
 
 class TableError(DataError, InputError):
-    """A user's table is not what it is asked for: its columns, cells or types."""
+    """A user's table does not have the columns, cells or types that were asked for."""
 
 
 class HistoryError(FedcoreError):
@@ -140,11 +140,11 @@ class HistoryError(FedcoreError):
 
 
 class SizeError(FedcoreError, MemoryError):
-    """A call needs more memory than there is; the message says which and how much."""
+    """A call needs more memory than there is; the message says for what, and how much."""
 
 
 class RoundingWarning(UserWarning):
-    """Rounding has spoiled a part of a result; the message says which and what to do."""
+    """Rounding has spoiled a part of a result; the message says which part and what to do."""
 
 
 class ConvergenceWarning(UserWarning):
@@ -152,12 +152,12 @@ class ConvergenceWarning(UserWarning):
 
 
 class ColumnWarning(UserWarning):
-    """Columns of a frame may be no measurements, or rows no samples.
+    """Some columns of a frame may be no measurements, or some rows may be no samples.
 
     Attributes
     ----------
     columns : list
-        Which columns.
+        The columns in doubt.
     """
 
     def __init__(self, text: str, columns: Sequence[Any]) -> None:
@@ -175,8 +175,8 @@ _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", defaul
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
     """Warn at the line outside of fedcore that led here.
 
-    Every warning of fedcore is given here. Nothing catches or filters them on the way: what Python
-    has for that changes the whole process, so that other threads lose warnings.
+    Every warning of fedcore is given here. Nothing catches or filters warnings on the way, because
+    Python's means for that change the whole process, so that other threads lose warnings.
     """
     category = type(message) if isinstance(message, Warning) else category
     if issubclass(category, _UNWANTED.get()):
@@ -198,7 +198,7 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
 
 
 def too_large(error: BaseException) -> str | None:
-    """Return what an error says of a size that cannot be held; None for any other error."""
+    """Return the message of an error about a size that cannot be held; None for other errors."""
     if isinstance(error, MemoryError):
         return str(error) or "no memory is left"
     # NumPy's words for sizes beyond 64 bits, and Python's; other overflows are of arithmetic.
@@ -227,9 +227,10 @@ def foreign_errors(what: str, others: bool) -> Iterator[None]:
 
 
 class held:
-    """Turn a failed allocation inside into an error: `what` needs the size, and `less` needs less.
+    """Turn a failed allocation inside into an error that says how to need less memory.
 
-    Use it in ``with`` or as a decorator. A context manager of contextlib would not do: `warn` would
+    The error says that `what` needs too much memory, and that `less` needs less. Use `held` in
+    ``with`` or as a decorator. A context manager of contextlib would not do, because `warn` would
     take contextlib for the user's code.
 
     Raises
@@ -241,7 +242,7 @@ class held:
         self._what, self._less = what, less
 
     def __call__(self, function: Function) -> Function:
-        """Return a function that says so of all that it does."""
+        """Return `function` so that each of its failed allocations becomes this error."""
 
         @wraps(function)
         def inside(*args: Any, **options: Any) -> Any:
@@ -286,7 +287,7 @@ def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
     known : iterable of str
         Valid names.
     listed : str
-        What lists all of them, such as "`fedcore list methods` shows all".
+        How to see all names, such as "`fedcore list methods` shows all".
 
     Returns
     -------

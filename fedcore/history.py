@@ -1,10 +1,10 @@
 """History of a cell: what its runs recorded, and the HDF5 file.
 
-One file per cell, all repeats on the leading axis:
+Each cell has one file, with all repeats on the leading axis:
 
     /history/<column>          (repeat, record)   iteration, round, scalars_*, bytes_*, the metrics,
                                and epsilon in a private run
-    /clients/<metric>          (repeat, record, client)   values of the single clients
+    /clients/<metric>          (repeat, record, client)   one value for each client
     /iterates/<name>           (repeat, snapshot, …)   kept by `fedcore.snapshots`
     /client_iterates/<name>    (snapshot, client, …)   what the clients of the first repeat held
     /final/<name>              (repeat, …)   arrays that the algorithm returned
@@ -12,7 +12,7 @@ One file per cell, all repeats on the leading axis:
     /twin/<column>             (repeat, record)   the same columns of each repeat's twin, whose
                                start differs by one rounding (`fedcore.experiments.twins`)
 
-The root holds a dimension scale for each dimension, and says where the file comes from. Every
+The root holds an HDF5 dimension scale for each dimension, and says where the file comes from. Every
 data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be
 missing (`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a
 private run the attribute ``privacy`` says whether a data set was ``released``; measures were not,
@@ -61,14 +61,14 @@ class History:
     columns : dict of str to ndarray of shape (repeats, records)
         Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
     final : dict of str to ndarray of shape (repeats, …)
-        Last arrays that the algorithm returned.
+        Arrays that the algorithm returned at its end.
     iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (repeats, snapshots), and ``shared``, what the
         server held, of shape (repeats, snapshots, d, r), or (repeats, snapshots, p) for the p
-        parameters of networks. They cover as many repeats as fit, perhaps fewer than `columns` has;
-        see ``about["iterates"]``.
+        parameters of networks. These arrays cover as many repeats as fit into the limit, which may
+        be fewer than in `columns`; see ``about["iterates"]``.
     reference : dict of str to ndarray
-        Singular values of the samples, and what else is known of the exact answer.
+        Singular values of the samples, and other arrays of the exact answer that are known.
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
@@ -79,12 +79,12 @@ class History:
     twin : dict of str to ndarray of shape (repeats, records)
         Columns of the repeats' twins; empty if the cell has none.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
-        Values of the single clients, of the metrics that are means over clients; padded with NaN.
+        For each metric that is a mean over clients, the value of each client; padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
         CPU seconds of a run until each record, without the time of recording; see `save_seconds`.
     client_iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients of the first
-        repeat held, each of shape (snapshots, clients, …); of as many clients as fit.
+        repeat held, each of shape (snapshots, clients, …), for as many clients as fit.
 
     Examples
     --------
@@ -109,7 +109,7 @@ class History:
     client_iterates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Algorithm, problem, size and names of the columns in one line; no arrays."""
+        """Algorithm, problem, size and names of the columns in one line, without arrays."""
         about, shape = self.about, self.columns.get("iteration", np.empty((0, 0))).shape
         known = [about.get("algorithm"), about.get("problem", {}).get("name")]
         whose = " on ".join(str(name) for name in known if name)
@@ -261,13 +261,13 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """Facts on the problem of a private run that are exact and were not released."""
+        """Names of the facts on a private run's problem that are exact and were not released."""
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
 
     def released_alone(self) -> History:
-        """Return what a private run has released, and public facts, without all that is exact.
+        """Return a history with only public facts and the values that a private run has released.
 
         Returns
         -------
@@ -295,8 +295,8 @@ class History:
     def copies(self) -> list[int]:
         """Repeats that equal an earlier one in all columns and final arrays.
 
-        The list is empty if no final arrays are kept, or if they are not finite: equal columns of
-        few records may be chance.
+        A repeat without finite final arrays is not listed, because a few records may be equal by
+        chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -309,7 +309,9 @@ class History:
         return copies
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the history, whole or not at all; the bytes depend on it and HDF5's version.
+        """Write the history, whole or not at all.
+
+        The bytes of the file depend only on the history and on the version of HDF5.
 
         Parameters
         ----------
@@ -343,7 +345,7 @@ class History:
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """What the file's root says of it."""
+        """Attributes of the file's root, such as its title and its source."""
         about = self.about
         cell = "/".join(str(about[key]) for key in ("paper", "experiment", "name") if key in about)
         problem = about.get("problem", {}).get("name")
@@ -360,10 +362,10 @@ class History:
         }
 
     def arrays(self) -> Iterator[tuple[str, str, np.ndarray, schema.Described]]:
-        """Yield every data set: its group, its name, its values, and what they are.
+        """Yield group, name, values and description of every data set.
 
-        Where two data sets differ in the size of a dimension, the later one has a dimension of its
-        own, whose name ends in this size.
+        If two data sets differ in the size of a dimension, the later one gets a dimension of its
+        own, whose name ends in its size.
         """
         sizes: dict[str, int] = {}
         for group, arrays in self._groups().items():
@@ -376,7 +378,10 @@ class History:
                 yield group, name, array, described._replace(axes=axes)
 
     def _mark(self, group: str, name: str) -> str | None:
-        """Return whether a private run has released a data set; None where nothing is said."""
+        """Return the mark that says whether a private run has released a data set, or None.
+
+        Data sets of other runs get no mark, and among final arrays only ``basis`` gets one.
+        """
         if self.released is None or (group == "final" and name != "basis"):
             return None
         column = group == "history" and name in self.released
@@ -461,9 +466,9 @@ class History:
         Returns
         -------
         xarray.DataTree
-            A group each of ``history``, ``iterates``, ``final``, ``reference`` and what else there
-            is, with named dimensions. Missing values are NaN. The coordinate ``feature`` has the
-            names of the columns if the history knows them.
+            One group for each of ``history``, ``iterates``, ``final``, ``reference`` and the other
+            parts that the history has, with named dimensions. Missing values are NaN. The
+            coordinate ``feature`` has the names of the features if the history knows them.
 
         Raises
         ------
@@ -496,7 +501,7 @@ class History:
         return xarray.DataTree.from_dict(tree)
 
     def to_frame(self) -> Any:
-        """Return all records as a pandas data frame, a row for each.
+        """Return all records as a pandas data frame, one row for each record.
 
         Returns
         -------
@@ -628,15 +633,15 @@ def dimensions(
 
 
 def _plain(value: Any) -> np.ndarray:
-    """Return an array of numbers; HDF5 knows no truth values."""
+    """Return an array with truth values as numbers, because HDF5 knows no truth values."""
     array = np.asarray(value)
     return array.astype(np.uint8) if array.dtype == bool else array
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
-    """Write the CPU seconds of a cell as a table; its history has no place for them.
+    """Write the CPU seconds of a cell as a table, because its history file holds no times.
 
-    A line for each record, and a column for each repeat.
+    The table has a line for each record, and a column for each repeat.
     """
     seconds = np.empty((0, 0)) if history.seconds is None else history.seconds
     names = "\t".join(f"repeat {repeat}" for repeat in range(len(seconds)))
@@ -645,7 +650,7 @@ def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
 
 
 def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
-    """Return the CPU seconds of a cell, (repeats, records), from `save_seconds`.
+    """Return the CPU seconds of a cell that `save_seconds` wrote, shape (repeats, records).
 
     Raises
     ------
@@ -663,12 +668,12 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and descriptions of all columns; `counts` are the algorithm's own."""
+    """Return units and descriptions of all columns; `counts` are the algorithm's own columns."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 
 def _one(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the arrays of one run as those of one repeat."""
+    """Return the arrays of one run with a leading axis for its one repeat."""
     return {name: np.asarray(array)[None] for name, array in arrays.items()}
 
 

@@ -5,9 +5,9 @@ V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
-The first is the loss of the exact solution Û = S V (VᵀV)†, the second the *excess* of U over it.
-The excess can be measured far below the rounding errors of the loss, and by the clients, which have
-Sᵢ and Uᵢ.
+The first part is the loss of the exact solution Û = S V (VᵀV)†. The second part is the *excess* of
+U over Û. The excess can be measured far below the rounding errors of the loss. The clients can
+measure it, because each has its Sᵢ and Uᵢ.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
-    """V, and U in the algorithm's form."""
+    """V, and U in the form in which the algorithm keeps it."""
 
     V: np.ndarray
 
@@ -41,7 +41,7 @@ class ExplicitFactors:
     ----------
     V : ndarray of shape (d, r)
     look : callable
-        ``(step, message) -> replies``, such as `fedcore.Federation.observe`: runs a step at the
+        ``(step, message) -> replies``, such as `fedcore.Federation.observe`. It runs a step at the
         clients outside the protocol.
     """
 
@@ -49,7 +49,7 @@ class ExplicitFactors:
     look: Callable[..., Sequence[Any]]
 
     def excess(self) -> np.ndarray:
-        """Return ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the clients make one pass over their data."""
+        """Return ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``, for which the clients make one pass over their data."""
         q = column_space(self.V)
         return 0.5 * np.array(self.look(squared_misfit, (q, self.V.T @ q)))
 
@@ -95,7 +95,7 @@ class SpectralFactors:
 
 
 class Classifiers(Protocol):
-    """A classifier for every client, and what of it the server holds."""
+    """A classifier for every client, and the parameters that the server holds."""
 
     held: np.ndarray  # the parameters that the server holds, shape (p,); p is 0 without any
 
@@ -117,7 +117,7 @@ class Iterate:
     basis : ndarray or Block of shape (d, r), optional
         Its columns span the subspace.
     factors : Factors, optional
-        V, which replaces a basis, and U.
+        V and U; V takes the place of a basis.
     classifiers : Classifiers, optional
         A classifier for every client; then there is no basis.
     models : ndarray of shape (n_clients, d), optional
@@ -129,8 +129,8 @@ class Iterate:
     local : sequence of ndarray of shape (d, r)
         The clients' own bases, aligned, before the server combines them.
     clients : callable, optional
-        ``() -> {name: one array for each client}``, what the clients hold, read outside the
-        protocol for histories that keep it.
+        ``() -> {name: one array for each client}``. It reads what the clients hold, outside the
+        protocol, for histories that keep this.
     derived : dict
         Quantities that metrics have computed from this iterate, by the function that computed them.
     """

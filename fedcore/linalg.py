@@ -98,10 +98,11 @@ def orth(matrix: np.ndarray) -> np.ndarray:
 
 
 def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
-    """`orth` of every matrix by Cholesky's factors of their Gram matrices, taken twice.
+    """`orth` of every matrix, by two rounds of Cholesky factorisations of the Gram matrices.
 
-    This is QR to rounding for a condition of up to about 1e7, 1e3 in single precision (Yamamoto,
-    Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). What is worse goes to `orth` by itself.
+    The result is that of QR up to rounding if the condition number is at most about 1e7, or 1e3 in
+    single precision (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). A matrix with a larger
+    condition number goes to `orth` by itself.
     """
     rows, least = np.swapaxes(stack, -1, -2), 100 * np.sqrt(np.finfo(stack.dtype).eps)
     try:
@@ -120,7 +121,7 @@ def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
 
 
 def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
-    """`orth` of a block of rows after the other, each of which stays in the processor's cache."""
+    """`orth` by blocks of rows, each small enough for the processor's cache."""
     d, k = matrix.shape
     rows = max(TALL_ROWS // 8, 8 * k)
     blocks = [slice(first, first + rows) for first in range(0, d, rows)]
@@ -136,7 +137,7 @@ def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
 
 
 def orth_householder(matrix: np.ndarray) -> np.ndarray:
-    """Return the thin Q of LAPACK's QR factorisation, signs of its columns as they come."""
+    """Return the thin Q of LAPACK's QR factorisation, with the signs that LAPACK gives."""
     return _columns(_packed(matrix))
 
 
@@ -241,7 +242,7 @@ def _exponents(v: np.ndarray) -> np.ndarray:
 
 
 def _exponent(matrix: np.ndarray) -> int:
-    """Return the e with ``2^(e−1) ≤ max |matrix| < 2^e``; 0 for zeros and what is not finite."""
+    """Return the e with ``2^(e−1) ≤ max |matrix| < 2^e``; 0 if the maximum is 0 or not finite."""
     return int(np.frexp(max(matrix.max(), -matrix.min()))[1])
 
 
@@ -284,8 +285,8 @@ def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 def condition_number(v: np.ndarray) -> float:
     """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
 
-    The rank is the rank of `column_space`: short columns make κ large but not infinite. It is NaN
-    if `v` is not finite.
+    The rank is the rank of `column_space`: short columns make κ large but not infinite. κ is NaN if
+    `v` is not finite.
     """
     sigma = _decomposition(v)[1]
     if len(sigma) < v.shape[1]:
@@ -297,8 +298,9 @@ def condition_number(v: np.ndarray) -> float:
 def spectral_norm(matrix: np.ndarray) -> float:
     """Return ‖matrix‖₂ from products with vectors (Lanczos), or densely when it is small.
 
-    A matrix of small or very large entries is first scaled by a power of two: its squares could
-    leave the range, and ARPACK takes every error below about 4e-11 (float32: 2e-5) for converged.
+    A matrix of small or very large entries is first scaled by a power of two. Otherwise its squares
+    could leave the range, and ARPACK would take every error below about 4e-11 (float32: 2e-5) for
+    converged.
 
     Parameters
     ----------
@@ -324,8 +326,9 @@ def spectral_norm(matrix: np.ndarray) -> float:
 def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
     """Eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
 
-    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start,
-    scaled by a power of two, as ARPACK's error is absolute for small eigenvalues.
+    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start. A
+    large matrix is first scaled by a power of two, because ARPACK's error is absolute for small
+    eigenvalues.
 
     Parameters
     ----------
@@ -422,7 +425,7 @@ def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndar
 def upper_triangle(matrix: np.ndarray) -> np.ndarray:
     """Return the entries on and above the diagonal, row by row, shape (d (d + 1) / 2,).
 
-    A symmetric matrix of shape (d, d) is sent so; see `from_upper_triangle`.
+    A symmetric matrix of shape (d, d) is sent in this form; see `from_upper_triangle`.
     """
     return matrix[_upper(len(matrix))]
 

@@ -27,7 +27,7 @@ class Registry:
     noun : str
         What an entry is called in error messages.
     listed : str
-        What lists all entries, for the same.
+        How to see all entries, for the same messages.
     """
 
     def __init__(self, package: str, path: Iterable[str], noun: str, listed: str = "") -> None:

@@ -27,7 +27,7 @@ class RoundsBar:
         Rounds of one complete repeat, by the closed form; a repeat may end earlier.
     repeats : int, default=1
     asked : bool, default=False
-        Show it wherever standard error goes; else on a terminal only.
+        Whether to show the bar wherever standard error goes; by default only on a terminal.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Count rounds before those of the closed form; it is ``begin=`` of `runs.execute`."""
+        """Count rounds that precede those of the closed form; for ``begin=`` of `runs.execute`."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}
@@ -78,7 +78,7 @@ class RoundsBar:
     ) -> Callable[[Mapping[str, float]], bool]:
         """Return a stop rule that takes notice of every row and then asks `rule`.
 
-        It reads what a private run releases, and no more.
+        Of a private run, the bar reads only released columns.
         """
 
         def noticed(row: Mapping[str, float]) -> bool:
@@ -102,7 +102,7 @@ def wanted(value: Any, name: str) -> bool:
     Raises
     ------
     InputError
-        For neither a flag nor a whole number.
+        If the value is neither a flag nor a whole number.
     """
     if not FLAG.admits(value):
         whole(0)(value, name)

@@ -35,7 +35,7 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: what follows from messages, and its algorithm's own.
+    """Columns that a private run releases: those that follow from messages, and the algorithm's.
 
     Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
     finite. ε follows from the parameters and earlier releases.
@@ -44,7 +44,7 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run for its stop rule: reading a column that was not released is refused."""
+    """Row of a private run for its stop rule, which may not read columns that are not released."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -74,13 +74,13 @@ class Recording:
         ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
         In a private run it has released columns only.
     measured : mapping
-        ``every`` and ``last``: metrics are computed at multiples of the one number of iterations,
-        and at as many of the last rounds as the other says and after them; elsewhere they are NaN.
-        By default they are computed at every iterate.
+        Metrics are computed at iterations that are multiples of ``every``, in the last ``last``
+        rounds, and after them; elsewhere they are NaN. By default they are computed at every
+        iterate.
     on_iterate : callable, optional
         ``on_iterate(record, iterate)`` is called with every iterate, and its number from 0.
     checkpoint : Checkpoint, optional
-        Where a run that is killed goes on; see `fedcore.experiments.checkpoint`.
+        Checkpoint from which a killed run goes on; see `fedcore.experiments.checkpoint`.
     """
 
     metrics: Sequence[Metric] = ()
@@ -93,7 +93,7 @@ class Recording:
 
 
 def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
-    """Call `job`, as `Federation.once` does in one process."""
+    """Call `job` at once, as `Federation.once` does if there is only one process."""
     return job()
 
 
@@ -113,14 +113,14 @@ class Recorder:
     algorithm : str
         Name of the algorithm, for messages.
     once : callable, optional
-        The federation's `once`: over MPI rank 0 measures, and all ranks get the rows.
+        The federation's `once`: over MPI, rank 0 measures, and all ranks get its results.
 
     Attributes
     ----------
     ended : bool
         Whether the last record ends the run.
     by_client : dict of str to list of ndarray of shape (n_clients,)
-        Values of the single clients at every record, of the metrics that have them.
+        For each metric that has values of single clients, these values at every record.
     seconds : list of float
         CPU seconds of the run until every record, without the time of recording.
     """
@@ -166,7 +166,7 @@ class Recorder:
     ) -> bool:
         """Record one iterate, given by the attributes of `Iterate`; return whether the run ends.
 
-        It ends with the `last` iterate, such as one that meets the algorithm's own tolerance.
+        The run ends with the `last` iterate, such as one that meets the algorithm's own tolerance.
         `counts` are the algorithm's own columns, the same ones in every call. An iterate that is
         not finite is marked as diverged, gets NaN for all measures, and ends the run. A measure
         that `Metric.fails` rejects also marks the iterate as diverged and ends the run, unless the
@@ -194,10 +194,10 @@ class Recorder:
         return self.ended
 
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the rounds that are done and what the server holds after them.
+        """Return the number of rounds that are done, and what the server holds after them.
 
-        Without a checkpoint they are 0 and `held`. With one, federation and records are set to its
-        state.
+        Without a checkpoint these are 0 and `held`. With a checkpoint, federation and records are
+        set to its state.
         """
         if self._asked.checkpoint is None:
             return 0, held
@@ -207,7 +207,7 @@ class Recorder:
         return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
-        """Offer a checkpoint of the run after its last record; `held` is what the server holds."""
+        """Offer the checkpoint the state after the last record; the server holds `held`."""
         if self._asked.checkpoint is not None:
             self._asked.checkpoint.keep(self, federation, held)
 
@@ -216,7 +216,7 @@ class Recorder:
         return {"rows": self.rows, "seconds": self.seconds, "ended": self.ended}
 
     def restore(self, progress: Mapping[str, Any], by_client: Mapping[str, list]) -> None:
-        """Take the records of a checkpoint in the place of all so far."""
+        """Replace all records so far by the records of a checkpoint."""
         self.rows, self.ended = list(progress["rows"]), progress["ended"]
         self.seconds, self.by_client = list(progress["seconds"]), dict(by_client)
         self._spent, self._since = self.seconds[-1], lockstep.cpu_seconds()

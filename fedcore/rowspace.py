@@ -1,14 +1,15 @@
-"""Blocks of wide clients by few coordinates: cost by samples, or what is stored, not by features.
+"""Blocks of wide clients by few coordinates, at costs that do not grow with the features.
 
 Let S have n rows and d ≫ n features. Iterations on G = SᵀS that start from X stay in the span of X
 and of the rows. From S Sᵀ = L Lᵀ, a Cholesky factorisation with pivoting, follow S = L Bᵀ and the
-orthonormal B = Sᵀ L⁻ᵀ. With E for what X has outside range(B), the columns of [B E] are an
-orthonormal basis. In its coordinates inner products, angles and QR factorisations are those of the
-blocks, and G multiplies those along B by LᵀL. As by a Gram matrix, products are accurate to
-``eps ‖S‖²``.
+orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X outside range(B). Then the
+columns of [B E] are an orthonormal basis. Coordinates in this basis have the inner products, angles
+and QR factorisations of the blocks, and G multiplies the coordinates along B by LᵀL. As with a Gram
+matrix, products are accurate to ``eps ‖S‖²``. Costs grow with the samples or stored entries.
 
-A `Block` stands for [B E] z. Messages and iterates of shape (d, p) are such blocks, which count as
-what they stand for and become arrays when somebody reads them. The basis itself is never made.
+A `Block` stands for the matrix [B E] z. Messages and iterates of shape (d, p) are such blocks. A
+block is charged like the matrix for which it stands, and becomes an array when somebody reads it.
+The basis itself is never made.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Rows:
-    """The rows of all clients, in double precision, less their means.
+    """The rows of all clients, in double precision, minus the clients' means.
 
     Parameters
     ----------
@@ -87,7 +88,7 @@ class Rows:
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ, in the order of LAPACK, and the squares of the rows with their means."""
+        """Return S Sᵀ, in LAPACK's order, and the rows' squared norms before centring."""
         counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
         often = FULL_RATIO * counts > self.matrix.shape[0]
         seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
@@ -103,7 +104,7 @@ class Rows:
 
 
 class DenseRows:
-    """The rows of all clients, in double precision, as they are; with the methods of `Rows`.
+    """The rows of all dense clients, in double precision, with the methods of `Rows`.
 
     Parameters
     ----------
@@ -125,7 +126,7 @@ class DenseRows:
         return np.asarray(rows).T  # BLAS takes less time for few rows than for few columns
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ, in the order of LAPACK, and the squares of the rows."""
+        """Return S Sᵀ, in LAPACK's order, and the squared norms of the rows."""
         n, d = self._ends[-1], self._parts[0].shape[1]
         found = np.zeros((n, n))
         for start in range(0, d, FEATURE_BLOCK):
@@ -156,7 +157,7 @@ class Frame:
     Raises
     ------
     LinAlgError
-        When X has next to nothing outside the rows in some direction.
+        When some direction of X lies almost in the span of the rows.
     """
 
     def __init__(
@@ -200,19 +201,19 @@ class Frame:
 
 
 class Block:
-    """The matrix [B E] z, made when it is read.
+    """The matrix [B E] z, which is made only when somebody reads it.
 
     Parameters
     ----------
     frame : Frame
     inside : ndarray of shape (k + p, c)
-        z, which nobody writes into.
+        z, which nobody may change.
 
     Attributes
     ----------
     frame, inside
     shape, size, nbytes, dtype
-        Those of the matrix, of shape (d, c) and in the precision of z.
+        As of the matrix, which has shape (d, c) and the precision of z.
     """
 
     ndim = 2
@@ -239,22 +240,22 @@ class Block:
 
 
 def orthonormal(basis: np.ndarray) -> np.ndarray:
-    """Return a basis again, made orthonormal where small singular values of S have cost it that."""
+    """Return `basis`, orthonormalised again if small singular values of S have spoiled it."""
     p = basis.shape[1]
     near = np.abs(basis.T @ basis - np.eye(p)).max() <= 16 * p * _EPS
     return basis if near else orth(basis)
 
 
 def inside(matrix: np.ndarray | Block) -> np.ndarray:
-    """Return the coordinates of a block; an array is its own."""
+    """Return the coordinates of a block, or an array itself."""
     return matrix.inside if isinstance(matrix, Block) else matrix
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return the frame of the rows of all clients and of a start, None where none serves.
+    """Return the frame of the rows of all clients and of a start, or None.
 
-    None is returned for clients that are not wide, and where S Sᵀ would take longer than products
-    with S, or lose digits.
+    The result is None if the clients are not wide, if S Sᵀ would take longer than products with S
+    or would lose digits, or if the start lies almost in the span of the rows.
 
     Parameters
     ----------
@@ -283,7 +284,7 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
 
 
 def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return rows that span all, and L with ``S Sᵀ = L Lᵀ``; None where digits would be lost."""
+    """Return rows that span all rows, and L with ``S Sᵀ = L Lᵀ``; None if digits would be lost."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR_MEAN * own.sum():

@@ -48,16 +48,16 @@ def execute(
     each ``begin(federation)`` may exchange messages with the clients and change their samples, as
     `subtract_mean` does; the records refer to the changed samples. After the algorithm,
     ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
-    ledger is charged for all these exchanges, and what they return joins the output. With a private
-    algorithm, declare them by `fedcore.federation.execution.protected`. A `transcript` gets every
-    upload. `noise` is as in `Federation`.
+    ledger is charged for all these exchanges, and their results join the output. In a private run,
+    each of these functions must be marked by `fedcore.federation.execution.protected`. A
+    `transcript` gets every upload. `noise` is as in `Federation`.
 
     Returns
     -------
     recorder : Recorder
         Recorder with the rows of the run and the federation's ledger.
     output : dict
-        The results of the algorithm and of `finish`.
+        The results of the algorithm, of each `begin` and of `finish`.
 
     Raises
     ------
@@ -65,9 +65,9 @@ def execute(
         When the rank is too large for the data, the data are zero or their squares overflow or
         underflow, the starting basis does not fit, or labels are missing; when a private run has a
         `begin` or `finish` that is not protected; when the algorithm records or returns something
-        else than `fedcore.algorithms` asks for.
+        other than `fedcore.algorithms` asks for.
     SizeError
-        When it needs more memory than there is.
+        When the run needs more memory than there is.
     """
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
@@ -119,7 +119,8 @@ def subtract_mean(
 ) -> dict[str, np.ndarray]:
     """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
 
-    Before the samples are checked, `prepare` may give them a Gram matrix, which tells their size.
+    `prepare` is called before the centred samples are checked. It may give the clients a Gram
+    matrix, from which the check then reads the samples' size.
 
     Raises
     ------
@@ -145,7 +146,7 @@ def _require_variance(federation: Federation, mean: np.ndarray) -> None:
 
 
 def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
-    """Refuse a private run with an exchange without noise before or after it."""
+    """Refuse exchanges before or after a private run that are not marked as protected."""
     if not getattr(finish, "protected", finish is None):
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
@@ -159,7 +160,7 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
 
 
 def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
-    """Refuse rows that are finite and not orthonormal, as a plug-in may return them.
+    """Refuse finite rows that are not orthonormal; a plug-in may return such rows.
 
     Raises
     ------

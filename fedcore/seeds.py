@@ -42,7 +42,7 @@ SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the see
 
 
 def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return the seed sequence of a run's seed, a whole number of at least 0 or a sequence."""
+    """Return the seed sequence of a run's seed, a whole number >= 0 or a seed sequence itself."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
@@ -51,7 +51,7 @@ def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Child of `root` at a fixed key; unlike ``spawn`` it does not depend on earlier calls."""
+    """Child of `root` at a fixed key; unlike with ``spawn``, earlier calls do not change it."""
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
 
 

@@ -1,8 +1,8 @@
 """Snapshots: the iterates of a run that are kept, by a policy and within a size.
 
 The policy ``log`` keeps the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
-the last one. ``all`` keeps every iterate, ``last`` the last one, ``none`` nothing. Of networks,
-whose parameters are many, ``log`` keeps the last model of the server alone.
+the last one. ``all`` keeps every iterate, ``last`` the last one, ``none`` nothing. Networks have
+many parameters, and therefore ``log`` keeps only the server's last model.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Snapshot:
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         What the server holds.
     clients : dict of str to ndarray of shape (clients, …)
-        What the first clients hold, by the algorithm's name for it.
+        Arrays that the first clients hold, by the algorithm's names for them.
     """
 
     record: int
@@ -50,13 +50,13 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Most bytes to keep of the server's arrays, and as many again of the clients'.
+        Largest number of bytes to keep of the server's arrays, and also of the clients' arrays.
 
     Attributes
     ----------
     kept : list of Snapshot
     left_out : int
-        Number of iterates that the policy keeps and that were dropped for their size.
+        Number of iterates that the policy would keep but that were dropped for their size.
     n_clients : int
         Number of clients that hold something, including clients that were dropped for their size.
     """
@@ -70,7 +70,7 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if it is due, and hold it back in case that it is the last one.
+        """Keep an iterate if it is due, and remember it, because it may be the last one.
 
         With `clients`, the arrays of as many clients as fit are kept, too.
         """
@@ -84,7 +84,7 @@ class Snapshots:
             self._keep()
 
     def resume(self, record: int, iteration: int, held: np.ndarray) -> None:
-        """Hold back what the server held at the record after which a killed run goes on."""
+        """Remember the server's arrays at the record after which a killed run goes on."""
         if self.policy != "none":
             self._last = record, iteration, np.array(held), None
 
@@ -126,19 +126,19 @@ class Snapshots:
 def stack(
     runs: Sequence[Snapshots], limit: int = LIMIT
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, int]]:
-    """Stack snapshots of a cell's repeats: the server's of all, the clients' of the first.
+    """Stack the server's arrays of all repeats, and the clients' arrays of the first repeat.
 
     Returns
     -------
     iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (repeats, snapshots), padded with −1, and
-        ``shared`` of shape (repeats, snapshots, …), padded with NaN; of as many repeats as fit.
+        ``shared`` of shape (repeats, snapshots, …), padded with NaN, for as many repeats as fit.
         Empty when nothing was kept.
     client_iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients hold, each
-        of shape (snapshots, clients, …); of the first repeat, and as many clients as fit.
+        of shape (snapshots, clients, …), for the first repeat and as many clients as fit.
     left_out : dict of str to int
-        Number of ``repeats``, ``snapshots`` and ``clients`` without which it fits.
+        Number of ``repeats``, ``snapshots`` and ``clients`` that were left out to fit the size.
     """
     kept = [run.kept for run in runs]
     shape = kept[0][-1].shared.shape if kept[0] else (0,)
@@ -168,7 +168,7 @@ def unstack(
     client_iterates: Mapping[str, np.ndarray],
     about: Mapping[str, Any],
 ) -> Snapshots:
-    """Return the snapshots of one run from what `stack` made of them.
+    """Return the snapshots of one run from the arrays that `stack` made.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def unstack(
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
-    """Stack what the first clients hold, as many as fit; return it, and how many do."""
+    """Return the stacked arrays of as many first clients as fit, and the number of clients."""
     shown = [one for one in kept if one.clients]
     if not shown:
         return {}, 0

@@ -3,7 +3,7 @@
 A client step gets a `SparseRows` where dense clients have an array. It may multiply by the data
 and by their transpose, and ask for their size. Every other operation of NumPy is refused with a
 sentence, so that no step makes a dense copy by accident. Centring subtracts the same row from all
-rows, a correction of rank one to every product.
+rows, and so adds a correction of rank one to every product.
 """
 
 from __future__ import annotations
@@ -100,11 +100,12 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(self.matrix.astype(dtype, copy=copy), self.mean)
 
     def centred(self, mean: np.ndarray) -> SparseRows:
-        """Return the rows minus `mean`, in double precision, which shares the stored entries.
+        """Return the rows minus `mean`, a vector in double precision.
 
-        Where most of a column is stored, its mean is subtracted from the entries, as products would
-        lose the digits by which it is larger than the spread. A column that is mostly zeros has a
-        spread of that size.
+        If more than half of a column is stored, its mean is subtracted from its entries. Products
+        would otherwise lose the digits by which the mean is larger than the spread. In a column
+        that is mostly zeros, the spread is as large as the mean. If every mean is left to products,
+        the result shares the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -118,7 +119,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(matrix, left)
 
     def whole_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns that every row has an entry in, and the entries, shape (n, ·)."""
+        """Return the columns in which each row stores an entry, and these values, shape (n, ·)."""
         whole = np.bincount(self.matrix.indices, minlength=self.shape[1]) == len(self)
         entries = self.matrix.data[whole[self.matrix.indices]]
         less = 0.0 if self.mean is None else self.mean[whole]
@@ -147,7 +148,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.matrix.T  # shares the arrays
 
     def gram(self, dtype: Any = None) -> np.ndarray:
-        """Return the Gram matrix of the rows, shape (d, d), by a sparse product."""
+        """Return the Gram matrix of the rows, shape (d, d), computed by a sparse product."""
         matrix = self.matrix if dtype is None else self.matrix.astype(dtype, copy=False)
         found = (matrix.T @ matrix).toarray()
         if self.mean is not None:
@@ -158,7 +159,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def work_of_gram(self) -> int:
-        """Multiplications of `gram`."""
+        """Number of multiplications that `gram` makes."""
         return int((np.diff(self.matrix.indptr).astype(np.int64) ** 2).sum())
 
     def toarray(self) -> np.ndarray:
@@ -167,13 +168,13 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return dense if self.mean is None else (dense - self.mean).astype(self.dtype)
 
     def blocks(self, rows: int) -> Iterator[np.ndarray]:
-        """Yield dense blocks of at most so many rows, in double precision."""
+        """Yield dense blocks of at most `rows` rows, in double precision."""
         for first in range(0, len(self), rows):
             dense = self.matrix[first : first + rows].toarray().astype(np.float64, copy=False)
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Stored values less the mean, and of every column −μ and how many zeros are not stored."""
+        """Stored values minus the mean; for each column, −μ and how many zeros are not stored."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -196,7 +197,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return float(min(values.min(initial=np.inf), others.min(initial=np.inf)))
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Stored values less the mean, and what zeros are in the columns that do not store all."""
+        """Stored values minus the mean, and −μ for each column with zeros that are not stored."""
         values, others, missing = self._groups()
         return values, others[missing > 0]
 
@@ -280,7 +281,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """Compute the norm and the precision; every other function of NumPy is refused."""
+        """Compute a norm or a result type; every other function of NumPy is refused."""
         if function not in FUNCTIONS:
             refuse(f"np.{function.__name__}")
         return FUNCTIONS[function](*args, **options)
@@ -303,7 +304,7 @@ class _Transposed:
 
 
 def _norm(rows: SparseRows, ord: Any = None, **options: Any) -> float:
-    """The Frobenius norm or, with ``ord=2``, the spectral one."""
+    """The Frobenius norm or, with ``ord=2``, the spectral norm."""
     if options or ord not in (None, "fro", 2):
         refuse(f"np.linalg.norm with {options or ord}")
     return rows.spectral_norm() if ord == 2 else float(np.sqrt(rows.squares()))

@@ -67,8 +67,8 @@ class Result:
     ledger : Ledger
         Traffic between clients and server, and privacy spent.
     output : dict
-        Everything that the algorithm returned, such as ``V`` and ``U``, a list of one matrix per
-        client, and what `finish` added.
+        Everything that the algorithm returned, such as ``V``, and ``U`` as a list of one matrix per
+        client; and everything that `begin`, `center` and `finish` added.
     released : frozenset of str or None
         Columns of `history` that a private run released: the guarantee covers them. The others,
         such as all measures, are exact functions of the data; show them to nobody. None for a run
@@ -105,8 +105,8 @@ class Result:
         Raises
         ------
         InputError
-            For unfit samples, an unknown client, if the server holds no whole network, and for an
-            algorithm that learns none.
+            For unfit samples or an unknown client; if the server holds no whole network, or the
+            algorithm learns no networks.
         """
         if self.trained is None:
             raise InputError(
@@ -169,7 +169,7 @@ def run(
     n_components : int
         Rank, for algorithms that learn a subspace.
     labels : sequence or mapping of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from them; by the names of the clients, or
+        One label per sample, for algorithms that learn from labels; by the names of the clients, or
         in their order. Classes are 0, 1, 2, ….
     held_out : pair of sequences or mappings, optional
         Matrices and labels, one of each per client, on which classifiers are measured.
@@ -177,19 +177,20 @@ def run(
         The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
         library versions are the same. Privacy noise differs, see `simulate`.
     start : ndarray or data frame of shape (n_features, n_components), optional
-        Starting basis, of a frame by the names of the features; the default is drawn from `seed`.
+        Starting basis; the rows of a frame are matched with the features by their names. The
+        default is drawn from `seed`.
     measure : sequence of str, optional
         Names of metrics to record at every iterate; empty for none. The default is ``objective``
         and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
     iterates : {"none", "last", "log", "all"}, default="log"
-        Which iterates to keep, 50 MB of them at most; ``log`` keeps the iterations 0, 1, 2, 4, 8, …
-        and the last one. See `fedcore.snapshots`.
+        Which iterates to keep, up to 50 MB; ``log`` keeps the iterations 0, 1, 2, 4, 8, … and the
+        last one. See `fedcore.snapshots`.
     stop : callable, optional
         ``row -> bool``, called with every recorded row; the run ends when it is true. See
         `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
     begin, finish : callable, optional
-        ``(federation) -> mapping``, a first exchange with the clients, after `center`'s exchange;
-        and ``(federation, output) -> mapping``, a last exchange. See `execute`.
+        `begin`, ``(federation) -> mapping``, is a first exchange with the clients, after that of
+        `center`; `finish`, ``(federation, output) -> mapping``, is a last exchange. See `execute`.
     transcript : fedcore.federation.transcript.Transcript, optional
         Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
@@ -202,9 +203,9 @@ def run(
     progress : bool or int, default=False
         Whether to show a bar that counts rounds, on standard error. By default nothing is printed.
     **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``. The default of ``tol``,
-        if the algorithm has it, is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not met, a
-        `fedcore.ConvergenceWarning` says so.
+        Hyper-parameters of the algorithm, by the names of its ``Params``. If the algorithm has the
+        parameter ``tol``, its default is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not
+        met, a `fedcore.ConvergenceWarning` says so.
 
     Returns
     -------
@@ -363,7 +364,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
 
 
 def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> Clients:
-    """Return checked samples, with their labels if there are any; `Clients` are both already."""
+    """Return checked samples, with labels if there are any; return `Clients` as they are."""
     if isinstance(given, Clients):
         return given
     samples = check_clients(given, columns)
@@ -373,7 +374,7 @@ def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> C
 def held_out_samples(
     pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
 ) -> Clients:
-    """Return samples and labels that are held out, by the names of `clients` and their columns."""
+    """Return the held-out samples and labels, in the order of the clients and of their columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError("held_out must be a pair: matrices and labels, one of each per client")
     matrices, labels = pair

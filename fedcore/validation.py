@@ -52,7 +52,7 @@ class Rule:
 
 @cache  # rules are asked for many times a run
 def whole(least: int) -> Rule:
-    """Return the rule for a whole number, also of NumPy; True and False are none.
+    """Return the rule for a whole number of Python or NumPy; True and False are no numbers.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def whole(least: int) -> Rule:
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
-    """Return the rule for a finite number, also of NumPy; True and False are none.
+    """Return the rule for a finite number of Python or NumPy; True and False are no numbers.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ def one_of(known: Collection[str]) -> Rule:
 
 
 def _list_of(rule: Rule, words: str) -> Rule:
-    """Return the rule for a list of values that obey a rule, one at least."""
+    """Return the rule for a list with at least one value, in which each value obeys `rule`."""
 
     def admits(value: Any) -> bool:
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
@@ -165,7 +165,7 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
 
 
 def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Run the checks that a class or function declares on `values`, by the names of its fields."""
+    """Check `values`, by the names of the fields, as the class or function `owner` declares."""
     for name, (checks, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
             for check in checks:
@@ -218,7 +218,7 @@ def require_valid(rule: Rule, /, **values: Any) -> None:
     ----------
     rule : Rule
     **values : object
-        Each by its name, for the message.
+        Values by the names that the message gives them.
 
     Raises
     ------

@@ -47,7 +47,7 @@ def named(
     columns: Sequence[object] | None = None,
     rows: Sequence[Any] | None = None,
 ) -> Iterator[None]:
-    """Let `client`, `feature` and `row` give the names of a user's data inside.
+    """Inside this context, let `client`, `feature` and `row` use the names of a user's data.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ClientName(str):
 
 
 def client(i: int) -> ClientName:
-    """Return what a client is called, ``client 0 ('north.csv')`` where it has a name."""
+    """Return what messages call a client, such as ``client 0 ('north.csv')`` if it has a name."""
     names = _NAMES.get()[0]
     found = ClientName(f"client {i} ({names[i]!r})" if i < len(names) else f"client {i}")
     found.number = i
@@ -85,7 +85,7 @@ def client(i: int) -> ClientName:
 
 
 def feature(i: int) -> str:
-    """Return what a feature is called, ``column 'age'`` where it has a name."""
+    """Return what messages call a feature, such as ``column 'age'`` if it has a name."""
     names = _NAMES.get()[1]
     return f"column {names[i]!r}" if i < len(names) else f"feature {i}"
 

@@ -69,7 +69,7 @@ class Metric:
         Raises
         ------
         InputError
-            When that is no number, or the function of another package fails.
+            When the value is no number, or the function of another package fails.
         """
         others = not self.code.startswith("fedcore.")
         with foreign_errors(f"metric '{self.name}' ({self.code})", others):
@@ -94,8 +94,8 @@ class Metric:
     def code(self) -> str:
         """The metric's code as ``module:function``, or its module if that has no such name.
 
-        A function returned by another has the name of the outer one, without its arguments. So
-        metrics from one outer function must differ in the metric's own name.
+        A function that another function returns gets the name of the outer function, without
+        arguments. So metrics from one outer function must differ in their own names.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__
@@ -152,7 +152,7 @@ def intermediate(
 
 
 def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
-    """Return the metrics of every family, and why families of other packages are left out."""
+    """Return the metrics of every family, and for each broken family why it is left out."""
     known: dict[str, tuple[Metric, ...]] = {}
     broken: list[str] = []  # a broken family of another package leaves the others usable
     for family in REGISTRY.names():
@@ -167,7 +167,7 @@ def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
 
 
 def modules(names: Collection[str]) -> list[str]:
-    """Return the modules of the families that these metrics are of."""
+    """Return the modules of the families to which these metrics belong."""
     known, _ = families()
     return [
         REGISTRY.module_name(family)

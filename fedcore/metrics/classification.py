@@ -1,8 +1,9 @@
-"""Metrics of classifiers, one of each client: the share of samples whose class is found.
+"""Metrics of the clients' classifiers: the share of samples whose class is found.
 
-A sample is of the class with the highest score; of equal scores the first counts. A client's
-accuracy is a share of its own samples, and the accuracy of all is the mean of the clients', as in
-Table 1 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021): each client counts the same.
+The class that is found has the highest score, or is the first of several with this score. A
+client's accuracy is a share of its own samples. The accuracy of all is the mean of the clients'
+accuracies, as in Table 1 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021): each client counts
+the same.
 """
 
 from __future__ import annotations

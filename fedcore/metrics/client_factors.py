@@ -1,7 +1,7 @@
 """Metrics of the factor U of S ≈ U Vᵀ, which the clients keep.
 
-Every client looks at its own Uᵢ and answers with a number. The metrics are NaN for an algorithm
-that does not hold U as matrices, such as one that knows its error in closed form.
+Every client looks at its own Uᵢ and answers with numbers. The metrics are NaN for an algorithm that
+does not hold U as matrices, such as one that knows the error of U in closed form.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "rank of U, the stacked U_i", finite=False)
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the rank of the stacked U, by its Gram matrix, the sum of the Gram matrices of the Uᵢ.
+    """Return the rank of the stacked U, from its Gram matrix, the sum of the Uᵢ's Gram matrices.
 
-    Singular values count down to the root of the rounding, in double precision 1e−7 of the largest.
+    A Gram matrix shows only singular values above about 1e−7 of the largest one, in double
+    precision. Smaller ones count as zero.
     """
     grams = _answers(iterate, gram_of)
     return _rank(sum(grams), hermitian=True) if grams else np.nan
@@ -49,7 +50,7 @@ def client_size(iterate: Iterate, problem: Problem) -> float:
 
 
 def _rank(matrix: np.ndarray, hermitian: bool = False) -> float:
-    """Return the rank of a matrix, NaN if it is not finite, of which NumPy makes an error or 0."""
+    """Return the rank of a matrix; NaN if it is not finite, where NumPy fails or returns 0."""
     finite = np.isfinite(matrix).all()
     return float(np.linalg.matrix_rank(matrix, hermitian=hermitian)) if finite else np.nan
 
@@ -75,7 +76,7 @@ def square_of(data: np.ndarray, state: Any, message: None) -> float:
 
 
 def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
-    """The clients' answers; none where they have no Uᵢ to look at."""
+    """The clients' answers; empty if the clients keep no Uᵢ."""
     factors = iterate.factors
     return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
 

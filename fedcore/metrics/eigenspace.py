@@ -49,7 +49,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
-    """Σ / 2^e with σ₁ of order one, so that fourth powers stay in range, and e."""
+    """Return Σ / 2^e, and e. σ₁ / 2^e is of order one, so that fourth powers stay in range."""
     exponent = int(np.frexp(problem.singular_values[0])[1])
     return np.ldexp(problem.singular_values, -exponent), exponent
 
@@ -58,7 +58,7 @@ def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
 def _residual(iterate: Iterate, problem: Problem) -> float:
     """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C).
 
-    For a square W this is the norm in its coordinates, where Z is C.
+    If W is square, the norm is computed in the coordinates of W, in which Z is C.
     """
     Z, C, weighted = _projected(iterate, problem)
     W, product = problem.right_vectors, _spectrum(problem)[0][:, None] * weighted
@@ -71,7 +71,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
 
 @intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Z, C, and Σ C / 2^e, which has the norms of AᵀZ / 2^e."""
+    """Return Z, C, and Σ C / 2^e; the norms of the last are those of AᵀZ / 2^e."""
     Z = column_space(iterate.shared)
     C = (Z.T @ problem.right_vectors).T
     return Z, C, _spectrum(problem)[0][:, None] * C

@@ -15,7 +15,7 @@ from fedcore.problems.problem import Problem
 def head_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the mean of ``‖w*_i − w*_j‖₂`` over all pairs of clients; 0 for a single client.
 
-    Collins et al. (ICML 2021), Section 2.1, speak of the heterogeneity of the heads and do not
+    Collins et al. (ICML 2021), Section 2.1, speak of the heterogeneity of the heads but do not
     define it.
     """
     if problem.truth is None:

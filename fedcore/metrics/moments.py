@@ -1,8 +1,9 @@
-"""Metrics of what the start by the method of moments tells of a client; they ignore the iterate.
+"""Metrics of what the start ``moments`` reveals about a client; they ignore the iterate.
 
 A client with samples (x, y) sends ``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML
-2021, Section 4.2). With v = y x, a sample of the client is one for which ``M − v vᵀ`` is positive
-semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server rules out every other.
+2021, Section 4.2). Let v = y x. For each sample of the client, ``M − v vᵀ`` is positive
+semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server rules out a sample for which
+it is not.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v ex
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
     """Return how much more often a message rules out others' samples than the client's own.
 
-    Mean share over the clients: 0 if messages tell nothing about who has a sample, 1 if they tell
-    all. A message of a private method with (ε, 0) tells ``tanh(ε/2)`` at most.
+    The result is a difference of shares, averaged over the clients. It is 0 if messages tell
+    nothing about who has a sample, and 1 if they tell everything. Under (ε, 0)-privacy it is
+    ``tanh(ε/2)`` at most.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]
@@ -38,9 +40,9 @@ def membership_advantage(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "|cos| of a sample with Σ y² x xᵀ's eigenvector")
 def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
-    """Return the largest ``|cos|`` of a client's sample with the leading eigenvector of M.
+    """Return how well the leading eigenvector of M matches some sample x of the client.
 
-    The mean over the clients.
+    This is the largest ``|cos|`` over the client's samples, averaged over the clients.
     """
     found = []
     for X, y in _clients(problem):

@@ -2,9 +2,9 @@
 
 An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows.
 ``training_loss``, ``population_error`` and ``test_error`` measure these models. The ``fitted_…``
-metrics measure models with the best head for B on each client's own samples. Both differ until a
-method has converged, and for a method with one head for all clients. Every loss is half a mean
-square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+metrics measure models with the best head for B on each client's own samples. The two kinds differ
+until a method has converged, and always for a method with one head for all clients. Every loss is
+half a mean square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -114,7 +114,8 @@ def new_client_error(samples: int) -> Metric:
 def exact_new_client_error(samples: int) -> Metric:
     """Return the metric `new_client_error` of new clients that know B* itself.
 
-    It is the same for all iterates: what the new clients' own samples leave unknown.
+    It is the same for all iterates. This error remains because the new clients' own samples do not
+    determine their heads exactly.
     """
     own = new_client_error(samples)
 

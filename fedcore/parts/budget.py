@@ -56,9 +56,9 @@ class Budgeted(Parameters):
         neighbours : str
             Neighbouring relation, see `Federation.protect`.
         bounded : bool, default=True
-            Whether the method needs the bound. If not, rows are clipped only on request.
+            Whether the method needs bounded rows. If not, rows are clipped only on request.
         rows : bool, default=True
-            Whether the method reads single rows. If not, it reads products AᵀA X alone.
+            Whether the method reads single rows. If not, it reads only products AᵀA X.
 
         Raises
         ------

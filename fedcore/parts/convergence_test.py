@@ -6,9 +6,9 @@ the largest angle between range(Z) and the leading eigenspace by ``‖R‖₂ / 
 θ_p the smallest eigenvalue of ZᵀU. The server does not know λ_{p+1}. The test replaces it by the
 next Ritz value in the span of the blocks that the server still holds, plus `UNCERTAINTY` times the
 residual of that Ritz vector. The result is an estimate, not a bound: it is too small when the
-iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case, where p
-of its directions are found and the test does not notice the others. Blocks of more columns than are
-wanted (`n_oversamples` of the algorithms) hold the next direction, too, and the test notices.
+iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case: p of its
+directions are found, and the test does not notice the others. Blocks of more columns than are
+wanted (`n_oversamples` of the algorithms) also hold the next direction, and then the test notices.
 
 Rounding limits the residual. Products in a precision ε have a residual of 1 to 16 ε θ₁ at the
 exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). So the test also ends when
@@ -191,7 +191,7 @@ def estimate_untested(
 def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
     """Rotate the columns of Z to its Ritz vectors, largest value first; rotate U = G Z likewise.
 
-    `others` have the columns of Z, and are turned with them.
+    The columns of `others` belong to those of Z, and are rotated likewise.
     """
     inner = Z.T @ U
     S = np.linalg.eigh((inner + inner.T) / 2)[1][:, ::-1]
@@ -203,8 +203,9 @@ def join_blocks(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and G V.
 
-    U = G Z and U_old = G Z_old, all of shape (n_features, p). The part of Z_old outside range(Z)
-    shrinks as the iteration converges; directions that have lost half of their digits are left out.
+    U = G Z and U_old = G Z_old; all blocks have shape (n_features, p). The part of Z_old outside
+    range(Z) shrinks as the iteration converges. Directions of this part that have lost half of
+    their digits are left out.
     """
     overlap = Z.T @ Z_old
     basis, sizes, rotation_t = scipy.linalg.svd(
@@ -298,7 +299,10 @@ def warn_of_end(
 
 
 def _gain(inside: float, outside: float) -> float:
-    """Return how far a round of Lanczos lowers a residual between such eigenvalues (Chebyshev)."""
+    """Return the factor by which a round of Lanczos lowers a residual, by Chebyshev's bound.
+
+    `inside` is the smallest eigenvalue that is wanted, and `outside` the next one.
+    """
     if not inside > outside:
         return 1.0
     ratio = min(inside / outside if outside > 0 else np.inf, 1e16)
@@ -306,7 +310,7 @@ def _gain(inside: float, outside: float) -> float:
 
 
 def _told_apart(estimate: float, tol: float) -> str:
-    """Return an estimate with one digit, or with as many as show that it is above the tolerance."""
+    """Return an estimate as text, with just enough digits to show that it is above `tol`."""
     shown = max(tol, float(f"{tol:g}"))
     texts = (f"{estimate:.{digits}g}" for digits in range(1, 18))
     return next((text for text in texts if float(text) > shown), f"{estimate:.1g}")

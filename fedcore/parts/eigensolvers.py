@@ -2,11 +2,11 @@
 
 Blocks are stacks of shape (…, p, n), the basis of each matrix as p orthonormal rows X, beside X H.
 A solver is a generator ``solver(product, X, XH, signs)``. It starts from X and X H, and yields one
-pair (X, X H) per product. No n × n matrix is formed. What it yields for a matrix of the stack does
-not depend on the others.
+pair (X, X H) per product. No n × n matrix is formed. The pairs of each matrix in the stack do not
+depend on the other matrices.
 
 A rule ``rule(limits, X, XH)`` takes the first pair and returns ``enough(old, X, XH)``, which says
-for each matrix whether to stop at a new pair; ``old`` is the basis before it. Equation numbers are
+for each matrix whether to stop at a new pair; ``old`` is the previous basis. Equation numbers are
 those of Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
 """
 
@@ -45,12 +45,12 @@ def norm(stack: np.ndarray) -> np.ndarray:
 
 
 def positive(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise rows, signs as `fedcore.linalg.orth` fixes them."""
+    """Orthonormalise rows, with the signs that `fedcore.linalg.orth` fixes."""
     return transposed(orth(transposed(M)))
 
 
 def arbitrary(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise rows, signs as LAPACK gives them."""
+    """Orthonormalise rows, with the signs that LAPACK gives."""
     each = [orth_householder(one.T).T for one in M.reshape(-1, *M.shape[-2:])]
     return np.reshape(each, M.shape)
 
@@ -119,7 +119,7 @@ class Limits(NamedTuple):
 
 
 def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``: a row that changes sign counts as a change."""
+    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``; a change of a row's sign counts as a change."""
     return lambda old, X, XH: norm(X - old) <= limits.tolerance * norm(X)
 
 
@@ -164,7 +164,7 @@ def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
 
 
 def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """H times the p leading Ritz vectors of each H in the span of all blocks (Rayleigh–Ritz)."""
+    """Return each H times its p leading Ritz vectors in the span of all blocks."""
     X, XH = blocks[-1]
     if len(blocks) == 1:
         return XH

@@ -1,9 +1,9 @@
 """A noisy product AᵀA X that leaves out the rows with the largest contributions.
 
-The step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1), for
-rows of any norm. A row a contributes ‖a‖‖Xᵀa‖. The sparse vector technique finds the least
-threshold θ that few rows exceed; the sum over the other rows gets Gaussian noise in proportion
-to θ.
+This is the step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454,
+Algorithm 1), for rows of any norm. A row a contributes ‖a‖‖Xᵀa‖. The sparse vector technique finds
+the least threshold θ that few rows exceed. The sum over the other rows gets Gaussian noise in
+proportion to θ.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Noise(NamedTuple):
     search : float
         ε of the sparse vector technique.
     multiplier : float
-        z, standard deviation of the noise on the sum, in units of θ.
+        z, the standard deviation of the noise on the sum, in units of θ.
     query_scale : float
         Each query gets Laplace noise of scale ``query_scale / search``.
     """
@@ -40,7 +40,7 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the events of `steps` steps: searches, ε²/2-zCDP each, and sums, 1/(2z²)-zCDP each."""
+    """Return the events of `steps` steps: a search (ε²/2-zCDP) and a sum (1/(2z²)-zCDP) each."""
     return {Gaussian(multiplier): steps, Bounded(search_epsilon(multiplier, share)): steps}
 
 
@@ -77,7 +77,7 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
 
 
 def search_epsilon(multiplier: float, share: float) -> float:
-    """ε of the search, which gets the fraction `share` of a step's zCDP budget."""
+    """ε of the search if it gets the fraction `share` of a step's zCDP budget."""
     return math.sqrt(share / (1.0 - share)) / multiplier
 
 

@@ -30,11 +30,11 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while the data are cheaper.
 
-    A block in coordinates of the clients' rows (`fedcore.rowspace`) gives another. Sparse clients
-    are multiplied as one matrix, from which their mean is subtracted once.
+    If Z is a block of `fedcore.rowspace`, so is the product. While the Gram matrix does not pay,
+    sparse clients are multiplied as one matrix, from which their mean is subtracted once.
 
-    The matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts the
-    columns of this run alone: whether an earlier run has made the matrix changes no result.
+    The Gram matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts
+    only the columns of this run, so that a matrix that an earlier run has made changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -111,8 +111,8 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     dtype : numpy.dtype
         Precision of the blocks.
     columns : int
-        Vectors that a run may multiply in this round, equally many in all runs. They count as
-        multiplied where the cost of a Gram matrix is compared with the cost of products.
+        Number of vectors that a run may multiply in this round, the same in all runs. All of them
+        count when the cost of a Gram matrix is compared with the cost of products.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]
@@ -132,7 +132,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Return the product of rows; of several runs by one product, as wide as a block of runs."""
+    """Return the product of rows; for several runs, by one product as wide as a block of runs."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -156,12 +156,12 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the slots of the runs that `state` is of; None if it is of clients."""
+    """Return the slots of the runs to which `state` belongs; None if it belongs to clients."""
     return state.slots if isinstance(state, StackedState) else None
 
 
 def _counted(state: Any, columns: int) -> tuple[int, int]:
-    """Count vectors of a run or a block of runs; return how many there were before, and now."""
+    """Count the vectors of a run or of a block of runs; return the counts before and now."""
     before = getattr(state, "columns_seen", 0)
     if isinstance(state, StackedState):
         before = np.max(before)  # equally many in all runs
@@ -204,12 +204,13 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
 def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:
     """Whether, after products with `columns` vectors, a Gram matrix should be made.
 
-    A product costs 4 operations per entry of the data and vector, and by the matrix 2 d². For n×d
-    dense samples, of n d entries, the matrix costs n d² operations; it never pays for n ≤ d/2, and
-    otherwise from ``n d / (4 n − 2 d)`` vectors on. Making it at that moment costs at most twice as
-    many operations as the better choice in hindsight. For sparse samples, entries are those stored;
-    the matrix never pays, nor takes much more memory than they do, if d² is above twice their
-    number.
+    For each vector, a product by the data costs 4 operations per entry, and a product by the matrix
+    costs 2 d² operations. Dense samples of shape (n, d) have n d entries, and their matrix costs
+    n d² operations. This matrix never pays for n ≤ d/2, and otherwise pays from
+    ``n d / (4 n − 2 d)`` vectors on. If it is made at that moment, the total cost is at most twice
+    that of the better choice in hindsight. For sparse samples, only stored entries count. If d² is
+    above twice their number, the matrix never pays, so that a matrix that is made never takes much
+    more memory than the samples.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ class Description(NamedTuple):
     required : bool
         Whether it has no default.
     default : object
-        The value as JSON has it; None also for what has none.
+        The default as a value of JSON; None also if the field has no default.
     """
 
     name: str

@@ -95,7 +95,7 @@ class Params(Participating, Parameters):
 
     @property
     def eta(self) -> float:
-        """η."""
+        """η, the step on the representation."""
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
@@ -119,7 +119,7 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Cost of the start and of rounds with `rows` × k numbers per participant down and up."""
+    """Cost of the start and of all rounds; each participant gets and sends `rows` × k numbers."""
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -185,7 +185,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """``pgd``: every client holds a row θ of the matrix, the server finds the row space."""
+    """``pgd``: every client holds a row θ of the matrix, and the server finds the row space."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:

@@ -1,19 +1,21 @@
-"""Total privacy loss ε at a given δ of many privacy events.
+"""Total privacy loss ε of many privacy events, at a given δ.
 
 Events are those of `fedcore.privacy.events`. They may be many, and chosen adaptively.
 
-Gaussian and `Bounded` events: exact up to rounding, in closed form. Gaussian mechanisms together
-are one with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*, JRSS-B 2022,
-Corollary 3.3), whose δ(ε) Balle & Wang state (ICML 2018). Every (ε, δ)-DP mechanism is dominated by
-a pair with three losses, ε, −ε and ∞ (Kairouz, Oh & Viswanath, *The composition theorem for
-differential privacy*, ICML 2015), so that several together have binomially many.
+Gaussian and `Bounded` events are composed in closed form, exactly up to rounding. Several Gaussian
+mechanisms equal one with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*,
+JRSS-B 2022, Corollary 3.3). Balle & Wang (ICML 2018) state the δ(ε) of this mechanism. Every
+(ε, δ)-DP mechanism is dominated by a pair with three losses, ε, −ε and ∞ (Kairouz, Oh & Viswanath,
+*The composition theorem for differential privacy*, ICML 2015). The finite losses of several equal
+mechanisms together therefore have a binomial distribution.
 
 A Laplace mechanism's loss has a closed form, too. It is put on a grid of evenly spaced losses, and
-so are compositions with too many losses. Each loss goes to its two neighbours on the grid, so that
-its probabilities under both neighbouring data sets stay the same. No δ(ε) becomes smaller by that
-(Doroshenko et al., *Connect the dots*, PETS 2022), and the error is of second order in the step.
+so are compositions with too many losses. Each loss is divided between its two neighbours on the
+grid, so that its probabilities under both neighbouring data sets stay the same. This makes no δ(ε)
+smaller (Doroshenko et al., *Connect the dots*, PETS 2022), and the error is of second order in the
+step.
 
-The ε that a paper states itself stands beside its algorithm.
+If a paper states its own ε, the formula is in the module of its algorithm.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ Key = tuple[tuple[str, float, float, int], ...]
 
 
 def epsilon(events: Mapping[Event, int], delta: float) -> float:
-    """Return an ε for which the composition of `events` is (ε, δ)-DP: the least known to us.
+    """Return the least ε known to us for which the composition of `events` is (ε, δ)-DP.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ def require_delta(delta: Any) -> None:
 
 
 def _key(events: Mapping[Event, int]) -> Key:
-    """Sorted counts of events; events count as one if their privacy loss is the same."""
+    """Sorted counts of events; events with the same privacy loss are counted together."""
     counts: dict[tuple[str, float, float], int] = {}
     for event, count in events.items():
         if isinstance(event, Bounded):
@@ -129,9 +131,10 @@ class Loss(NamedTuple):
 
 
 def _loss(key: Key, delta: float) -> Loss:
-    """Return the loss of all events together, good for this δ.
+    """Return the loss of all events together, accurate enough for this δ.
 
-    δ(ε) is that of one Gaussian mechanism at ε − l, averaged over the losses l of all other events.
+    δ(ε) of the composition is δ(ε − l) of one Gaussian mechanism, averaged over the losses l of all
+    other events.
     """
     endless = 0.0
     for _, _, own, count in key:
@@ -181,7 +184,7 @@ class Grid(NamedTuple):
         return Losses(self.low + self.step * np.arange(len(self.weights)), self.weights, self.lost)
 
     def of_step(self, step: float) -> Grid:
-        """Return the losses on a grid with this step, not below the own one."""
+        """Return the losses on a grid with this step, which must not be below the present one."""
         if step == self.step:
             return self
         at = self.step * np.arange(len(self.weights))
@@ -207,7 +210,7 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the losses of so many independent mechanisms; every cut takes a tail of `cut`."""
+    """Return the losses of `count` independent mechanisms; each cut drops a tail of mass `cut`."""
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:
@@ -219,7 +222,7 @@ def _repeated(one: Grid, count: int, cut: float) -> Grid:
 
 
 def _added(one: Grid, other: Grid, cut: float) -> Grid:
-    """Return the sum of two independent losses, of `MAX_LOSSES` values at most."""
+    """Return the sum of two independent losses, with at most `MAX_LOSSES` values."""
     step = max(one.step, other.step)
     weights = np.convolve(one.of_step(step).weights, other.of_step(step).weights)
     low, lost = one.low + other.low, one.lost + other.lost
@@ -234,7 +237,7 @@ def _added(one: Grid, other: Grid, cut: float) -> Grid:
 
 
 def _on_grid(values: np.ndarray, weights: np.ndarray, step: float) -> np.ndarray:
-    """Return the probabilities of the losses ``min(values) + i · step``, as the module says."""
+    """Return the probabilities of the losses ``min(values) + i · step``; see the module."""
     at = (values - values.min()) / step
     below = at.astype(int)
     up = weights * (np.expm1((below - at) * step) / math.expm1(-step))

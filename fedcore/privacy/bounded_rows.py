@@ -1,7 +1,7 @@
 """Two conditions of every sensitivity: rows have bounded norm, and sums are in double precision.
 
 A sum of n float32 terms has a relative rounding error of up to n·6e−8, which changes when one row
-is missing. From some 10⁵ rows on the change can exceed the row's own contribution; the release
+is missing. From some 10⁵ rows on, this change can exceed the row's own contribution. The release
 would then depend on a row more than it is charged for (Casacuberta et al., *Widespread
 underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022).
 In double precision the error is at most about n·1e−16.
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale rows of Euclidean norm above `bound` down to it; `data` itself if there are none.
+    """Scale rows of Euclidean norm above `bound` down to it; return `data` itself if none is.
 
     Parameters
     ----------
@@ -61,7 +61,9 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 
 
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield (rows, their data in double precision); float64 data as one block, without a copy.
+    """Yield pairs of a slice of rows and their data in double precision.
+
+    Data in float64 come as one block, without a copy.
 
     Parameters
     ----------
@@ -94,8 +96,8 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
     """Return a copy in double precision, with zeros for rows longer than `LONGEST_ROW`.
 
-    For methods that take rows of any length: products of longer rows overflow, and NaN in the
-    output would reveal such a row.
+    This is for methods that take rows of any length. Products of longer rows overflow, and NaN in
+    the output would reveal such a row.
 
     Parameters
     ----------

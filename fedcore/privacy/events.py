@@ -2,8 +2,8 @@
 
 "Depends" refers to the neighbouring relation of the run. `fedcore.privacy.mechanisms` charges an
 event with every release, and `fedcore.privacy.accounting` composes events. No event claims
-amplification by sampling: in each round a client is charged in full if it was drawn, and nothing
-otherwise.
+amplification by sampling: in each round, a client is charged in full if it was drawn, and is not
+charged otherwise.
 """
 
 from __future__ import annotations

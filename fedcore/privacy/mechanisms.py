@@ -5,11 +5,12 @@ step calls it to release something; the call adds the noise and charges the even
 consist of what mechanisms returned in the same call of the step. Otherwise the upload counts as
 unprotected, and the run's ε is infinite. A step declares by `derived` what it computes from
 releases, and by `post_processing` that it repeats earlier releases. The ledger trusts these
-declarations and the sensitivities: it finds a forgotten noise, not a wrong proof.
+declarations and the sensitivities: it notices that noise was forgotten, but not that a proof is
+wrong.
 
 Every record belongs to one client. Losses of clients with separate data therefore do not add up:
 the run's ε is the largest of the clients'. It is the guarantee towards the server, and towards
-whoever sees all messages. The server knows the run's seed, and so noise has a stream of its own,
+whoever sees all messages. The server knows the run's seed. Noise therefore has a stream of its own,
 from the operating system's entropy unless the run is a simulation (`fedcore.privacy.noise`). Noise
 is drawn in floating point: attacks on its last bits (Mironov, CCS 2012) are not accounted for.
 """
@@ -56,7 +57,7 @@ def derived(state: Any, value: Value) -> Value:
     Parameters
     ----------
     state : namespace
-        The client's; without ``privacy`` there is nothing to declare.
+        The client's state; if it has no ``privacy``, there is nothing to declare.
     value : number or ndarray
 
     Returns
@@ -69,7 +70,7 @@ def derived(state: Any, value: Value) -> Value:
 
 @dataclass
 class Account:
-    """What one client's records have been charged.
+    """The releases that have been charged to one client's records.
 
     Attributes
     ----------
@@ -95,7 +96,7 @@ class Privacy:
     simulated : bool, default=False
         Whether the noise can be drawn again from a seed. Such noise protects nobody.
     weakened : float, optional
-        Factor of the noise in the weakened twin of an audit; the full noise is charged.
+        Factor of the noise in the weakened twin of an audit; the ledger charges the full noise.
 
     Attributes
     ----------
@@ -131,8 +132,8 @@ class Privacy:
         Parameters
         ----------
         delta : float, optional
-            δ at which ε is stated; the ledger's own by default. If methods spend their δ as a
-            whole, the sum of their runs has a finite ε only at the sum of these δ.
+            δ at which ε is stated; the ledger's own by default. If several methods each spend all
+            of their δ, the sum of their runs has a finite ε only at the sum of these δ.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
@@ -168,7 +169,7 @@ class Privacy:
         )
 
     def __add__(self, other: Privacy) -> Privacy:
-        """Compose two runs on the same clients: client by client, event by event.
+        """Compose two runs on the same clients, client by client and event by event.
 
         Raises
         ------
@@ -209,8 +210,8 @@ class Mechanisms:
     Attributes
     ----------
     released : list
-        What mechanisms returned, or `derived` declared, in the current call of a step. An upload
-        may consist of these values and of views of them.
+        Values that mechanisms returned, or that `derived` declared, in the current call of a step.
+        An upload may consist of these values and of views of them.
 
     Notes
     -----
@@ -225,7 +226,7 @@ class Mechanisms:
 
     @property
     def hidden(self) -> np.random.Generator:
-        """The stream of the noise, for draws that a proof needs secret and that release nothing."""
+        """The stream of the noise, for draws that must stay secret and that release nothing."""
         return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
@@ -323,7 +324,7 @@ class Mechanisms:
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
         """Charge a mechanism whose privacy is proved as a whole; return its stream of noise.
 
-        The step declares what it replies with by `derived`.
+        The step must declare its reply by `derived`.
 
         Parameters
         ----------
@@ -346,7 +347,7 @@ class Mechanisms:
         return value
 
     def covers(self, reply: Any) -> bool:
-        """Whether `reply` is empty, or consists of what this call of the step has released."""
+        """Whether `reply` is empty, or consists of values that this call of the step released."""
         if isinstance(reply, Mapping):
             reply = list(reply.values())
         if isinstance(reply, list | tuple):

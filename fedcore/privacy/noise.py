@@ -49,7 +49,7 @@ class Weakened(NamedTuple):
 
 
 class WeakenedGenerator(np.random.Generator):
-    """Generator that multiplies centred noise by a factor; choices and permutations stay.
+    """Generator that multiplies centred noise by a factor; choices and permutations do not change.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
 
 
 def label(simulated: bool, weakened: float | None) -> str:
-    """Sentence about the noise for ledger and history."""
+    """Return the sentence about the noise that ledger and history show."""
     if weakened is not None:
         return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
     return SIMULATED if simulated else SECRET
@@ -126,7 +126,7 @@ def simulated(
 
 
 def _text(value: Any) -> str:
-    """Text of a parameter, the same for equal values such as 1 and 1.0, a list and its array."""
+    """Return a parameter as text, the same for equal values: 1 and 1.0, or a list and an array."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_text(value[key])}" for key in sorted(value))
     if isinstance(value, np.ndarray) and value.ndim:

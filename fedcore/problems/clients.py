@@ -18,7 +18,7 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and their labels, of one client or, with a leading axis, of several of equal size.
+    """Samples and labels of one client or, with a leading axis, of several clients of equal size.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ class Clients(Sequence[Any]):
         return self._matrices[i]
 
     def hold(self) -> None:
-        """Keep all matrices in memory, in place of making each one when it is read."""
+        """Keep all matrices in memory, instead of making a matrix each time it is read."""
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:
@@ -135,8 +135,8 @@ class Clients(Sequence[Any]):
     def stack(self) -> np.ndarray:
         """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
 
-        The first access makes it, in as much memory as the matrices take, unless they were given
-        as one array, or are one of a file.
+        The first access makes this array, in as much memory as the matrices take. If the matrices
+        were given as one array, or a file holds one array, no new array is made.
         """
         if self._read is not None:
             self[0]  # reads all, maybe as one array
@@ -193,7 +193,9 @@ def require_size(clients: Clients, what: str = "the data") -> None:
     """Require data that are not all zero, whose products with SᵀS neither overflow nor underflow.
 
     The square of the largest entry must be a normal number. This square times the number of
-    entries, a bound of ‖S‖_F², must be finite; of columns with a Gram matrix, as many as they are.
+    entries, which is a bound of ‖S‖_F², must be finite. If there is a Gram matrix, the largest
+    column norm and the number of columns take the place of the largest entry and of the number of
+    entries.
 
     Parameters
     ----------

@@ -1,6 +1,7 @@
 """Spectrum of a population with one top direction, below which all eigenvalues are equal.
 
-κ is the relative gap: m further directions have the eigenvalue (1 − κ) σ̄₁², all others none.
+κ is the relative gap: m further directions have the eigenvalue (1 − κ) σ̄₁², and all others have
+the eigenvalue 0.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ def top_share(minor: int, gap: float) -> float:
     Parameters
     ----------
     minor : int
-        m; d − 1 where every other direction has the eigenvalue.
+        m, the number of further directions; d − 1 if no eigenvalue is 0.
     gap : float
         κ.
     """

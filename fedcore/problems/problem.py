@@ -35,7 +35,7 @@ class Reference(NamedTuple):
 
 
 def reference_of(blocks: Iterable[np.ndarray]) -> Reference:
-    """Return the SVD of the vertical stack of blocks of rows, in double precision, one by one."""
+    """Return the SVD of the vertical stack of blocks, in double precision, one block at a time."""
     factor = triangular_factor(blocks)
     _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
     return Reference(sigma, np.ascontiguousarray(right_t.T))
@@ -63,10 +63,9 @@ class Problem:
     truth : Truth, optional
         The model behind the clients' labels, if known.
     held_out : Clients, optional
-        Labelled samples of every client on which its classifier is measured, and on which it does
-        not train.
+        Labelled samples of every client on which its classifier is measured but not trained.
     setting : dict
-        Parameters of the generator in which draws of one problem differ.
+        Those parameters of the generator that differ between draws of one problem.
     """
 
     def __init__(
@@ -94,7 +93,7 @@ class Problem:
         Raises
         ------
         InputError
-            When the clients are sparse and too large for it, see `by_products`.
+            When the clients are sparse and too large for an SVD; see `by_products`.
         """
         if self.clients.sparse and self._costly:
             raise InputError(
@@ -117,7 +116,8 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Arrays for the history: singular values of S or, with a `truth`, of the true heads.
 
-        If there are held-out samples: how many each client has, and how many other samples.
+        If there are held-out samples, the arrays instead say how many training samples and how many
+        held-out samples each client has.
         """
         if self.held_out is not None:
             return {
@@ -131,8 +131,8 @@ class Problem:
     def directions(self, most: int) -> dict[str, np.ndarray]:
         """Return the directions to be found, `most` at most, for the history.
 
-        They are the leading right singular vectors of S or, with a `truth`, the true
-        representation. Nothing is returned where they would have to be computed anew.
+        They are the leading right singular vectors of S or, with a `truth`, the whole true
+        representation. The result is empty if there are held-out samples, or if `by_products`.
         """
         if self.truth is not None:
             return {"representation": self.truth.representation}
@@ -142,7 +142,7 @@ class Problem:
 
     @property
     def by_products(self) -> bool:
-        """Whether there is no reference, because the clients are sparse and it would take minutes.
+        """Whether there is no reference, because an SVD of these sparse clients takes minutes.
 
         `exact_loss` and `leading_vectors` then multiply by the clients' data.
         """
@@ -179,7 +179,7 @@ class Problem:
         Raises
         ------
         InputError
-            When clients learn from labels, or hold factors in the place of their rows.
+            When clients learn from labels, hold factors in place of their rows, or are sparse.
         """
         if self.truth is not None or self.held_out is not None or self.clients.reduction:
             raise InputError(f"problem {self.name}: only unlabelled single rows can be scaled")
@@ -196,9 +196,10 @@ class Problem:
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
 
-        Computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n; if
-        `by_products`, as ½(‖S‖² − ‖S Q‖²), with an error of rounding relative to ‖S‖². The result
-        for the last V is kept, because methods with a fixed V repeat it at every iteration.
+        It is computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n. If
+        `by_products`, it is computed as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖².
+        The result for the last V is kept, because methods with a fixed V ask for it at every
+        iteration.
 
         Parameters
         ----------
@@ -223,7 +224,7 @@ class Problem:
     def leading_vectors(self, k: int) -> np.ndarray:
         """Return the k leading right singular vectors of S as columns, shape (d, k).
 
-        If `by_products`, they come from Lanczos iterations, which are made once for the largest k
+        If `by_products`, they are computed from products with the data, and kept for the largest k
         so far.
         """
         if not self.by_products:
@@ -234,7 +235,7 @@ class Problem:
 
 
 def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
-    """Yield the clients' matrices in double precision; of sparse ones some rows at a time."""
+    """Yield dense blocks in double precision: dense matrices whole, sparse ones by some rows."""
     for matrix in clients:
         if isinstance(matrix, SparseRows):
             yield from matrix.blocks(max(4 * clients.n_features, 1024))

@@ -15,7 +15,7 @@ import numpy as np
 class Truth(NamedTuple):
     """The model behind the labels, and samples that no client trains on.
 
-    New clients have their own heads, and samples to fit them.
+    New clients have their own heads, and samples to fit heads on.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns

@@ -32,7 +32,7 @@ def save(
     Raises
     ------
     InputError
-        When a file is there that fedcore has not written; see `fedcore.files.outputs`.
+        When fedcore has not written the file that is to be replaced; see `fedcore.files.outputs`.
     """
     outputs.require(path, "problem")
     with hdf5.create(path, apart=True) as file:
@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; raise the errors of `load`, and one if `recipe` differs."""
+    """Read all draws of a problem; raise the errors of `load`, also if the `recipe` differs."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:
@@ -105,7 +105,7 @@ def _write(group: h5py.Group, problem: Problem) -> None:
 
 
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
-    """Write matrices and labels; of equal clients two datasets, not one or two per client."""
+    """Write matrices and labels; labelled clients of equal size take only two HDF5 datasets."""
     if clients.labels is not None and clients.uniform and clients.gram is None:
         shape = (len(clients), *clients.shapes[0])
         stack = group.create_dataset("clients", shape, clients.dtypes[0])
@@ -165,7 +165,7 @@ def _require_fit(problem: Problem) -> None:
 
 
 def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
-    """Return the arrays of a data set with an axis of clients, or of one for each client."""
+    """Return the clients' arrays, from one HDF5 dataset for all clients or from one for each."""
     if isinstance(found, h5py.Dataset):
         return hdf5.value(found)
     return [hdf5.value(item) for item in found.values()]
@@ -174,7 +174,7 @@ def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
 def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Clients:
     """Return clients with their labels.
 
-    Matrices of a large file, or of one with a Gram matrix, are mapped when they are used.
+    If the file is large or has a Gram matrix, its matrices are mapped into memory when used.
     """
     gram = hdf5.value(group["gram"]) if "gram" in group else None
     labels = _values(group["labels"]) if "labels" in group else None

@@ -1,6 +1,7 @@
 """Tasks: what a method learns, and what it needs and returns for that.
 
-An algorithm names it as ``task=`` of `fedcore.algorithms.Algorithm`. Adding one takes a class here.
+An algorithm names its task as ``task=`` of `fedcore.algorithms.Algorithm`. To add a task, add a
+class here.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class Task(ABC):
 
     @abstractmethod
     def check_samples(self, clients: Clients) -> None:
-        """Refuse samples from which nothing can be learnt, as a private run may not do."""
+        """Refuse samples from which nothing can be learnt; private runs skip this check."""
 
     @abstractmethod
     def require(self, output: Any, who: str, n_features: int) -> None:
@@ -79,14 +80,14 @@ class Subspace(Task):
         return ("objective",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Check the rank and the start; a private run may not fail because of how many samples."""
+        """Check rank and start; a private run may not fail because of the number of samples."""
         at_most = problem.n_features if private else problem.n_samples
         require_rank(settings.n_components, at_most, problem.n_features)
         if settings.start is not None:
             require_start(settings.start, problem.n_features, settings.n_components)
 
     def check_samples(self, clients: Clients) -> None:
-        """Require samples that are not all zero, whose squares neither over- nor underflow."""
+        """Require samples that are not all zero and whose squares neither over- nor underflow."""
         require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
@@ -114,7 +115,7 @@ class Classification(Task):
     problem: ClassVar = {"scale": "unit", "precision": "single", "held_out": 0.2}
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the accuracy on held-out samples, or without them on the clients' own."""
+        """Return the accuracy on held-out samples or, without any, on the clients' own samples."""
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:

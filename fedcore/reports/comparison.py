@@ -1,4 +1,4 @@
-"""Histories on the same data as curves against the ledger's columns."""
+"""Figures that compare histories on the same data, against columns of the ledger."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
 def axes(histories: Mapping[str, Recorded]) -> list[str]:
-    """Return the columns of the ledger in which the histories have more than one value.
+    """Return the columns of the ledger in which some history has more than one value.
 
-    Without a choice these are iterations, or rounds if there is only one iteration.
+    If no column has several values, the result is ``iteration``, or ``round`` if the iteration does
+    not vary either.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -51,7 +52,8 @@ def figure(
 ) -> Figure:
     """Draw every metric against columns of the ledger, a curve for each history.
 
-    An objective whose best value is known and equal for all is drawn as its relative excess.
+    If the best value of an objective is known and the same for all histories, the figure shows the
+    objective's relative excess over this value.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ def figure(
     path : path-like, optional
         Where to save it, see `plotting.save`.
     force : bool
-        Whether files of that name may be replaced that fedcore has not written.
+        Whether to replace files of that name that fedcore has not written.
     """
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
@@ -101,7 +103,7 @@ def figure(
 
 
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
-    """Return ``color`` and ``linestyle`` of each: of its algorithm, if no two have the same."""
+    """Return ``color`` and ``linestyle`` of each history: its algorithm's, if no two share one."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):
         return {label: look(name) for label, name in names.items()}
@@ -145,7 +147,7 @@ def _curves(
     drawn: Mapping[str, Any],
     floor: float | None,
 ) -> None:
-    """Draw the median and band of the repeats; a curve of each if their x-values differ."""
+    """Draw median and band of the repeats, or a curve for each repeat if their x-values differ."""
     held = history.columns[axis].astype(float)
     held[history.columns["iteration"] < 0] = np.nan  # of a repeat that ended early
     values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)
@@ -161,7 +163,7 @@ def _curves(
 def _name(
     ax: Axes, histories: Mapping[str, Recorded], metric: str, axis: str, *, excess: bool
 ) -> None:
-    """Write what the axes are, and the title: in the first column with the name of the data."""
+    """Label the axes and write the title, which in the first column also names the data."""
     if axis.startswith("bytes"):
         plotting.bytes_axis(ax, AXES[axis])
     else:
@@ -181,7 +183,7 @@ def _name(
 
 
 def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
-    """Make the x-axis logarithmic above its first value if one history goes on for far longer."""
+    """Make the x-axis logarithmic above its first value if one history is far longer."""
     every = [h.columns for h in histories.values() if axis in h.columns]
     held = [columns[axis][columns["iteration"] >= 0] for columns in every]
     ends = [float(values.max()) for values in held if values.max() > 0]
@@ -198,7 +200,7 @@ def _varies(history: Recorded, name: str) -> bool:
 
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
-    """Return the best value of a metric, if it is known and the same for all repeats of all."""
+    """Return a metric's best value, if known and the same in all repeats of all histories."""
     found = [best(history, metric) for history in histories]
     known = [values for values in found if values is not None]
     if len(known) < len(found) or np.ptp(np.concatenate(known)) > 1e-9 * abs(known[0][0]):

@@ -1,7 +1,7 @@
-"""Looks of algorithms in all figures: what they say of themselves, or else what their name gives.
+"""Looks of algorithms in all figures: an algorithm declares its look, or its name determines one.
 
-An algorithm says ``look=("blue", "dashed")``, which no cell depends on: a change draws figures
-again and runs no cell.
+An algorithm declares ``look=("blue", "dashed")``. No cell depends on this, so that after a change
+figures are drawn again but no cell runs again.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def look(algorithm: str) -> dict[str, Any]:
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     """Return ``colour`` and ``dash``, one of `DASHES`, for runs of these algorithms in one plot.
 
-    Each has the colour of its algorithm; if all are of one algorithm, they have colours of their
-    own. Runs of one colour differ in their dashes.
+    Each run has the colour of its algorithm. If all runs are of one algorithm, each has a colour of
+    its own. Runs of the same colour differ in their dashes.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the looks of a plan's methods, which the tag ``method`` names; see `distinct_looks`.
+    """Return a look from `distinct_looks` for each method, a value of the tag ``method`` in a plan.
 
-    They are the same in all experiments, on the pages of a run and in its notebook.
+    The looks are the same in all experiments, on the pages of a run and in its notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
@@ -95,5 +95,5 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def words(names: Iterable[str]) -> list[str]:
-    """Return the looks of algorithms in words; what shows them is drawn again when one changes."""
+    """Return the looks of algorithms in words; a figure is drawn again when its words change."""
     return [f"{name} {look(name)}" for name in sorted(set(names))]

@@ -1,7 +1,7 @@
-"""What is said of a history: on which data, where it ended, what it cost, and its components.
+"""Description of a history: its data, its last values, its costs, and its components.
 
-`describe` gives it as plain values, which a command with ``--json`` prints, and which
-`fedcore.reports.terminal` writes as text.
+`describe` returns the description as plain values. A command with ``--json`` prints them, and
+`fedcore.reports.terminal` writes them as text.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ NAMES = "features"  # in `about`
 
 
 def describe(history: History) -> dict[str, Any]:
-    """Return all that is said of a history.
+    """Return the description of a history.
 
     Returns
     -------
     dict
         ``algorithm``, ``params``, ``seed``, ``problem``, ``centred``, ``scaled``, ``repeats``,
         ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU, ``privacy``,
-        ``tuning`` and ``components``. How many repeats have ``converged``, ``diverged``, or are
-        ``undetermined``: they met the tolerance with a subspace that rounding may turn. A metric
-        has ``units`` and the ``median``, ``min`` and ``max`` of its last values. If its best
-        possible value is known, ``at best`` has the same three of it.
-        In a private run it has ``released``. What is not known is left out.
+        ``tuning`` and ``components``. ``converged``, ``diverged`` and ``undetermined`` are numbers
+        of repeats; undetermined repeats met the tolerance, but rounding may turn their subspace. A
+        metric has ``units`` and the ``median``, ``min`` and ``max`` of its last values. If the best
+        possible value of the metric is known, ``at best`` has its median, min and max. In a private
+        run, a metric also has ``released``. Entries whose value is not known are left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
@@ -97,7 +97,7 @@ def add_components(
 ) -> None:  # fmt: skip
     """Add principal axes of the subspace found, and their variances, to a history.
 
-    They are exact functions of the data, so that a private run gets none. A network, a
+    The axes are exact functions of the data, so that a private run gets none. A network, a
     representation learned from labels and a run without a finite result have no such axes.
     """
     if features is not None:
@@ -130,9 +130,9 @@ def _components(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``features``, their names or None; ``weights``, an array of one row per component;
-        ``explained_variance`` and ``explained_variance_ratio`` but for a private run, which has
-        released the directions alone. Empty for a run without such axes.
+        ``features``, the names of the features or None; ``weights``, an array of one row per
+        component; and ``explained_variance`` and ``explained_variance_ratio``, except for a private
+        run, which has released only the directions. Empty for a run without principal axes.
     """
     final = history.final
     matrix = final.get("components", final.get("basis") if history.released is not None else None)

@@ -1,4 +1,4 @@
-"""Tables as LaTeX for a paper of one's own; they need the package booktabs and any engine."""
+"""Tables as LaTeX for a user's own paper; they need the package booktabs and any engine."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BARRED = re.compile("([^\\W\\d_])\u0304")  # a letter below a combining macron
 def table(
     heads: Sequence[str], lines: Iterable[Sequence[str]], sides: str, *, caption: str, name: str
 ) -> str:
-    """Return a table; `sides` has an ``l`` or ``r`` for each column, `name` becomes its label."""
+    """Return a table; `sides` has ``l`` or ``r`` for each column, `name` becomes the label."""
     body = [f"    {' & '.join(map(cell, line))} \\\\" for line in lines]
     return "\n".join(
         [
@@ -61,7 +61,7 @@ def cell(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text as LaTeX prints it, Greek letters and raised digits as formulas."""
+    """Return a text escaped for LaTeX, with Greek letters and raised digits as formulas."""
     parts = BARRED.split(" ".join(text.split()))
     parts[::2] = map(_escaped, parts[::2])
     parts[1::2] = [f"$\\bar{{{_lowered(letter)}}}$" for letter in parts[1::2]]

@@ -1,4 +1,4 @@
-"""Which measures a history has, what they would be at best, and which a private run left out."""
+"""Measures of a history: their names, their best values, and those that a private run left out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ERRORS = (
 
 
 class Recorded(Protocol):
-    """What figures take of a history, whose attributes of these names say what each is."""
+    """The part of a `History` that figures use; its attributes are described there."""
 
     columns: dict[str, np.ndarray]
     reference: dict[str, np.ndarray]
@@ -51,7 +51,7 @@ def best(history: Recorded, name: str) -> np.ndarray | None:
 def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:
     """Say which measures private runs have not kept, and why; empty if there are none.
 
-    `found` has what histories say of themselves, or descriptions of them.
+    `found` has the ``about`` of histories, or descriptions of them.
     """
     every = [one.get("privacy", {}).get("left_out", ()) for one in found]
     names = sorted({name for left_out in every for name in left_out})

@@ -1,4 +1,4 @@
-"""Figures: plain matplotlib under one style, a few parts that papers' figures share, and files.
+"""Figures: one style for matplotlib, a few parts that papers' figures share, and their files.
 
     plt.style.use(["default", plotting.STYLE])
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
@@ -66,13 +66,13 @@ Band = Literal[True, False, "95%", "50%", "mean"]
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Draw what is made inside by `STYLE`, whatever the user's settings are."""
+    """Inside this context, draw figures by `STYLE`, whatever the user's settings are."""
     with matplotlib.style.context(["default", STYLE]):
         yield
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the PNG and the PDF of a figure, whose path has no suffix."""
+    """Return the paths of a figure's PNG and PDF; `path` has no suffix."""
     return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
 
 
@@ -87,7 +87,7 @@ def save(
 ) -> list[Path]:
     """Write a figure as PNG and PDF, each whole or not at all.
 
-    If the environment says ``FEDCORE_FIGURES=png``, as in the quick run, there is no PDF.
+    If the environment has ``FEDCORE_FIGURES=png``, as in the quick run, there is no PDF.
 
     Parameters
     ----------
@@ -95,16 +95,17 @@ def save(
     path : path-like
         Without a suffix.
     shown : iterable of Run or History, optional
-        What the figure shows. If the list is empty, the figure becomes a line that says so, and its
-        PNG file does, too: a configuration may leave out what the figure needs.
+        What the figure shows. A configuration may leave out what the figure needs. If the list is
+        empty, the figure is only a line that says so, and the PNG file is marked (see
+        `shows_nothing`).
     title, line, corner : str
-        Above the figure, beneath the title, and at the lower right. The second may have several
-        lines; a tab in one parts it into two columns.
+        Texts above the figure, beneath the title, and at the lower right. `line` may have several
+        lines, and a tab parts a line into two columns.
 
     Returns
     -------
     list of pathlib.Path
-        What was written. The files hold no time: under one version of matplotlib and its
+        The files that were written. They hold no time: under one version of matplotlib and its
         libraries, the same figure gives the same bytes.
     """
     empty = shown is not None and not list(shown)
@@ -130,7 +131,7 @@ def save(
 
 
 def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
-    """Write title, line and corner outside the panels; the files are as large as all together."""
+    """Write title, line and corner outside the panels; the files are large enough for all."""
     figure.draw_without_rendering()  # finds the layout, once for all files
     figure.set_layout_engine("none")
     for legend in figure.legends:  # by itself it moves to the edge of the file
@@ -155,9 +156,9 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
 
 
 def _columns(text: str) -> tuple[list[str], list[str], float]:
-    """Return the lines of two columns, which a tab parts, and where the second begins.
+    """Return the lines of two columns, and where the second begins; a tab separates the columns.
 
-    A line without a tab has the whole width.
+    A line without a tab may take the whole width.
     """
     parts = [line.partition("\t") for line in text.splitlines()]
     first = min(6 + max([len(one) for one, tab, _ in parts if tab], default=0), WIDEST)
@@ -228,15 +229,15 @@ def curve(
     ----------
     ax : Axes
     x : ndarray of shape (records,) or (repeats, records)
-        The same in all repeats where these have values.
+        Each record's x is the same in all repeats that have a value there.
     y : ndarray of shape (repeats, records) or (records,)
     label : str
         Entry in the legend.
     band : {True, "95%", "50%", "mean", False}, default=True
-        The band reaches from the smallest to the largest repeat (True), or holds the
-        middle part of the repeats. On a logarithmic axis the lines set the limits, so that a repeat
-        far away leaves the panel. With "mean", the line is the mean, and the band its 95 %
-        confidence interval by Student's t.
+        With True, the band reaches from the smallest to the largest repeat; with a percentage, it
+        holds this middle part of the repeats. On a logarithmic axis the lines set the limits, so
+        that a repeat far away leaves the panel. With "mean", the line is the mean, and the band is
+        the mean's 95 % confidence interval by Student's t.
     floor : float, optional
         In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
         and only values that are not positive are moved.
@@ -299,7 +300,7 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
 class Labels(LogFormatterSciNotation):
     """Labels of a logarithmic axis: powers of ten, and plain numbers on a short axis near 1.
 
-    With a unit, all are numbers of it, such as 20 kB.
+    With a unit, all labels are numbers with this unit, such as 20 kB.
     """
 
     def __init__(self, unit: str = "", minor_thresholds: Any = None) -> None:
@@ -327,7 +328,7 @@ def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["blac
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
-    """Make an axis logarithmic, with labels at powers of ten, and between them if they are few."""
+    """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))
@@ -361,7 +362,7 @@ def from_zero(ax: Axes, first: float) -> None:
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return x of shape (records,) and y of shape (repeats, records), where there are values."""
+    """Return x of shape (records,) and y of shape (repeats, records), for records with values."""
     steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
     if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
         raise InputError(
@@ -387,7 +388,7 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.ndarray:
-    """Raise values below the floor to it, and draw one line per floor that says so."""
+    """Raise values below the floor to the floor, and draw one labelled line for each floor."""
     logarithmic = ax.get_yscale() == "log"
     if floor is None and not logarithmic:
         return values
@@ -405,9 +406,10 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
 
 
 def _near(middle: np.ndarray, *ends: np.ndarray) -> np.ndarray:
-    """Return a band's ends where they are near the curve, so that few repeats do not hide it.
+    """Return a band's ends, cut off far from the curve, so that a few repeats do not squeeze it.
 
-    Above and below, the axis has at most as many decades more as the curve takes, and at least one.
+    On each side, the ends may leave the curve's range by as many decades as this range has, or by
+    one decade if the range is shorter.
     """
     both, known = np.concatenate(ends), middle[np.isfinite(middle)]
     if not len(known):

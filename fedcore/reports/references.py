@@ -31,7 +31,7 @@ def bibtex(method: str) -> str:
 
 
 def read() -> str:
-    """Return the file."""
+    """Return the text of ``references.bib``."""
     return resources.files(__package__).joinpath("references.bib").read_text(encoding="utf-8")
 
 

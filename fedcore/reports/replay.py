@@ -1,7 +1,7 @@
 """Replay of a run: the angle of every iterate that its history keeps, recomputed from the iterate.
 
 The angle is that between the columns of the iterate and the directions to be found, which the
-history has beside it. It must equal the measure that was recorded while the run went on.
+history also holds. The angle must equal the measure that was recorded while the run went on.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ MEASURES = ("subspace_distance", "projection_distance", "sin_squared")
 
 
 class Replay(NamedTuple):
-    """What the iterates of a history say, and what was recorded; all of shape (repeats, snapshots).
+    """A measure recomputed from iterates, and as recorded; arrays of shape (repeats, snapshots).
 
     Attributes
     ----------
     iteration : ndarray of int
         −1 where a repeat has fewer iterates.
     recomputed : ndarray
-        The measure, from the iterates; NaN where there is none, or it is not finite.
+        The measure, from the iterates; NaN where there is no iterate, or a value is not finite.
     recorded : ndarray
         The measure, from the columns of the history; NaN where it was not computed.
     measure : str
@@ -40,13 +40,13 @@ class Replay(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """The largest difference of the two; NaN when nothing can be compared."""
+        """The largest difference of `recomputed` and `recorded`; NaN if none can be computed."""
         apart = np.abs(self.recomputed - self.recorded)
         return float(np.nanmax(apart)) if np.isfinite(apart).any() else np.nan
 
 
 def replay(history: History, repeats: int | None = None) -> Replay:
-    """Recompute the angle of every iterate that a history keeps, of the first `repeats` or all."""
+    """Recompute the angle of every kept iterate, in the first `repeats` repeats or in all."""
     found, exact = history.iterates, history.reference
     if not found or found["shared"].ndim != 4:
         raise InputError(

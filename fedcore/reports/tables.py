@@ -49,7 +49,7 @@ def write(
     caption : str
         Paragraph above the table, not in the TSV.
     page : str, optional
-        The whole Markdown, in the place of a table; there is no LaTeX then.
+        The whole Markdown, in place of a table; there is no LaTeX then.
     shown : sequence of mapping, optional
         Rows of Markdown and LaTeX instead of `rows`.
     below : sequence of str
@@ -80,7 +80,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return the TSV of a table; `write` says which rows and errors, in which `what` names it."""
+    """Return the TSV of a table; rows and errors are as in `write`, and errors say `what`."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
@@ -147,7 +147,7 @@ def in_latex(rows: Sequence[Mapping[str, Value]], caption: str, name: str) -> st
 
 
 def _sides(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return for each column whether it stands to the right, as columns of numbers do."""
+    """Return ``r``, for right, for each column that has a number, and ``l`` for each other one."""
     return "".join(
         "r" if any(isinstance(row[name], int | float) for row in rows) else "l"
         for name in (rows[0] if rows else ())
@@ -168,7 +168,7 @@ def _in_markdown(value: Value | Link) -> str:
 
 
 def show(value: Value) -> str:
-    """Return a value as text for people: four digits, NaN as a dash, None as nothing.
+    """Return a value as text for people: four digits, a dash for NaN, and no text for None.
 
     Examples
     --------
@@ -255,7 +255,7 @@ def _cell(value: Value) -> str:
 def escaped(text: str) -> str:
     """Escape text that Markdown would read as the end of a cell, as HTML, a link or italics.
 
-    Two stars stay what they are: words between them are bold.
+    Two stars are not escaped, so that words between them are bold.
     """
     plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     plain = re.sub(r"(?<!\*)\*(?!\*)", r"\\*", plain)

@@ -69,7 +69,7 @@ def _end(found: Description) -> str:
 
 
 def _data(found: Description) -> list[str]:
-    """Return name, status and sizes of the data, and the repeats; then the data's note."""
+    """Return a line on the data's name, status, sizes and repeats, and then the data's note."""
     problem = found["problem"]
     relation = found.get("privacy", {}).get("neighbours")
     centred = " less their mean" if found["centred"] else ""
@@ -85,7 +85,7 @@ def _data(found: Description) -> list[str]:
 
 
 def _measures(found: Description) -> list[str]:
-    """Return each metric's last value, above the best possible, and remarks on them."""
+    """Return each metric's last value, beneath it the best possible value, and then remarks."""
     repeats, remarks = found["repeats"], []
     shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
     heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
@@ -144,7 +144,7 @@ def weights(
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
     about : str
-        Centre of the variance: the mean or zero.
+        The point about which the variance is measured: the mean or zero.
     """
     r, d = weights.shape
     names = features or [f"feature {i}" for i in range(d)]
@@ -170,7 +170,7 @@ def weights(
 
 
 def _ledger(found: Description) -> list[str]:
-    """Return what crossed between the clients and the server, and on ε."""
+    """Return lines on the traffic between the clients and the server, and on ε."""
     total, several = found["ledger"], found["repeats"] > 1
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
@@ -215,7 +215,7 @@ def contents(history: History) -> str:
 
 
 def replayed(history: History, found: Replay) -> str:
-    """Return the angles of all kept iterates, recomputed and recorded, and what was left out."""
+    """Return the recomputed and the recorded angle of each kept iterate, and what was left out."""
     rows: list[tuple[str, ...]] = [("repeat", "iteration", "recomputed", "recorded")]
     for repeat, snapshot in zip(*np.nonzero(found.iteration >= 0), strict=True):
         place = repeat, snapshot
@@ -247,7 +247,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Return the mark of a column that was not released; without a `name`, of exact values."""
+    """Return the mark of a column that was not released or, without `name`, of all exact values."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 

@@ -1,4 +1,4 @@
-"""Checks of an algorithm of one's own; fedcore's own pass the same ones.
+"""Checks of a user's own algorithm; fedcore's own algorithms pass the same checks.
 
     from fedcore.testing import check_algorithm
 

@@ -1,7 +1,7 @@
-"""All checks of one algorithm; one is that what it reads outside the protocol only measures.
+"""Run all checks of one algorithm; one of them is here: no cost-free reading enters its result.
 
 `Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing, so that a
-recorder can measure. An algorithm that computes with them would have a ledger without this traffic.
+recorder can measure. If an algorithm computed with them, its ledger would lack this traffic.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     Raises
     ------
     InputError
-        When there is none, or its module cannot be imported or declares none.
+        When there is no such algorithm, or its module cannot be imported or declares no algorithm.
     """
     if isinstance(algorithm, ModuleType):
         return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
@@ -61,11 +61,11 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
 def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Report:
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
-    It runs on small clients: parameters are declared and refused out of their range; the same seed
-    gives the same bytes; components are orthonormal; the ledger has what ``communication`` says;
-    no step reads what was not sent to it, and the server nothing but replies; and, where the
-    algorithm's `case` gives them, the iterates equal a plain form's, and the optimum is
-    reached.
+    The checks run the algorithm on small clients. Parameters are declared, and refused out of their
+    range. The same seed gives the same bytes. Components are orthonormal. The ledger has the costs
+    that ``communication`` predicts. No step reads what was not sent to it, and the server reads
+    nothing but replies. If the algorithm's `case` has an oracle, the iterates equal the oracle's;
+    if it has a floor, the algorithm reaches the optimum.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
     CheckFailed
         An AssertionError that shows the report.
     InputError
-        When the algorithm cannot be imported, or is none.
+        When the algorithm cannot be imported, or the object is no algorithm.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
 
 def _wrong(reply: Any) -> Any:
-    """Return a reply with every number changed, and with other ratios between them."""
+    """Return a reply in which every number and the ratios between numbers are changed."""
     if isinstance(reply, tuple | list):
         return type(reply)(map(_wrong, reply))
     if not isinstance(reply, np.ndarray | np.generic | float | int):

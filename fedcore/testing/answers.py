@@ -123,7 +123,7 @@ def compare_with_oracle(
 
 
 def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what: str) -> None:
-    """Compare by `ROUNDING`; only what is further away by what `rounding` measures."""
+    """Compare with the tolerance `ROUNDING` and, only if this fails, with that of `rounding`."""
     try:
         require_close(actual, desired, ROUNDING, what)
     except AssertionError:
@@ -133,11 +133,11 @@ def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what:
 def rounding_of_data(
     subject: Subject, clients: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> float:
-    """Tolerance for V Vᵀ: `ROUNDING`, or what one rounding of the data does to the run `found`.
+    """Tolerance for V Vᵀ: `ROUNDING`, or more if rounding of the data changes the run `found` more.
 
-    Another order of summation is at least one rounding of the data. A method whose rounds go on
-    until a rule stops them amplifies it: FAPS up to 1e7 times on centred data. The data move four
-    times; ten times the largest change is the tolerance.
+    Another order of summation acts like at least one rounding of the data. A method whose rounds go
+    on until a rule stops them amplifies this rounding, FAPS up to 1e7 times on centred data. The
+    data are therefore rounded in four ways, and the tolerance is ten times the largest change.
     """
     plain, moved = projection(found.basis), []
     for seed in range(4):

@@ -1,9 +1,10 @@
-"""What a client step can read beside its data, its state and its message.
+"""Find what a client step can read besides its data, its state and its message.
 
-Steps are closures. A step could read what the server knows and never sent, and the ledger would not
-notice. Clients know the hyper-parameters. All arrays, and all numbers that come from the clients'
-data, must be broadcast, or computed by the client from what was. This holds for looks from outside
-the protocol, too: the arrays of such a step are its message (`Federation.observe`).
+Steps are closures. A step could read something that the server knows but never sent, and the ledger
+would not notice. Clients know the hyper-parameters. All arrays, and all numbers that come from the
+clients' data, must be broadcast, or computed by the client from broadcast values. This also holds
+for looks from outside the protocol: the arrays of such a step are its message
+(`Federation.observe`).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ Change = Callable[[Any], Any]  # of a step
 
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
-    """Let every step of this block pass through `change`, and through `after` once it has run."""
+    """Inside this context, replace every step by ``change(step)``, and call `after` once it ran."""
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)
@@ -47,10 +48,11 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Watch the steps in this block: where they hold arrays, and the numbers that each holds.
+    """Inside this context, note where steps hold arrays, and the numbers that each step holds.
 
-    A step that leaves its data for the server holds them only once it has run. Clients know the
-    parameters of the run; for these the caller sets the entry ``params``.
+    If a step hands its data to the server through a closure, the closure holds them only after the
+    step has run. Clients know the parameters of the run, and the caller gives these parameters in
+    the entry ``params``.
     """
     found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 
@@ -71,7 +73,7 @@ def watched() -> Iterator[dict[str, Any]]:
 def captured_arrays(step: Any, params: Any = None) -> list[str]:
     """Return where `step` holds arrays or random generators: ``"step.closure.Z"`` and the like.
 
-    PyTorch's count, too.
+    Tensors and generators of PyTorch count, too.
 
     The search covers closures, defaults, globals named in the code, bound objects and partial
     arguments, with all containers and objects in them. A field of `params` counts only if a
@@ -93,7 +95,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
-    """Yield `step` and all that it holds, with places; `params` without its parts."""
+    """Yield `step` and all objects that it holds, with their places, but not parts of `params`."""
     seen, ahead = {id(step): step}, [("step", step)]
     while ahead:
         place, value = ahead.pop()

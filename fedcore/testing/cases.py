@@ -1,7 +1,7 @@
-"""What the checks are told of an algorithm, and the random streams that its plain form draws from.
+"""What the checks must know about an algorithm, and the random streams for its plain form.
 
-An algorithm gives its own case as ``case=`` of its ``ALGORITHM``, a mapping with parameters of
-`Case` as keys, so that it need not import this package.
+An algorithm gives its own case as ``case=`` of its ``ALGORITHM``. The case is a mapping with
+parameters of `Case` as keys, so that the algorithm need not import this package.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class Draws:
 
 @dataclass(frozen=True)
 class Case:
-    """What the checks are told of an algorithm; each parameter is also an attribute.
+    """What the checks must know about an algorithm; each parameter is also an attribute.
 
     Parameters
     ----------
     oracle : callable, optional
         ``(clients, draws, params) -> (V, U)``, the method in its plainest form, on the stacked
-        matrix with NumPy alone; U is None for a method without it.
+        matrix with NumPy alone; U is None for a method that computes no U.
     floor : callable, optional
         ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
     needs : callable
@@ -92,14 +92,14 @@ class Case:
 def case_of(algorithm: Algorithm) -> Case:
     """Return the `case` of an algorithm.
 
-    What it does not say is as in `Case`, but whether the method is random or depends on the split
-    is then not known. A method for subspaces with a parameter ``rounds`` makes few of them, and one
-    with ``clip`` clips the rows.
+    Missing entries are as in `Case`, except that it is then not known whether the method is random
+    or depends on the split. If a method for subspaces has a parameter ``rounds``, the case gives it
+    a few rounds; if it has ``clip``, the case lets it clip the rows.
 
     Raises
     ------
     InputError
-        When it is no mapping, or has a key that `Case` has not.
+        When the case is no mapping, or has a key that is no parameter of `Case`.
     """
     told = algorithm.case
     where = f"case of ALGORITHM of {algorithm.module.__name__}"

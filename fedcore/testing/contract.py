@@ -95,7 +95,7 @@ def draws_from_the_seed(subject: Subject) -> None:
 
 @check
 def leaves_its_input(subject: Subject) -> None:
-    """Data and start are as they were after a run."""
+    """Data and start are unchanged after a run."""
     clients, start = subject.clients, starting_basis()
     before = [c.tobytes() for c in clients], start.tobytes()
     asked: dict[str, Any] = {"start": start} if subject.subspace else {}

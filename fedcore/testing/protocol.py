@@ -1,4 +1,4 @@
-"""The contract of an algorithm's messages: what they cost, and that nothing passes beside them."""
+"""The contract of an algorithm's messages: their costs, and that nothing passes outside of them."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def reads_messages_only(subject: Subject) -> None:
 
 
 def _watched_run(subject: Subject, clients: Clients, options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the steps of a run hold, see `watched`; clients know its parameters."""
+    """Return what the steps of a run hold, as in `watched`; clients know the run's parameters."""
     algorithm = subject.algorithm
     with watched() as seen:
 

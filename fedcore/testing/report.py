@@ -29,10 +29,10 @@ class Finding(NamedTuple):
     Attributes
     ----------
     check : str
-        Its sentence.
+        The sentence of the check.
     outcome : {"passed", "failed", "skipped"}
     said : str
-        Why it failed or was skipped; else empty.
+        Why the check failed or was skipped; else empty.
     """
 
     check: str
@@ -60,7 +60,7 @@ class Report:
         return [finding for finding in self.findings if finding.outcome == "failed"]
 
     def __str__(self) -> str:
-        """One line for each check, and a sum below; a reason that comes again is told once."""
+        """One line for each check, and a summary below; a repeated reason is told only once."""
         lines, told = list[str](), set[str]()
         for check, outcome, said in self.findings:
             reason = said.partition("\n")[0]

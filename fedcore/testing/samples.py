@@ -26,23 +26,23 @@ def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
 
 
 def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Consecutive blocks of rows of these sizes."""
+    """Return consecutive blocks of rows, of these sizes."""
     return np.split(matrix, np.cumsum(sizes)[:-1])
 
 
 def uneven_clients() -> list[np.ndarray]:
-    """Uneven clients, full rank with a gap after the third singular value."""
+    """Return uneven clients of full rank, with a gap after the third singular value."""
     return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield the same rows dealt twice: one client has fewer than RANK, then every client has."""
+    """Yield the same rows, dealt so that one client has fewer than RANK rows, then every client."""
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 
 
 def sparse_clients() -> list[scipy.sparse.csr_array]:
-    """Return `uneven_clients` without the smaller half of their entries."""
+    """Return `uneven_clients` with zeros in place of the smaller half of each client's entries."""
     return [
         scipy.sparse.csr_array(np.where(np.abs(s) < np.median(np.abs(s)), 0.0, s))
         for s in uneven_clients()
@@ -55,7 +55,7 @@ def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:
 
 
 def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
-    """Labels by one head per client on a representation of rank r, a function of its own data."""
+    """Labels by a representation of rank r, with a head per client that depends on its own data."""
     B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
     heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
     return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
@@ -65,7 +65,7 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 def images(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
-    """Gaussian samples with the class of a linear form that differs from client to client."""
+    """Gaussian samples; a linear form that differs from client to client gives their classes."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
@@ -78,5 +78,5 @@ def images(
 def held_out(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
 ) -> Clients:
-    """Other draws with the same forms, to measure on."""
+    """Other draws than `images`, with the same linear forms, to measure on."""
     return images(sizes, seed=seed, draw=1, dtype=dtype)

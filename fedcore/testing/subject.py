@@ -49,12 +49,12 @@ class FinishedRun:
 
     @property
     def ledger(self) -> Ledger:
-        """The federation's."""
+        """The federation's ledger."""
         return self.recorder.ledger
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """What was recorded."""
+        """The recorded columns."""
         return self.recorder.columns()
 
     @cached_property
@@ -69,7 +69,7 @@ class FinishedRun:
 
     @cached_property
     def arrays(self) -> list[bytes]:
-        """Every array that it returned, those of single clients included."""
+        """Every array that the algorithm returned, including those of single clients."""
         parts = [
             (name, part)
             for name, value in sorted(self.output.items())
@@ -83,7 +83,7 @@ class FinishedRun:
 
     @cached_property
     def content(self) -> bytes:
-        """The file of the history, with the final arrays."""
+        """The bytes of the history's file, with the final arrays."""
         with tempfile.TemporaryDirectory() as folder:
             self.history.save(Path(folder, "history.h5"))
             return Path(folder, "history.h5").read_bytes()
@@ -104,16 +104,16 @@ class Subject:
 
     @property
     def subspace(self) -> bool:
-        """Whether it learns a subspace."""
+        """Whether the algorithm learns a subspace."""
         return "n_components" in self.algorithm.task.fields
 
     @property
     def clients(self) -> Clients:
-        """Small uneven clients, with labels if it learns from them."""
+        """Small uneven clients, with labels if the algorithm learns from labels."""
         return self.clients_of(uneven_clients()) if self.subspace else images()
 
     def clients_of(self, matrices: Sequence[np.ndarray]) -> Clients:
-        """Return clients with these samples, and labels if it learns from them."""
+        """Return clients with these samples, and labels if the algorithm learns from labels."""
         labels = labels_of(matrices) if self.algorithm.labelled else None
         return Clients(matrices, labels=labels)
 
@@ -125,7 +125,7 @@ class Subject:
         return Problem("contract", clients, held_out=apart)
 
     def settings(self, clients: Clients, options: Mapping[str, Any]) -> Any:
-        """Return parameters: `options` over what the case needs."""
+        """Return parameters: those that the case needs, replaced or extended by `options`."""
         if not self.subspace:
             known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
             return self.algorithm.params({**known, **options})

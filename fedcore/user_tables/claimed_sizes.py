@@ -1,4 +1,4 @@
-"""What tables say of their size, before anything so large is made."""
+"""Check the sizes that tables claim, before anything so large is made."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ DENSEST = 100  # bytes of arrays for each byte of their file, where there are mo
 
 
 def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Return shape and type of every array of an NPZ file by its name; that of an NPY file is x.
+    """Return shape and type of every array of an NPZ or NPY file, by the name of the array.
 
-    Nothing but the arrays' heads is read. Call it before `numpy.load`.
+    The array of an NPY file has the name x. Only the arrays' heads are read. Call `heads` before
+    `numpy.load`.
     """
     found = {}
     with ExitStack() as files:
@@ -41,7 +42,7 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def require_size(path: Path | str, total: int) -> None:
-    """Refuse a table that is far larger than its file; call it before anything of it is made."""
+    """Refuse a table that is far larger than its file, before any part of the table is made."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"

@@ -1,4 +1,4 @@
-"""Columns of tables, of files and of frames: what is a number, and what is missing."""
+"""Columns of files' tables and of frames: what is a number, and what is missing."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ SHOWN = 8  # columns of a kind that a sentence names
 
 
 class Unfit(NamedTuple):
-    """Why a column is no feature: some cells are no numbers, or a file lacks the column.
+    """Why a column is no feature: some cells are no numbers, a file lacks the column, or the like.
 
     Attributes
     ----------
     file, column : object
     kind : {'text', 'missing', 'absent', 'twice', 'unnamed', 'index'}
     what : str
-        The same in words.
+        The reason in words.
     cells : int
-        How many cells.
+        Number of bad cells.
     row : int
-        The first such row, from 0.
+        Number of the first row with a bad cell, from 0.
     marks : collection of str
-        All texts in these cells, if these are so few that they may stand for missing values.
+        All texts in bad cells, if they are so few that they may stand for missing values.
     meant : object
         The column of the file that was probably meant.
     """
@@ -47,13 +47,13 @@ class Unfit(NamedTuple):
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Return the first of some names, and how many more there are."""
+    """Return the first few of some names, and how many more there are, as text."""
     rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
     return f"{', '.join(map(repr, names[:SHOWN]))}{rest}"
 
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
-    """Return the error that names all columns that are no features; `more` is for `TableError`."""
+    """Return an error that names all columns that are no features; `more` goes to `TableError`."""
     alike: dict[str, list[Unfit]] = {}
     for one in unfit:
         alike.setdefault(one.kind if one.cells else one.what, []).append(one)
@@ -75,10 +75,10 @@ def examined(
     where: Callable[[int], str],
     na: Sequence[float] = (),
 ) -> tuple[Any, list[Unfit]]:
-    """Return a matrix, or a list of columns, as a matrix of numbers, and all that is none.
+    """Return the matrix of numbers in a matrix or a list of columns, and why columns are unfit.
 
-    See `parsed`; `where` says in words where a row is, and `na` are numbers that stand for missing
-    ones.
+    See `parsed`. `where` says in words where a row is, and `na` are numbers that stand for missing
+    values.
     """
     found, unfit = [np.empty((0, 0))], list[Unfit]()
     if not isinstance(columns, list):
@@ -115,7 +115,7 @@ def bad_cells(
 
 
 def as_values(column: Any) -> np.ndarray:
-    """Return what a column holds, whatever it is, as a vector of NumPy."""
+    """Return the values of a column of any library as a vector of NumPy."""
     made = next((name for name in ("to_numpy", "toarray") if hasattr(column, name)), None)
     values = np.asarray(getattr(column, made)() if made else column)
     if made == "to_numpy" and values.ndim > 1:  # polars' structures and arrays
@@ -124,11 +124,11 @@ def as_values(column: Any) -> np.ndarray:
 
 
 def parsed(column: Any) -> np.ndarray:
-    """Return a column as numbers, NaN for missing values, and infinity for what is neither.
+    """Return a column as numbers, with NaN for missing values, and infinity for other values.
 
     Truth values, whole and floating-point numbers and decimals count as numbers, also in a column
-    of Python objects. Texts, dates, durations, complex numbers and categories are none. Missing are
-    None, NaN, and what pandas, polars and Arrow have for them.
+    of Python objects. Texts, dates, durations, complex numbers and categories do not. Missing
+    values are None, NaN, and the missing values of pandas, polars and Arrow.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def parsed(column: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n,)
-        As it is, if its type is one of numbers; else float64.
+        In the column's own type if this is a type of numbers; else float64.
     """
     values = as_values(column)
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))

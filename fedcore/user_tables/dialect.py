@@ -32,7 +32,7 @@ class Text:
     data : bytes
         In UTF-8, from its first line on.
     skip : int
-        How many lines stand above the names.
+        Number of lines above the names.
     """
 
     def __init__(self, path: str, how: Reading) -> None:
@@ -93,9 +93,10 @@ class Text:
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
-    """Return how many rows have as many cells as most have, and how many cells these are.
+    """Return how many rows have the most common number of cells, and this number.
 
-    No sign fits if a line has one cell, or two that may be one number.
+    The sign does not fit, and the first number is 0, if these rows have one cell, or two cells that
+    may be one number.
     """
     width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     wide = [row for row in rows if len(row) == width]
@@ -104,12 +105,13 @@ def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
 
 
 def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines]:
-    """Return what separates the cells, how many most rows have, and the first rows.
+    """Return the sign that separates cells, the number of cells in most rows, and the first rows.
 
     Raises
     ------
     TableError
-        When `how` has another sign than the file, or two columns may be one of decimal commas.
+        When `how` has another sign than the file, blanks separate the columns, or two columns may
+        be a single one with decimal commas.
     """
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
     samples = {sign: text.sample(sign) for sign in [*SEPARATORS, asked] if sign}
@@ -139,7 +141,7 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
 def _may_be_one(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Whether rows of two cells may be single numbers with decimal commas.
 
-    A program writes as many decimals into each, or leaves out zeros at the end.
+    A program writes the same number of decimals into each row, or leaves out zeros at the end.
     """
     rows = below if below and np.isinf([*map(number, first)]).all() else [first, *below]
     if not all(len(row) == 2 and np.isfinite(number(",".join(row), ",")) for row in rows):

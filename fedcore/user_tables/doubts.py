@@ -1,4 +1,4 @@
-"""What may be no measurement in columns of numbers, and no sample among their rows."""
+"""Find columns of numbers that may be no measurements, and rows that may be no samples."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ SUMMARIES = re.compile(
 
 
 class Doubt(NamedTuple):
-    """What may be no measurement, or no sample, in tables with the same columns.
+    """One thing that may be no measurement, or no sample, in tables with the same columns.
 
     Attributes
     ----------
     what : str
-        The sentence, without an end.
+        The sentence about the doubt, without an end.
     tables : sequence of int
-        Numbers of the tables that have it.
+        Numbers of the tables to which the doubt applies.
     columns : list
-        Columns of row numbers, ids, codes or dates, or with `values`.
+        Columns of row numbers, ids, codes or dates, or columns with `values`.
     values : list of str
-        Those that may stand for missing ones.
+        Values that may stand for missing ones.
     """
 
     what: str
@@ -93,8 +93,9 @@ def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt
 def identifies(name: Any, values: np.ndarray) -> bool:
     """Whether a column has ids, codes, dates or times, and probably no measurements.
 
-    These are whole numbers that all differ and lie close, or are called a code, or have as many
-    digits each, from seven on, as days do; days as DD.MM; and hours as HH.MM.
+    Such a column has whole numbers that all differ and lie close; or whole numbers whose column has
+    the name of a code; or whole numbers that all have the same number of digits, at least seven, as
+    days have; or days as DD.MM; or hours as HH.MM.
     """
     values = values[np.isfinite(values)]
     first = values[:SAMPLE]
@@ -130,9 +131,9 @@ def _calendar(values: np.ndarray) -> bool:
 def far_codes(values: np.ndarray) -> list[float]:
     """Return values at the ends of a column that may stand for missing ones.
 
-    They lie far from all others, and occur again or are `CODE`; or they are negative, and no other
-    value is, and all are such, or few whole numbers; or 8 and 9, again and again, where others are
-    whole numbers up to 5.
+    There are three kinds. The values lie far from all others, and each occurs again or matches
+    `CODE`. Or they are the only negative values, and all are usual codes, or a few small whole
+    numbers. Or they are repeated replies such as 8 and 9 in a column of whole numbers up to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
 
@@ -165,9 +166,9 @@ def far_codes(values: np.ndarray) -> list[float]:
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield which rows at an end of a matrix are a statistic of all others.
+    """Yield which rows at an end of a matrix are a statistic of all rows before or after them.
 
-    Other such rows at this end may stand between.
+    Other such rows may stand between a row and this end.
     """
     x, most = x[:, :SAMPLE], min(ENDS, len(x) - SEVERAL)
     if most < 1:
@@ -188,7 +189,7 @@ def summaries(x: np.ndarray) -> Iterator[str]:
 
 
 def _with(sums: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Return sum, sum of squares, least and largest values of more rows."""
+    """Return sum, sum of squares, least and largest values, after adding more rows."""
     total, squares, low, high = sums
     more = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     low = np.minimum(low, rows.min(axis=0, initial=np.inf))
@@ -208,7 +209,7 @@ def _statistics(rest: Sequence[Any], n: int) -> Iterator[tuple[str, Any]]:
 def _agreeing(
     rows: np.ndarray, value: np.ndarray, some: np.ndarray, rest: Sequence[Any]
 ) -> np.ndarray:
-    """Return which rows have a statistic of the rest, but for rounding, where chance is unlikely.
+    """Return which rows equal a statistic of the rest up to rounding, unless this may be chance.
 
     `some` are rows of the rest.
     """
@@ -225,7 +226,7 @@ def _agreeing(
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:
-    """Return where texts say that their rows sum up others, the first of each, if texts differ."""
+    """Return the first row of each text that says that its row sums up others, if texts differ."""
     cells = column
     if not isinstance(column, list):
         values = as_values(column)

@@ -23,8 +23,8 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     Raises
     ------
     TableError
-        When a column is none of numbers, lacks values or is the index that pandas has written; it
-        names all of them.
+        When a column holds anything but numbers, lacks values, or is an index that pandas has
+        written. The error names all such columns.
     """
     # NumPy would have pandas change the process's warnings.
     columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
@@ -44,28 +44,28 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
 def column_orders(
     clients: Mapping[str, Any], names: Sequence[Any] | None, whose: str
 ) -> list[list[int] | None]:
-    """Return where each client has the columns that another has, in the other's order.
+    """Return where each client has the columns of another table, in the other table's order.
 
     Parameters
     ----------
     clients : mapping
-        By the names that messages give them.
+        Clients by the names that messages give them.
     names : sequence or None
-        Names of the other's columns; a range if it has none and takes numbers for names.
+        Names of the other table's columns; a range if it has no names and takes numbers for names.
     whose : str
-        What messages call the other.
+        What messages call the other table.
 
     Returns
     -------
     list
-        None for a client that has them in this order already, or if nobody has names.
+        None for a client that has the columns in this order already, or if no table has names.
 
     Raises
     ------
     TableError
-        It names all columns that only some frames have.
+        When only some frames have a column; the error names all such columns.
     InputError
-        If one has names where the other has none, or two columns of one name.
+        If only one of two tables has names, or a table has two columns of one name.
     """
     named = dict[str, list[Any]]()
     for who, client in clients.items():
@@ -89,7 +89,7 @@ def column_orders(
 
 
 def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
-    """Warn of names that are matched with others because they look the same."""
+    """Warn of names that differ but are matched because they look the same."""
     pairs = zip(given, seen, strict=True)
     other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
     if other:
@@ -115,7 +115,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}:
     matrices : sequence of ndarray
         The numbers of all clients.
     whose : str
-        What messages call the matrix, if it is only one.
+        What messages call the matrix, if there is only one.
     """
     for doubt in find(names, matrices):
         who = whose.format(doubt.tables[0]) * (not doubt.columns)

@@ -1,8 +1,9 @@
-"""What users give per feature, per client or per row: matched by its labels, or refused.
+"""Match values that users give per feature, per client or per row by their labels.
 
 Clients' columns and every argument go through here. Labels are the names of a frame's columns, the
-index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … is none. What has no
-labels is taken by position, and what misses a value, or is no container of values, is refused.
+index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … is no label. Values
+without labels are taken by position. Values whose labels do not match, objects that lack a value,
+and objects that are no containers of values are refused.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Features(NamedTuple):
     names : list or None
         Names of the columns, if the clients are data frames.
     width : int
-        How many there are.
+        Number of features.
     """
 
     names: list[Any] | None
@@ -36,13 +37,13 @@ class Features(NamedTuple):
 
 
 def column_names(matrix: Any) -> list[Any] | None:
-    """Return the column names of a data frame or an Arrow table as they look, None without any."""
+    """Return the names in `names_as_given`, each as it looks, or None."""
     names = names_as_given(matrix)
     return None if names is None else as_they_look(names)
 
 
 def names_as_given(matrix: Any) -> Any:
-    """Return the column names of a data frame or an Arrow table; None for what has none."""
+    """Return the column names of a data frame or an Arrow table; None for other objects."""
     if not hasattr(matrix, "__len__"):  # a query, as polars' LazyFrame
         return None
     names = getattr(matrix, "column_names", None)  # of Arrow, whose ``columns`` are values
@@ -50,7 +51,7 @@ def names_as_given(matrix: Any) -> Any:
 
 
 def row_labels(matrix: Any) -> list[Any] | None:
-    """Return the index of a pandas object; None for what has none."""
+    """Return the index of a pandas object; None for an object without index."""
     index: Any = getattr(matrix, "index", None)
     return as_they_look(index.tolist()) if hasattr(index, "tolist") else None
 
@@ -133,7 +134,7 @@ def per_client(
     Raises
     ------
     InputError
-        When it is not one for each client, by their names or in their order.
+        When there is not one value for each client, by the clients' names or in their order.
     """
     values = list(one_per_client(given, who, noun))
     own = as_they_look(given) if isinstance(given, Mapping) else row_labels(given)
@@ -183,8 +184,9 @@ def per_row(
     count : int
         How many rows there are.
     rows : sequence, optional
-        Their labels. Rows of an array have none but their numbers; whole numbers that are not
-        these are taken for what is left of an index after rows were dropped, and say nothing.
+        Labels of the rows; by default their numbers. If these are the labels, and `given` has other
+        whole numbers as labels, they are ignored, because they may be the rest of an index after
+        rows were dropped.
     has : str
         Verb of `who`.
 
@@ -219,7 +221,7 @@ def per_row(
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
-    """Whether labels say something: keys always do, and a count 0, 1, 2, … if it is wanted."""
+    """Whether labels have a meaning: keys do, and a count 0, 1, 2, … only if it is wanted."""
     if own is None:
         return False
     counts = list(own) == list(range(len(own)))
@@ -229,14 +231,14 @@ def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[
 def order_of(
     own: Sequence[Any], wanted: Sequence[Any], who: str, whose: str, noun: str
 ) -> list[int] | None:
-    """Return where `own` has the labels `wanted`; None if they are in this order.
+    """Return the places in `own` of the labels `wanted`; None if `own` has them in this order.
 
-    Wanted is a range of numbers where there are no labels.
+    `wanted` is a range of numbers if there are no labels.
 
     Raises
     ------
     InputError
-        When not every label is there once.
+        When `own` does not have every wanted label exactly once, or has other labels.
     """
     if any(map(is_missing, own)):
         raise InputError(f"{who} has a {noun} that is missing: name it")
@@ -269,7 +271,7 @@ def order_of(
 
 
 def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[Any] | None]:
-    """Return values, and the labels of rows and of columns."""
+    """Return the values of an object, and the labels of its rows and of its columns."""
     if isinstance(given, Mapping):
         return as_array(list(given.values()), who), as_they_look(given), None
     return as_array(given, who), row_labels(given), column_names(given)

@@ -71,9 +71,9 @@ def check_clients(
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
-    """Check a matrix whose columns, if they have names, come in the order of `names`.
+    """Check a matrix and return it with its columns, if they have names, in the order of `names`.
 
-    Without `names`, the names can only be the numbers of the columns.
+    Without `names`, columns can have no names but their numbers.
     """
     own, order = column_names(matrix), None
     if own is not None:
@@ -120,7 +120,7 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     clients : sequence of ndarray of shape (n_i, d)
         Result of `check_clients`.
     given : sequence or mapping, optional
-        The clients before `check_clients`: their names and the labels of their rows.
+        The clients as `check_clients` got them, with their names and the labels of their rows.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     Raises
     ------
     InputError
-        When a client's labels are missing, too few, too many, not numbers, or not finite, or have
-        names or an index that the clients have not.
+        When a client's labels are missing, too few, too many, not numbers, or not finite; or when
+        the labels have names or an index that the clients do not have.
     """
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))

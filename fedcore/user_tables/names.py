@@ -26,7 +26,7 @@ MANY = 1000  # names that are compared with a misspelt one
 
 
 def clean(name: str) -> str:
-    r"""Return a name as it looks: letters composed, any blank as one, and nothing invisible.
+    r"""Return a name as it looks: with composed letters, simple blanks, and nothing invisible.
 
     >>> clean("a\u0308ge\u200b\u00a0in") == "\u00e4ge in"
     True
@@ -38,12 +38,12 @@ def clean(name: str) -> str:
 
 
 def same(name: Any) -> str:
-    """Return what names of several tables have in common if they are one, but for case, blanks."""
+    """Return a key that is equal for names that differ only by case and blanks."""
     return "".join(clean(str(name)).split()).casefold()
 
 
 def alike(name: Any, known: Iterable[Any]) -> list[Any]:
-    """Return which other name was probably meant, if any."""
+    """Return the other name that was probably meant, if there is one."""
     own = _letters(name)
     short = {_letters(one): one for one in itertools.islice(known, MANY)}
     numbered = re.sub(r"\d", "", own)  # x1 and x2 are two columns
@@ -57,9 +57,9 @@ def _letters(name: Any) -> str:
 
 
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
-    """Return, for each table, the earlier tables' spelling of its names, where the two differ.
+    """Return, for each table, the earlier tables' spelling of those names that it spells otherwise.
 
-    Names that look the same count as one, and so do names that differ only by case and blanks.
+    Names that look the same count as one name, and so do names that differ only by case and blanks.
     """
     known: dict[str, str] = {}
     found = []
@@ -88,10 +88,10 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 
 
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
-    """Whether a column is its writer's account of the rows, and no measurement.
+    """Whether a column counts the rows, and is no measurement.
 
-    A column without a name counts, too, if it holds no number, or whole numbers in the place of an
-    index (`first`).
+    A column without a name also counts as such if it holds no numbers, or if it holds whole numbers
+    in the place of an index (`first`).
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)
@@ -113,7 +113,7 @@ def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
     ----------
     rows : sequence of sequence of str
     width : int
-        Cells of most rows.
+        Number of cells in most rows.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
 
 
 def may_be_names(row: Sequence[str]) -> bool:
-    """Return whether numbers may be names: whole ones, such as years, or a growing scale.
+    """Return whether cells may be names: whole numbers such as years, or a growing scale.
 
     Examples
     --------

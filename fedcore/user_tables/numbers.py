@@ -1,4 +1,4 @@
-"""Third step of a text table: its cells as numbers, and what in them has two values."""
+"""Third step of a text table: its cells as numbers, and the cells that may mean two numbers."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ class Cells:
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
-        They are looked at as one, one after the other.
+        Columns, which are treated as one column, one after the other.
     asked : str or None
         The decimal point that a user has named. It is used unless the file shows only the other
-        one.
+        decimal point.
     na : sequence of str
         Texts that stand for a missing value, in addition to `EMPTY`.
 
@@ -65,7 +65,7 @@ class Cells:
     shown : dict of str to bool
         For each decimal point, whether some numbers can only be read with it.
     doubts : ndarray of bool
-        Cells that are decimals or thousands, while nothing tells which.
+        Cells whose sign may be a decimal point or separate thousands, if nothing tells which.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
@@ -118,14 +118,14 @@ class Cells:
         return found.fill_null(False).to_numpy()
 
     def longest(self, which: np.ndarray) -> tuple[int, str]:
-        """Return the place of the longest of some cells, and what it holds."""
+        """Return the place and the text of the longest of some cells."""
         from pyarrow import compute
 
         at = int((which * compute.utf8_length(self._cells).fill_null(0).to_numpy()).argmax())
         return at, self._cells[at].as_py()
 
     def told(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield how cells are read that Python writes otherwise, or who asks may mean otherwise."""
+        """Yield sentences on how cells are read that are unclear or not in Python's form."""
         for which in self._told:
             columns = np.flatnonzero(which.reshape(self._shape).any(axis=1)).tolist()
             if columns:
@@ -134,7 +134,7 @@ class Cells:
                 yield f"'{text}' is read as {number(text, self.point):.15g}, in {where}"
 
     def numbers(self) -> list[np.ndarray]:
-        """Return each column's numbers, NaN for what is missing; as objects if it has texts."""
+        """Return each column's numbers, NaN for missing ones; as objects if there are texts."""
         from pyarrow import compute
 
         values = self._values
@@ -152,7 +152,7 @@ class Cells:
         return columns
 
     def texts(self, i: int) -> np.ndarray:
-        """Return a column's texts, empty for what is missing; numbers as Python writes them."""
+        """Return a column's texts, empty for missing ones; numbers as Python writes them."""
         from pyarrow import compute
 
         cells = compute.if_else(self._fits, self._plain, self._cells).fill_null("")

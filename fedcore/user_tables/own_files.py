@@ -43,8 +43,8 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     path : path-like
         A CSV file (separated by commas, semicolons, bars or tabs, with or without names), a
         Parquet file, an NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, or
-        a LIBSVM file (its labels are the column ``label``, its queries ``qid``, its columns have
-        their numbers as names).
+        a LIBSVM file. In a LIBSVM file, the labels are the column ``label``, the queries are the
+        column ``qid``, and the other columns have their numbers as names.
     **how : object
         Parameters of `Reading`.
 
@@ -55,11 +55,12 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     Raises
     ------
     TableError
-        When columns are no features; it names all of them.
+        When columns are no features; the error names all such columns.
     DataError
         When the file cannot be read or is no table.
     InputError
-        When the ending is unknown, there is no such column, or what reads it is not installed.
+        When the ending is unknown, a column that was asked for does not exist, or the package that
+        reads the file is not installed.
     """
     return together([path], **how)[0]
 
@@ -82,7 +83,7 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     TableError
         As in `read`, and when only some files have a column.
     InputError
-        As in `read`, and when a file comes twice, because its rows would count twice.
+        As in `read`, and when a file is given twice, because its rows would count twice.
     """
     how = Reading(**options)
     for path, times in Counter(map(os.path.realpath, paths)).items():
@@ -130,7 +131,7 @@ def _read(path: str, how: Reading) -> Table:
 
 
 def _match_names(tables: Sequence[Table]) -> None:
-    """Give columns the name in an earlier table, where only case and blanks differ."""
+    """Give columns the names of an earlier table if only case and blanks differ."""
     named = [table for table in tables if not table.bare]
     matched = names.match(table.labels for table in named)
     for table, other in zip(named, matched, strict=True):
@@ -141,7 +142,7 @@ def _match_names(tables: Sequence[Table]) -> None:
 
 
 def _widen(tables: Sequence[Table]) -> None:
-    """Give open-ended tables the columns of the widest, if they follow their own."""
+    """Give open-ended tables all columns of the widest table, if its columns begin with theirs."""
     widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
     for table in tables:
         if table.open_ended and widest[: len(table.labels)] == table.labels:
@@ -150,7 +151,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require that every file has the columns to take, and some file those to leave out."""
+    """Require that every file has the columns to take, and some file has those to leave out."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -161,7 +162,7 @@ def _require_asked(tables: Sequence[Table], how: Reading) -> None:
 
 
 def _counting(table: Table, how: Reading) -> list[str]:
-    """Return the columns that count the rows, and tell of them."""
+    """Return the columns that count the rows, and note them among the table's guesses."""
     if how.columns is not None or table.bare:
         return []
     columns = table.x if isinstance(table.x, list) else table.x.T
@@ -179,7 +180,7 @@ def _counting(table: Table, how: Reading) -> list[str]:
 
 
 def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
-    """Leave the features in all tables, in one order, and return what is none."""
+    """Keep only the features in all tables, in one order; return why columns are no features."""
     counting = {name for table in tables for name in _counting(table, how)}
     wanted = []
     for table in tables:
@@ -204,7 +205,7 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
 
 
 def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
-    """Leave the columns with these labels in a table, and return what is no feature."""
+    """Keep only the columns with these labels in a table; return why columns are no features."""
     path, own = table.path, table.labels
     texts = {name: values for name, values in table.apart.items() if values is not None}
     if isinstance(table.x, list):
@@ -233,9 +234,10 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
 
 
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
-    """Return the error that names all columns that are no features, and how to go on.
+    """Return the error that names all columns that are no features, and says how to go on.
 
-    Columns are left out that rows cannot mend, and rows that lack a value in one of the others.
+    Its advice is to leave out the columns that dropping rows cannot mend, and then the rows that
+    lack a value in one of the other columns.
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:
@@ -270,7 +272,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
 
 
 def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
-    """Tell what all tables together leave in doubt."""
+    """Note the doubts that all tables together raise."""
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         tables[0].tell("it and the others have no names: columns are matched by position")
     if any(issparse(table.x) for table in tables):

@@ -71,7 +71,7 @@ def _csv(path: str, how: Reading) -> Table:
 
 
 def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str], bool]:
-    """Return the first row, and whether it has names."""
+    """Return the first row, and whether this row has the columns' names."""
     rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
     if len(rows) <= (how.header is not False):
         above = [counted(how.skip_lines, "skipped line")] * (how.skip_lines > 0)
@@ -99,7 +99,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
 
 
 def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
-    """Return columns of texts, and how many lines have another number of cells, or blanks alone."""
+    """Return columns of texts, the number of uneven lines, and the number of lines of blanks."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 
@@ -130,7 +130,7 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
 
 
 def _of_texts(table: Table, how: Reading) -> Table:
-    """Return a table of texts with numbers, by the decimal point that it shows."""
+    """Return a table of texts as a table of numbers, by the decimal point that it shows."""
     labels, texts = table.names, table.x
     _, other = names.match([how.asked, labels])  # which another file may spell in its own way
     called = [other.get(name, name) for name in labels]

@@ -26,8 +26,8 @@ class Reading:
     Attributes
     ----------
     apart : collection of str
-        Columns to keep apart from the matrix. In an NPZ file these are the vectors that are stored
-        with the matrix.
+        Columns to keep apart from the matrix. In an NPZ file these are vectors that are stored with
+        the matrix.
     columns : collection of str
         Features to take; by default all.
     without : collection of str
@@ -38,19 +38,19 @@ class Reading:
         Whether the first line of a CSV file has the names, by default guessed; in an NPZ file,
         whether its names are used.
     skip_lines : int
-        How many lines of CSV files stand above the names, or above the numbers.
+        Number of lines in CSV files above the names, or above the numbers.
     encoding : str, optional
-        How the text of CSV files is written; by default UTF-8 or UTF-16.
+        Encoding of CSV files; by default UTF-8 or UTF-16.
     delimiter : str, optional
-        What separates the columns of all CSV files; by default it is found in each file.
+        Sign that separates the columns of all CSV files; by default it is found in each file.
     decimal : {'.', ','}, optional
-        The decimal point of CSV files; the other sign then separates thousands. By default it is
-        found in each file.
+        Decimal point of CSV files; the other sign then separates thousands. By default it is found
+        in each file.
     na : collection of str
         Texts that stand for a missing value in a CSV file, in addition to `numbers.EMPTY`, and
         numbers that do so in any table.
     matrix : str, optional
-        The array of NPZ files that is the matrix, where they have several.
+        Name of the array that is the matrix, in NPZ files with several arrays.
     zero_based : bool
         Whether the columns of LIBSVM files are numbered from 0.
     """
@@ -109,18 +109,18 @@ class Table:
     labels : list of str, or range
         Names of the columns of `x`; their numbers, if the file has no names.
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
-        A list of columns, until they are known to be numbers.
+        The matrix; a list of columns until they are known to be numbers.
     apart : dict of str to ndarray of shape (rows,)
-        The columns that were asked for apart; of a CSV file as text. At first the vectors of an NPZ
-        or LIBSVM file; None for a vector that nobody has asked for.
+        The columns that were asked for apart; of a CSV file as text. Before that selection, the
+        vectors of an NPZ or LIBSVM file, with None for a vector that nobody has asked for.
     guesses : list of Advice
-        What was taken for granted, and the option that says otherwise.
+        Each guess that was made, and the option against it.
     index : collection of str
-        Columns that pandas has for its index.
+        Columns in which pandas has stored its index.
     place : callable or None
-        Says where a row of the file is; by default by its number.
+        Function that says where a row of the file is; by default, the row's number says so.
     open_ended : bool
-        Whether further columns hold zeros alone, as in a LIBSVM file.
+        Whether further columns would hold only zeros, as in a LIBSVM file.
     """
 
     path: str
@@ -142,7 +142,7 @@ class Table:
             self.labels = seen
 
     def tell(self, what: str, *others: str, **option: Any) -> None:
-        """Note what was taken for granted, here and in others, and the option against it."""
+        """Note a guess about this file and `others`, and the option against this guess."""
         more = ", unless told otherwise" * bool(option)
         self.guesses.append(Advice(f"{', '.join([self.path, *others])}: {what}{more}", option))
 
@@ -157,7 +157,7 @@ class Table:
         return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
-        """Return the labels of the names that are columns."""
+        """Return the labels of those names that are columns of this table."""
         if self.bare:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
@@ -181,11 +181,11 @@ class Table:
         return f"{self.path}, {self.named(row)}"
 
     def named(self, row: int) -> str:
-        """Return what a row is called in its file."""
+        """Return the name of a row in its file, such as its line."""
         return self.place(row) if self.place else f"row {row}"
 
     def holes(self) -> dict[str, np.ndarray]:
-        """Return where each column has no number, and each one apart no value."""
+        """Return where each column lacks a number, and each column kept apart lacks a value."""
         dense = {} if issparse(self.x) else zip(self.names, ~np.isfinite(self.x).T, strict=True)
         return {**dict(dense), **{name: missing(values) for name, values in self.apart.items()}}
 
@@ -195,6 +195,6 @@ class Table:
 
 
 def fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
-    """Return the error of a file; `ways` are parameters of `Advice`."""
+    """Return an error about a file; `ways` are parameters of `Advice`."""
     advice = [Advice(*way) for way in ways]
     return TableError(f"{path}{says}", file=path, advice=advice, **more)

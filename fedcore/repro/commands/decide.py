@@ -24,7 +24,7 @@ Targets = dict[str, int]  # repeats of cells, by their paths
 
 
 class Open(NamedTuple):
-    """An undecided item: the repeats that would decide it, or why none would."""
+    """An undecided item: numbers of repeats that would decide it, or the reason why none would."""
 
     item: str
     targets: Targets
@@ -98,9 +98,9 @@ class _Run:
     Attributes
     ----------
     call : list of str
-        Snakemake's words, with which it is brought up to date.
+        Arguments of Snakemake that bring the run up to date.
     plan : Plan
-        With the repeats that have been given by now.
+        The plan, with the repeats that have been given so far.
     results : path
     """
 
@@ -110,7 +110,7 @@ class _Run:
         self.results = Path(self.plan.config["paths"]["results"])
 
     def judged(self, paper: str | None) -> list[str]:
-        """Return the papers that have verdicts; refuse one that has none."""
+        """Return the papers that have verdicts; refuse a run that has none for these papers."""
         plan = self.plan
         if plan.config["quick"]:
             raise InputError("a quick run has no words: take the configuration of a full one")
@@ -123,7 +123,7 @@ class _Run:
         return found
 
     def words(self, papers: Sequence[str]) -> dict[str, str]:
-        """Return the word of each item, by paper and id."""
+        """Return the word of each item, by ``<paper>/<id>``."""
         from fedcore.repro.verdicts import verdict_pages
 
         found = verdict_pages.read_papers(self.results / "verdicts", papers)
@@ -172,7 +172,7 @@ class _Run:
         return Open(item, targets)
 
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
-        """Return what to decide within so many CPU seconds, cheapest first, and what it costs."""
+        """Return the items to decide within `seconds` of CPU, new repeats by cell, and the cost."""
         from fedcore.repro.plan import job_costs
 
         now = {path: cell.repeats for path, cell in self.plan.cells.items()}
@@ -218,9 +218,9 @@ class _Run:
         self.plan = planned(self._configfile)
 
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
-        """Bring papers up to date, and the pages if there are some.
+        """Bring papers up to date, and also the pages if there are some.
 
-        Cells that were given repeats run also where Snakemake has no record of their histories.
+        Cells that were given repeats run even if Snakemake has no record of their histories.
         """
         from fedcore.repro.commands import workflow
 
@@ -233,7 +233,7 @@ class _Run:
 
 
 def forced(results: Path, given: Collection[str]) -> list[str]:
-    """Return Snakemake's words for what runs anew: histories of cells, and their papers' plans."""
+    """Return Snakemake's arguments that force new histories of cells and plans of their papers."""
     if not given:
         return []
     papers = sorted({path.partition("/")[0] for path in given})

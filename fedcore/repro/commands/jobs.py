@@ -37,7 +37,7 @@ CONFIGFILE = click.option(
 
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
-    """Return the plan of the configuration that a command is given, or only of some papers."""
+    """Return the plan of a command's configuration, of all papers or only of some."""
     from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
@@ -50,11 +50,11 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
 
 
 class JobError(FedcoreError):
-    """An error that ends a job and is nobody's mistake, such as a full disk."""
+    """An error that ends a job without anybody's mistake, such as a full disk."""
 
 
 class Jobs(click.Group):
-    """Commands that end in one sentence also on a full disk, without memory, and by a signal."""
+    """Commands that end with one sentence even on a full disk, without memory, or by a signal."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
@@ -86,7 +86,7 @@ class Jobs(click.Group):
 
 
 def _end_by_signals() -> None:
-    """Let signals end this process by an exception; it has nothing but its job."""
+    """Let signals end this process by an exception; the process does nothing but this job."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise JobError(f"the job was ended before it was done, by {signal.Signals(number).name}")
@@ -97,7 +97,7 @@ def _end_by_signals() -> None:
 
 
 def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
-    """Return a specification, which is JSON."""
+    """Return a specification, read from JSON."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -119,7 +119,7 @@ def job() -> None:
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
-    """Say how long the cells of PAPERS take that have no history, and how much memory."""
+    """Say how much time and memory the cells of PAPERS need that have no history yet."""
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.plan import forecast
 
@@ -131,7 +131,7 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
 @click.argument("sha256")
 @click.argument("output", type=PATH)
 def plan(made: Path, sha256: str, output: Path) -> None:
-    """Publish the plan of a paper, which Snakemake has MADE of the configuration."""
+    """Publish the plan of a paper, MADE, which Snakemake wrote from the configuration."""
     from fedcore.files import atomic
 
     try:
@@ -214,7 +214,7 @@ def tables(file: Path) -> None:
 @click.argument("claims", type=PATH)
 @click.argument("output", type=PATH)
 def verdicts(file: Path, claims: Path, output: Path) -> None:
-    """Hold what a paper prints against its tables."""
+    """Compare what a paper prints with the tables of this run, and write the verdicts."""
     from fedcore.repro.config import claims as claims_files
     from fedcore.repro.tables.results import Results
     from fedcore.repro.verdicts import records, verdict_pages
@@ -235,7 +235,7 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.argument("papers", nargs=-1)
 def summary(output: Path, papers: tuple[str, ...]) -> None:
-    """Combine the verdicts of papers. They lie in a folder next to OUTPUT."""
+    """Combine the verdicts of papers, which lie in a folder next to OUTPUT."""
     from fedcore.repro.verdicts import verdict_pages
 
     verdict_pages.write(verdict_pages.read_papers(output.with_suffix(""), papers), output)
@@ -244,7 +244,7 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 @job.command()
 @click.argument("results", type=PATH)
 def report(results: Path) -> None:
-    """Write the pages of a run, RESULTS/report, and remove what killed jobs have left there."""
+    """Write the pages of a run, RESULTS/report, and remove files of killed jobs from RESULTS."""
     from fedcore.files import atomic
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.site import build

@@ -12,7 +12,8 @@ import threadpoolctl
 def probe_speed() -> float:
     """Return the CPU seconds of a fixed piece of work, which compares two machines.
 
-    It has one BLAS thread, as jobs have. Two threads count as work that they wait for each other.
+    The work has one BLAS thread, as jobs have. With two threads, the time in which they wait for
+    each other would count as work.
     """
     matrix = np.random.default_rng(0).standard_normal((400, 400))
 

@@ -104,7 +104,7 @@ def verdicts(
 
 
 def _questions(kept: Path) -> dict[str, str]:
-    """Return what the headline claims of each paper of the checkout answer."""
+    """Return the question that the headline claims of each paper of the checkout answer."""
     from fedcore.files.strict_yaml import read_yaml
 
     files = {file.parent.name: file for file in sorted(kept.glob("*/claims.yaml"))}
@@ -112,7 +112,7 @@ def _questions(kept: Path) -> dict[str, str]:
 
 
 def _notes(kept: Path) -> dict[str, str]:
-    """Return of each paper its title and citation, and which run the kept table is of."""
+    """Return each paper's title and citation, and the run from which its kept table comes."""
     file = kept.parent / "kept" / "run.json"
     found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return {

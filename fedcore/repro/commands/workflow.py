@@ -1,4 +1,4 @@
-"""Snakemake, which a command starts, and which ends with the command."""
+"""Start Snakemake from a command, and end it when the command ends."""
 
 from __future__ import annotations
 
@@ -17,9 +17,10 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
-    """Run Snakemake with these words; return its status.
+    """Run Snakemake with these arguments; return its status.
 
-    Signals that end this process go on to Snakemake and its jobs, which would outlive it.
+    Signals that end this process are passed on to Snakemake and its jobs, because these would
+    otherwise outlive this process.
 
     Raises
     ------

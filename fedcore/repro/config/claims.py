@@ -2,7 +2,7 @@
 
 ``papers/<paper>/claims.yaml`` has the question, the printed tables, the items with their tests,
 what each reading fills in or replaces, facts, figures, and the checks of this software. An item
-with ``each`` stands for one item per row of it.
+with ``each`` stands for one item per row of ``each``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with everything written out; without items if missing."""
+    """Return a claims file with everything written out; without items if the file is missing."""
     found = read_yaml(path) if path.is_file() else {"items": []}
     return written_out(found, str(path), path.parent)
 
@@ -39,7 +39,7 @@ def by_id(claims: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:
-    """Return a printed table of numbers: its rows by their labels, each by its columns."""
+    """Return a printed table of numbers: rows by their labels, and each row's numbers by column."""
     table = read(path)["tables"][name]
     return {
         table["labels"][row]: dict(zip(table["columns"], map(float, values), strict=True))
@@ -61,9 +61,9 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     Returns
     -------
     dict
-        Everything with the schema's defaults. Each item that is run has ``readings``, its own
-        first, each with ``fills_in``, ``replaces`` and ``cells``, by name: ``select`` and ``test``.
-        An item of one value has one cell, named by the empty text.
+        The claims, with the schema's defaults. Each item that is run has ``readings``, its own
+        first. Each reading has ``fills_in``, ``replaces`` and, by name, ``cells``, each with
+        ``select`` and ``test``. An item of one value has one cell, named by the empty text.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
@@ -90,7 +90,10 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 
 
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Yield every item, and one for each row of an ``each``; its keys fill in or lay over."""
+    """Yield every item, or one item for each row of its ``each``.
+
+    Keys of a row that an item may have replace the item's own; other keys fill in ``{name}``.
+    """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
     for entry in _mappings(entries, where):
         common = {key: value for key, value in entry.items() if key != "each"}
@@ -110,7 +113,7 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
-    """Replace every ``{name}``; a text that is only ``{name}`` takes the value with its type."""
+    """Replace every ``{name}``; a text that is only ``{name}`` becomes the value with its type."""
     if isinstance(value, Mapping):
         return {key: _filled(item, known, where) for key, item in value.items()}
     if isinstance(value, list):
@@ -128,7 +131,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item whose readings, its own the first, have all cells written out."""
+    """Return an item whose readings have all cells written out; its own reading comes first."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -160,7 +163,7 @@ def _with_cells(
 
 
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is selected and tested, laid over another; a test of another kind replaces."""
+    """Return one selection and test merged into another; a test of another kind replaces it."""
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
     if "test" in over and over["test"].keys() != under.get("test", over["test"]).keys():
@@ -171,7 +174,7 @@ def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _row(
     item: dict[str, Any], cells: Mapping[str, Any], tables: Mapping[str, Any], what: str
 ) -> dict[str, str | None]:
-    """Return what a printed row has in each column, and fill in what its table says of it."""
+    """Return a printed row by columns, and fill the item in from the printed table."""
     name, row = item["row"]
     require_known(name, tables, f"{what}: unknown table")
     table = tables[name]
@@ -188,7 +191,7 @@ def _row(
 
 
 def _points(path: Path, what: str) -> dict[str, Any]:
-    """Return the points read from a panel as cells; ``y`` was read with the error ``dy``."""
+    """Return the points that were read from a panel as cells; ``dy`` is the error of ``y``."""
     if not path.is_file():
         raise ConfigError(f"{what}: there is no file {path} with its points")
     cells = {}
@@ -203,7 +206,7 @@ def _points(path: Path, what: str) -> dict[str, Any]:
 
 
 def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> None:
-    """Check an item that fits the schema."""
+    """Check what the schema cannot check in an item."""
     if "cause" in item:
         require_known(item["cause"], checked["causes"], f"{where}: unknown cause")
     for key in ("source", "kind", "printed"):

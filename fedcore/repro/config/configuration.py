@@ -1,4 +1,4 @@
-"""The configuration as Snakemake reads it: each file changes what earlier ones say."""
+"""The configuration as Snakemake reads it: each file changes values of earlier files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
 
 
 def read_configuration(changes: Path | None) -> dict[str, Any]:
-    """Return what ``--configfile changes`` makes a run read; raise the errors of `read_yaml`."""
+    """Return the configuration of a run with ``--configfile changes``; errors as of `read_yaml`."""
     found: dict[str, Any] = {}
     for path in files():
         found = merge(found, read_yaml(path))

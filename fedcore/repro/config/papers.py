@@ -1,9 +1,10 @@
 """Where the files of a paper lie: in one folder, named after the paper.
 
-``experiments.yaml`` has its problems and experiments, ``claims.yaml`` what is printed, and
-``tables.py`` makes its tables, with modules beside it. The configuration names a paper of the
-checkout's folder ``papers`` by its name, and any other by the path of its folder. A notebook draws
-the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` of another folder.
+``experiments.yaml`` has the paper's problems and experiments, ``claims.yaml`` has what the paper
+prints, and ``tables.py`` makes its tables, with modules beside it. The configuration names a paper
+in the checkout's folder ``papers`` by its name, and any other paper by the path of its folder. A
+notebook draws the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` of
+another folder.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ class PaperFiles:
     Attributes
     ----------
     folder : path
-        Its name is the paper's: it names results and rules, and seeds the random streams.
+        The paper's folder. Its name is the paper's name, which also names results and rules, and
+        seeds the random streams.
     entry : str
         What the configuration calls the paper: its name, or the path of its folder.
     notebook : path
-        It draws the figures; a paper without it has no figures.
+        The notebook that draws the figures; a paper without it has no figures.
     """
 
     folder: Path
@@ -104,7 +106,7 @@ class PaperFiles:
 
 
 def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
-    """Return where the files of the paper lie that the configuration calls `entry`."""
+    """Return the places of the files of the paper that the configuration calls `entry`."""
     if "/" not in entry:
         return PaperFiles(
             checkout / FOLDER / entry, entry, checkout / "notebooks" / f"{entry}.ipynb"
@@ -114,7 +116,7 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
 
 
 def require_checkout(what: str) -> None:
-    """Refuse what an installed package has no files for.
+    """Refuse a task for which an installed package lacks the files.
 
     Raises
     ------
@@ -162,7 +164,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return several papers' files by name; raise the errors of `find`, and one for equal names."""
+    """Return several papers' files by name; errors as of `find`, and one for equal names."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)
@@ -177,7 +179,7 @@ def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str,
 
 
 def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
-    """Refuse tables and figures that a paper's file names and that nothing makes."""
+    """Refuse a paper's file that names tables or figures that nothing makes."""
     if settings["figures"] and not files.notebook.is_file():
         raise ConfigError(
             f"{files.paper}, figures: '{next(iter(settings['figures']))}' needs a notebook that "

@@ -14,7 +14,7 @@ from fedcore.errors import ConfigError
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the values of `changes`; mappings are merged, other values replaced."""
+    """Return `base` with the values of `changes`: mappings are merged, other values replaced."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
@@ -37,7 +37,10 @@ def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def require_written_out(part: Any, where: str) -> None:
-    """Refuse short forms in problems and experiments, as one within another or in overrides."""
+    """Refuse short forms that are left in a problem or experiment.
+
+    They are left if one stood within another, or in overrides.
+    """
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"

@@ -1,1 +1,1 @@
-"""From the configuration to problems and cells, and whether what is there is up to date."""
+"""From the configuration to problems and cells, and whether their results are up to date."""

@@ -1,4 +1,4 @@
-"""Which cells of a kept run are made again, within a time: by chance, cheap ones more often."""
+"""Draw cells of a kept run that are made again within a time, cheap cells more often."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Jobs = Mapping[str, float]
 
 
 def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
-    """Return the jobs of the cells that can be compared, with what they cost on this machine.
+    """Return each cell that can be compared, with its jobs and their CPU seconds on this machine.
 
-    These cells are planned, recorded, and have the same settings.
+    Such a cell is in the plan and in the record, with the same settings in both.
 
     Parameters
     ----------
@@ -39,15 +39,16 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jo
 
 
 def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
-    """Return the CPU seconds of cells and of their data, each job once."""
+    """Return the CPU seconds of cells and of their data, in which each job counts once."""
     return sum({name: s for cell in cells for name, s in pool[cell].items()}.values())
 
 
 def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
     """Return cells of at most so many CPU seconds in all.
 
-    The cheapest of each method of a paper comes first, then others by chance. A cell that costs
-    half as much is twice as likely to come next. What no longer fits is left out.
+    The cheapest cell of each method of a paper comes first; the others follow by chance. A cell
+    that costs half as much as another is twice as likely to come next. A cell that no longer fits
+    is left out.
     """
     cheapest: dict[tuple[str, str], str] = {}
     for cell in sorted(pool, key=lambda cell: (pool[cell][cell], cell)):

@@ -12,10 +12,11 @@ from fedcore.words import counted
 
 
 def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, float]]:
-    """Return seconds and MB of each cell in the last kept run, or its experiment's on average.
+    """Return seconds and MB of each cell in the last kept run.
 
-    Cells without a record are left out, and all cells of a quick run. CPU seconds were measured on
-    that run's machine.
+    For a cell that this run did not have, the values are those of its experiment's cells on
+    average. Cells without any record are left out, and so are all cells of a quick run. CPU seconds
+    were measured on that run's machine.
     """
     if plan.config["quick"]:
         return {}
@@ -33,7 +34,7 @@ def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, fl
 
 
 def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) -> str:
-    """Return in a sentence how long the cells take that have no history, and how much memory.
+    """Return a sentence on the time and the memory that cells without a history need.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What jobs took in time and memory: one that has run, and the cells of full runs."""
+"""Time and memory that jobs took: of one job that has run, and of the cells of full runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUTSIDE = 1.5
 
 
 class Took(NamedTuple):
-    """What a job took. A very short job is not measured; its values are 0."""
+    """Time and memory that a job took; of a very short job, CPU time and memory are 0."""
 
     cpu: float  # seconds
     wall: float  # seconds
@@ -22,7 +22,7 @@ class Took(NamedTuple):
 
 
 def measured(benchmark: str | os.PathLike[str]) -> Took | None:
-    """Return what a job took from its benchmark file; None where it says no time."""
+    """Return what a job took, by its benchmark file; None if the file is missing or has no time."""
     try:
         with open(benchmark, encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file, delimiter="\t"))
@@ -36,7 +36,7 @@ def measured(benchmark: str | os.PathLike[str]) -> Took | None:
 
 
 def seconds(benchmark: str | os.PathLike[str]) -> float:
-    """Return the CPU seconds of a job, or else its seconds; 1 of a job without a time."""
+    """Return the CPU seconds of a job, or else its wall seconds; 1 if there is no time."""
     took = measured(benchmark) or Took(0.0, 1.0, 0.0)
     return took.cpu or took.wall
 
@@ -44,8 +44,8 @@ def seconds(benchmark: str | os.PathLike[str]) -> float:
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
     """Return wall seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
 
-    The last run in which a cell of an experiment has a time says it; without the file nothing is
-    known.
+    The values are those of the last run in which some cell of the experiment has a time. Without
+    the file the result is empty.
     """
     try:
         runs: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))

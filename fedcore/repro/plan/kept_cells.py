@@ -1,9 +1,9 @@
-"""What is kept of each history of a run, so that a stranger can compare: ``kept/records/``.
+"""Records of each history of a run, with which a stranger can compare: ``kept/records/``.
 
-A file for each paper. Its first line says commit, machine, versions, time and memory of the run
-once, and which cells each item rests on. Every other line is a history: the SHA-256 of its arrays,
-and for each column what its repeats ended with: median, smallest, largest, and the largest value
-of the whole column.
+There is one file for each paper. Its first line gives commit, machine, versions, time and memory of
+the run, and the cells on which each item rests. Every other line describes a history. It has the
+SHA-256 of the arrays and, for each column, the median, the smallest and the largest of the repeats'
+last values, and the largest value of the whole column.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Return how the ends of the same column of another run agree with these.
+        """Return how the ends of this column in another run agree with these ends.
 
-        Differences up to `zero` are rounding.
+        Differences up to `zero` count as rounding.
         """
         if self.median is None or new.median is None:
             return DIGITS if self.median is new.median else DIFFERS
@@ -61,11 +61,12 @@ class Kept:
     Attributes
     ----------
     cell : str
-        Its path.
+        The path of the cell.
     sha256, settings, code : str
-        Checksums of its arrays and of its settings, and the fingerprint of its code.
+        Checksums of the history's arrays and of the cell's settings, and the fingerprint of its
+        code.
     cpu, mb : float
-        CPU seconds and memory of its job.
+        CPU seconds and memory of the cell's job.
     ends : dict of str to Ends
     """
 
@@ -90,7 +91,7 @@ class KeptRun:
     seed : int
         Master seed.
     probe : float
-        CPU seconds of `commands.probe.probe_speed` on that machine.
+        CPU seconds of `commands.probe.probe_speed` on the run's machine.
     problems : dict of str to float
         CPU seconds that making the data of each problem took.
     items : dict of str to list of str
@@ -110,7 +111,7 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Whether kernel, instructions and versions equal a kept run's, so that bytes must be equal."""
+    """Whether BLAS, system, SIMD and versions equal a kept run's, so that bytes must be equal."""
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
@@ -119,7 +120,7 @@ def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[
 
 
 def settings_of(cell: Cell) -> str:
-    """Return the SHA-256 of all that a cell's history depends on, but for code."""
+    """Return the SHA-256 of everything but code on which a cell's history depends."""
     return hashlib.sha256(json.dumps(cell.spec(), sort_keys=True).encode()).hexdigest()
 
 
@@ -139,7 +140,7 @@ def arrays_sha256(path: Path) -> str:
 
 
 def ends_of(history: History) -> dict[str, Ends]:
-    """Return what the repeats of each column ended with."""
+    """Return the last values of each column over the repeats."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
         lasts = both = history.last(name).astype(float)
@@ -161,7 +162,7 @@ def _short(number: float) -> float | None:
 
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Return how a history agrees with what is kept, and the columns that do not to three digits.
+    """Return how a history agrees with its record, and the columns that differ in three digits.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """From configuration files to a plan: which problems to make and which cells to run.
 
-``config.yaml`` names the papers to run; ``papers/<paper>.yaml`` describes the experiments of one.
-Both are checked against their schemas, which refuse unknown keys, before any job runs.
+``config.yaml`` names the papers to run; ``papers/<paper>/experiments.yaml`` describes the
+experiments of one paper. Both files are checked against their schemas, which refuse unknown keys,
+before any job runs.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
 @dataclass
 class Plan:
-    """All that a configuration asks for.
+    """Everything that a configuration asks for.
 
     Attributes
     ----------
@@ -56,11 +57,11 @@ class Plan:
         The checked paper files, after ``overrides``.
     unavailable : dict of str to str
         Why problems are not run, by ``<paper>/<problem>``: their data cannot be obtained, or a
-        package of a method on them is not installed.
+        method that would run on them needs a package that is not installed.
     files : dict of str to PaperFiles
         Where the files of each paper lie.
     all_cells : dict of str to list of Cell
-        All cells of each paper, also cells that cannot run.
+        All cells of each paper, including cells that cannot run.
     """
 
     config: dict[str, Any]
@@ -114,7 +115,7 @@ class Plan:
 
     @property
     def judged(self) -> list[str]:
-        """Papers whose printed items get verdicts; the others are studies of one's own."""
+        """Papers whose printed items get verdicts; the others are users' own studies."""
         return [paper for paper, settings in self.papers.items() if settings["judged"]]
 
     def cells_of(self, paper: str) -> list[Cell]:
@@ -165,8 +166,8 @@ class Plan:
     def raw_files(self, problem: str) -> list[str]:
         """Return the raw files that must exist before a problem is made.
 
-        They are the record of what was fetched; for another package's data set, they include all
-        its files.
+        The first is the record of what was fetched. For another package's data set, all its files
+        follow.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -191,13 +192,13 @@ class Plan:
         return fingerprint(*self.problem_digests(problem), self.problem_entry(problem))
 
     def recipe(self, problem: str) -> str:
-        """Return by what a problem's file says that it was made from this plan."""
+        """Return the recipe by which a problem's file shows that it was made from this plan."""
         name, code = problem.partition("/")[2], self.problem_code(problem)
         how = {"seed": self.config["seed"], "surrogate": self.config["surrogates"]}
         return build.recipe(name, self.problems[problem], code=code, **how)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return all that the jobs of a paper need: settings, files, cells, missing problems."""
+        """Return what the jobs of a paper need: settings, files, cells, missing problems."""
         cells = self.cells_of(paper)
         return {
             "paper": paper,
@@ -209,7 +210,7 @@ class Plan:
         }
 
     def check_files(self) -> None:
-        """Refuse reports and notebooks that cannot be read, or that draw something else."""
+        """Refuse modules and notebooks that cannot be read, or that do not make what is named."""
         for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
@@ -218,7 +219,7 @@ class Plan:
                 imported_by(files.notebook, paper)
 
     def encoded(self, paper: str) -> bytes:
-        """Return the file that a paper's jobs read."""
+        """Return the text of the file that a paper's jobs read."""
         return json.dumps(self.describe(paper), indent=1).encode()
 
     def write(self, folder: Path) -> None:
@@ -318,7 +319,7 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 
 
 def _check_problem(spec: dict[str, Any], where: str) -> None:
-    """Refuse what `build` would refuse; fill the parameters into the label, to fit each size."""
+    """Refuse a problem that `build` would refuse, and fill its parameters into its label."""
     try:
         build.digests(spec)
         build.check(spec)
@@ -416,9 +417,9 @@ def _cells_of_run(
     shared: Mapping[str, Any],
     where: str,
 ) -> Iterator[Cell]:
-    """Yield a cell for every problem and variant of a run; what is `shared` all of them have.
+    """Yield a cell for every problem and variant of a run; all cells have the `shared` fields.
 
-    What the run says has precedence over what its experiment's `spec` says.
+    Values of the run have precedence over values of its experiment's `spec`.
     """
     for problem in run.get("problems", spec.get("problems")):
         require_known(problem, problems, f"{where}: unknown problem")
@@ -445,7 +446,7 @@ def _cells_of_run(
 
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
-    """Refuse more repeats than draws: a repeat on the data of an earlier one may be its copy."""
+    """Refuse more repeats than draws, because a repeat on the data of another may be its copy."""
     made = draws_of(problem)
     if made is not None and cell.repeats > made:
         raise ConfigError(
@@ -456,7 +457,7 @@ def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
 
 
 def draws_of(problem: Mapping[str, Any]) -> int | None:
-    """Return how many draws a problem has; None for one that all repeats share."""
+    """Return how many draws a problem has; None if all repeats share its data."""
     return (
         problem["draws"] * len(combinations(problem.get("over", {})))
         if "draws" in problem

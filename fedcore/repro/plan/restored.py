@@ -1,8 +1,8 @@
-"""Histories that were put back into the results: no data are made for them.
+"""Restored histories, which were put back into the results: no data are made for them.
 
-``results/restored.json`` has an entry for each: the checksum of the file, and for which cell it
-stands. A history that was made anew, or whose cell has other settings or other code by now, is no
-longer one of them.
+``results/restored.json`` has an entry for each restored history, with the checksum of its file and
+a digest of its cell. A history does not count as restored any more if it was made anew, or if its
+cell has other settings or other code by now.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def note(plan: Plan, cells: Iterable[Cell]) -> None:
 
 
 def paths(plan: Plan) -> set[str]:
-    """Return the paths of the cells whose histories were put back, and are theirs still."""
+    """Return the paths of the cells whose histories were put back and have not changed since."""
     results = Path(plan.config["paths"]["results"])
     return {
         path
@@ -60,9 +60,10 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
 
 
 def _entry(results: Path, cell: Cell) -> dict[str, str]:
-    """Return the checksum of a cell's history, empty without one, and a digest of the cell.
+    """Return the checksum of a cell's history and a digest of the cell.
 
-    The digest is of all on which the cell's job depends.
+    The checksum is empty if there is no history. The digest covers all on which the cell's job
+    depends.
     """
     history = results / "histories" / f"{cell.path}.h5"
     sha256 = ""

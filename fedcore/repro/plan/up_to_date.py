@@ -1,4 +1,4 @@
-"""Whether a history belongs to a planned cell: made by its code, and with its settings."""
+"""Whether a history was made by the code and with the settings of a planned cell."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fedcore.history import History
 
 
 def changed(cell: Cell, history: History) -> list[str]:
-    """Return in words which settings of a cell are others than its history has been made with.
+    """Return in words which settings of a cell differ from those that made its history.
 
-    A history does not say when its run should stop, nor which iterates it should keep.
+    A history does not record when its run should stop, or which iterates it should keep.
     """
     about, tune = history.about, cell.tune
     chosen = (tune or {}).get("over", {})  # by the run itself
@@ -44,9 +44,9 @@ def changed(cell: Cell, history: History) -> list[str]:
 
 
 def outdated(cell: Cell, history: History) -> str:
-    """Return why a history is not what a plan asks for; empty when it is.
+    """Return why a history is not what a plan asks for; empty if the history is.
 
-    A history that was restored is a record of its own commit: its settings alone are compared.
+    A restored history is a record of its own commit, so that only its settings are compared.
     """
     if not history.about.get("restored"):
         if history.about["code"] != cell.code:
@@ -57,7 +57,7 @@ def outdated(cell: Cell, history: History) -> str:
 
 
 def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """Return by what and over which values is tuned, as a cell asks for it or a history says it."""
+    """Return by which measure, on which repeats and over which values a cell or history tunes."""
     if not tune:
         return ()
     settings = combinations(tune["over"]) if "over" in tune else tune["settings"]

@@ -1,4 +1,4 @@
-"""Writes the site: pages from templates, and the files that they show."""
+"""Write the site: pages from templates, and the files that these pages show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$")
 
 @cache
 def environment() -> Environment:
-    """Return the templates; every value is escaped, and a missing one is an error."""
+    """Return the templates' environment; values are escaped, and a missing value is an error."""
     made = Environment(
         loader=PackageLoader("fedcore.repro.site"),
         autoescape=True,
@@ -48,19 +48,19 @@ def environment() -> Environment:
 
 
 def number(value: Any) -> str:
-    """Return a number with four digits, as the verdicts have them; nothing for None."""
+    """Return a number with four digits, as in the verdicts; an empty text for None."""
     return "" if value is None else f"{value:.4g}"
 
 
 def write(results: Path, folder: Path, root: Path = Path()) -> Path:
-    """Write the site of a run; what was there before is replaced when all pages are made.
+    """Write the site of a run; an earlier site is replaced only when all pages are made.
 
     Parameters
     ----------
     results : path
         Folder of the run.
     folder : path
-        Where the site goes.
+        Folder into which the site goes.
     root : path
         The checkout: where the claims files of its papers are.
     """
@@ -150,5 +150,5 @@ def notebook(path: Path) -> Markup:
 
 
 def markdown(text: str) -> Markup:
-    """Return Markdown as HTML; HTML inside it is shown, not obeyed."""
+    """Return Markdown as HTML; HTML tags inside the Markdown are shown as text."""
     return Markup(MarkdownIt("commonmark", {"html": False}).enable("table").render(text))

@@ -1,6 +1,7 @@
-"""A certificate: what of a kept run was made again elsewhere, and what agreed.
+"""A certificate: which parts of a kept run were made again elsewhere, and which of them agreed.
 
-It is the content of ``codecheck.yml`` (https://codecheck.org.uk); `page` shows it in Markdown.
+A certificate is the content of ``codecheck.yml`` (https://codecheck.org.uk); `page` shows it in
+Markdown.
 """
 
 from __future__ import annotations
@@ -64,12 +65,13 @@ def compare(
     runs : mapping of str to KeptRun
         By paper.
     drawn, whole : collection of str
-        Cells, and papers whose words are compared.
+        Cells that were to be made again, and papers that were made as a whole. The words of these
+        papers are compared.
     out : path
     records : path
         Folder of the records of the kept run.
     command : str
-        It makes the same again.
+        The command that makes the same cells again.
     """
     machine, versions = describe_arithmetic(), provenance.versions([])
     same = [p for p, run in runs.items() if kept_cells.same_arithmetic(run, machine, versions)]
@@ -122,12 +124,12 @@ def compare(
 
 
 def disagreements(found: Mapping[str, Any]) -> int:
-    """Return how many cells and words disagree or could not be made."""
+    """Return the number of cells and words that disagree or could not be made."""
     return len(found["disagreeing"]) + len(found["words"])
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return the items whose word differs from the kept run's, of papers that were made whole."""
+    """Return the items of wholly made papers whose word differs from that of the kept run."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]

@@ -1,6 +1,6 @@
-"""Data of the interactive curves: what every run recorded, thinned to what a screen shows.
+"""Data of the interactive curves: the records of every run, thinned for a screen.
 
-With them goes the command that runs a method as an experiment runs it.
+With the data goes the command that runs a method as an experiment runs it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ AXES = {
 def groups(plan: Path) -> list[dict[str, Any]]:
     """Return the runs of a paper by experiment and problem.
 
-    Each has its measures, the parameters that vary, and its runs: name, cell, looks, the values on
-    every axis, and for every measure the median, the smallest and the largest of the repeats.
+    Each pair of experiment and problem has its measures, the parameters that vary, and its runs.
+    Each run has name, cell, looks, the values on every axis, and, for every measure, the median,
+    the smallest and the largest value of the repeats.
     """
     results, found = Results(plan), []
     methods = curve_styles.of_methods(results.plan)
@@ -61,7 +62,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
 
 
 def script(groups: list[dict[str, Any]]) -> str:
-    """Return a script that gives a page the data, as pages from a file system cannot read files."""
+    """Return a script that holds the data of a page, because local pages cannot read files."""
     return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
 
 
@@ -92,7 +93,7 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
 
 
 def _replayed(run: Run) -> dict[str, Any]:
-    """Return the replay of the first repeat where its iterates have a recorded measure."""
+    """Return the replay of the first repeat; empty if no kept iterate has a recorded measure."""
     try:
         found = replay(run.history, 1)
     except InputError:
@@ -115,7 +116,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give runs a colour and a dash: those of the plan's methods, or else apart in this plot."""
+    """Give runs the looks of the plan's methods, or else looks that differ within this plot."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
@@ -139,7 +140,7 @@ def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def axes_of(run: Run) -> dict[str, np.ndarray]:
-    """Return the axes that a run has, as medians of its repeats."""
+    """Return the values on each axis that a run has, as medians over its repeats."""
     there = np.where(run["iteration"] >= 0, 1.0, np.nan)
     columns = {
         "rounds": run["round"],
@@ -160,7 +161,7 @@ def axes_of(run: Run) -> dict[str, np.ndarray]:
 
 
 def _kept(records: int) -> np.ndarray:
-    """Return the records that are shown: the first ones, and fewer and fewer of the later."""
+    """Return the numbers of the records that are shown, which become sparser with time."""
     return np.unique(np.geomspace(1, records, POINTS).astype(int) - 1)
 
 
@@ -174,7 +175,7 @@ def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Return the median over the repeats that have a value; NaN where none has."""
+    """Return the median over the repeats that have a value; NaN where no repeat has one."""
     some = ~np.isnan(values).all(axis=0)
     found = np.full(values.shape[1], np.nan)
     found[some] = np.nanmedian(values[:, some], axis=0)
@@ -187,7 +188,7 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 
 def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str]:
-    """Return the measures that have a value in some run, with their units; `first` come first."""
+    """Return the measures with a value in some run, and their units; `first` ones come first."""
     found: dict[str, str] = {}
     for run in runs:
         for name, (units, text) in run.pop("units").items():
@@ -198,7 +199,7 @@ def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str
 
 
 def command(algorithm: str, params: Mapping[str, Any]) -> str:
-    """Return the line to type; `DATA` stands for a data set or files."""
+    """Return the command line that runs a method; `DATA` stands for a data set or files."""
     words = ["fedcore", "run", algorithm, DATA]
     for name, value in params.items():
         text = value if isinstance(value, str) else json.dumps(value)

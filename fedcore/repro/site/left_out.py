@@ -1,4 +1,4 @@
-"""What was not run, by the reason: on a terminal, in notebooks and on pages."""
+"""Problems and experiments that were not run, by the reason: for terminal, notebooks and pages."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from fedcore.repro.tables.rows import gathered
 
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names that have one reason together, in the order of their first."""
+    """Return the names for each reason, in the order in which the reasons first appear."""
     return gathered((reason, name) for name, reason in missing.items())
 
 
 def sentences(missing: Mapping[str, str]) -> list[str]:
-    """Return a line for every reason, with all that was not run for it.
+    """Return a line for every reason, with all names that were not run for this reason.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What the pages of the site show, gathered from results and claims files."""
+"""Contents of the site's pages, gathered from results and claims files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
-    """Return the other columns that hold numbers, where they differ or there is one row."""
+    """Return the other columns with numbers that differ, or that stand in the only row."""
     names = [name for name in rows[0] if name not in besides]
     found = {name: {row[name] for row in rows if isinstance(row[name], float)} for name in names}
     return [name for name in names if len(found[name]) > 1 or (found[name] and len(rows) == 1)]
@@ -40,8 +40,8 @@ def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
 def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
     """Return what a page shows of the rows of a table that a cell of a claim selects.
 
-    ``rows`` are their values as text, without those after the first `LONG` rows, ``all_rows`` is
-    how many there are, and ``experiments`` are those that they name.
+    ``rows`` has the values of the first `LONG` rows as text, ``all_rows`` is the number of all
+    rows, and ``experiments`` are the experiments that the rows name.
     """
     named = [*select["where"], *select["points"], "repeat"]
     column = select["column"]
@@ -64,17 +64,17 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        False for a study of one's own: no paper prints it.
+        False for a user's own study, which no paper prints.
     verdicts, printed_items, checks : list of Verdict
-        All, those on what is printed, and the checks of this software.
+        All verdicts, those on printed items, and those on the checks of this software.
     plan : dict
-        Empty for a paper without a run; then its name is its title.
+        Empty for a paper without a run; then the paper's name serves as its title.
     plan_file : path
     title, citation : str
     missing : dict of str to list of str
-        What was not run, by the reason.
+        Names of problems and experiments that were not run, by the reason.
     question : str
-        What the headline claims answer.
+        The question that the headline claims answer.
     """
 
     def __init__(self, results: Path, name: str, root: Path) -> None:
@@ -109,7 +109,7 @@ class Paper:
 
     @property
     def command_options(self) -> str:
-        """What a command adds to know the paper: nothing for one of the checkout."""
+        """Options by which a command finds the paper; empty for a paper of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
 
@@ -163,7 +163,7 @@ class Paper:
 
     @cached_property
     def own_tables(self) -> list[View]:
-        """Tables of ours, for people to read; ``below`` is the text without its caption."""
+        """Tables of ours, for people to read; ``below`` is a table's text without the caption."""
         found = self._exhibits("tables", ".md")
         for one in found:
             text = one["file"].read_text(encoding="utf-8")
@@ -178,7 +178,7 @@ class Paper:
 
     @cached_property
     def jobs(self) -> list[View]:
-        """Cells that were run: what their histories say of themselves, and what they took."""
+        """Cells that were run, each with the ``about`` of its history and the costs of its job."""
         found = []
         for path, settings in self.plan.get("cells", {}).items():
             cell = Cell.read(settings)
@@ -194,7 +194,7 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """What restored histories say of their data, with their commits and their number."""
+        """Notes on the data of restored histories, with the histories' commits and number."""
         restored = [job["about"] for job in self.jobs if "restored" in job["about"]]
         drawn = "drawn under that commit."
         found = gathered(
@@ -210,7 +210,7 @@ class Paper:
         return [known[name] for name in sorted(known)]
 
     def judging(self, verdict: Verdict) -> View | None:
-        """Return the rows of the first cell of the first reading that was run; None without any."""
+        """Return the rows of the first cell of the first reading that was run; None if none was."""
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)
         if ran is None:
@@ -223,14 +223,14 @@ class Paper:
         return judged_by(select, rows) if rows else None
 
     def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
-        """Return what all readings of an item fill in or replace, with grounds and passages."""
+        """Return each change that a reading of an item makes, with its ground and passage."""
         readings = self._items[verdict.id]["readings"]
         of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]
         return [self.claimed["changes"][name] for name in dict.fromkeys(names)]
 
     def _exhibits(self, kind: str, ending: str) -> list[View]:
-        """Return name, caption and file of our figures or tables that are there."""
+        """Return name, caption and file of each of our figures or tables that exists."""
         found = []
         for name, caption in self.plan.get(kind, {}).items():
             file = self._results / kind / self.name / f"{name}{ending}"
@@ -241,12 +241,12 @@ class Paper:
 
 
 def slug(text: str) -> str:
-    """Return a text as part of a name in HTML."""
+    """Return a text in a form that can be part of an HTML name."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
 def papers(results: Path, root: Path) -> list[Paper]:
-    """Return all papers that have verdicts in a folder of results, then studies that have none."""
+    """Return the papers with verdicts in a folder of results, then the studies without verdicts."""
     names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
     plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
     found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]

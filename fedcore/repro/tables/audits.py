@@ -11,9 +11,9 @@ from fedcore.repro.tables.rows import Rows
 
 
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
-    """Return the runs with the canary and without, by algorithm and variant.
+    """Return pairs of runs, with and without the canary, by algorithm and variant.
 
-    If one of the two was left out with its problem, there is no audit.
+    There is no audit if one run of the pair was left out with its problem.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):
@@ -34,9 +34,9 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
 def bounds(results: Results, *experiments: str) -> Rows:
     """Return a row per audit: 95 % lower bounds on ε for the method and for its weakened twin.
 
-    ``claimed`` is the ε that was asked for, ``accounted`` the ledger's ε, and ``noise_left`` the
-    factor of the twin's noise. The audit can find too little noise if ``weakened_bound`` is above
-    ``claimed``.
+    ``claimed`` is the ε that was asked for, ``accounted`` is the ledger's ε, and ``noise_left`` is
+    the factor of the twin's noise. If ``weakened_bound`` is above ``claimed``, the audit is able to
+    notice too little noise.
     """
     rows = []
     for experiment in experiments:

@@ -18,10 +18,10 @@ CHANGES = {
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return the number of products of AᵢAᵢᵀ with a block per client so far.
+    """Return the number of products of AᵢAᵢᵀ with a block that each client has made so far.
 
     A direct method, which sends its own answer, counts as one product. The other methods make one
-    in each of their iterations and at least one in a round.
+    product in each of their iterations and at least one in a round, unless they count themselves.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def products(run: Run, history: History) -> np.ndarray:
 
 
 def privacy(run: Run) -> str:
-    """Return what a run protects: "none", or ε and δ and the change of the data that they hide."""
+    """Return a run's privacy: "none", or ε, δ and the change of the data that is hidden."""
     claim = run.history.about.get("privacy")
     if claim is None:
         return PLAIN

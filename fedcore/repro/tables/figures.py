@@ -1,4 +1,4 @@
-"""Figures of a paper's notebook, with what came out beneath the title and the run in the corner."""
+"""Figures of a paper's notebook, with the outcome beneath the title and the run in the corner."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def save(
     results : Results
     figure : Figure
     name : str
-        Path of its files.
+        Path of the figure's files.
     runs : iterable of Run
         What the figure shows.
     title : str

@@ -1,6 +1,6 @@
-"""Tables of a paper: its report declares them, rule ``tables`` writes them.
+"""Tables of a paper: its report declares them, and rule ``tables`` writes them.
 
-A paper that has no module for them gets a table of what every run ended with.
+A paper that has no module for tables gets a table of the last values of every run.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def declared_tables(results: Results) -> dict[str, Table]:
 
 
 def write_tables(plan: str | os.PathLike[str]) -> None:
-    """Write the tables in ``TABLES`` of the module that the plan names, by the plan's captions.
+    """Write the ``TABLES`` of the module that the plan names, with the captions of the plan.
 
     Parameters
     ----------
@@ -83,9 +83,9 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
 
 
 def ends(results: Results) -> Rows:
-    """Return the last value of every measure and what was spent for it, a row per repeat.
+    """Return the last value of every measure and the costs of the run, in one row per repeat.
 
-    Measures that an experiment does not record are None there.
+    A measure is None in the rows of experiments that do not record it.
     """
     experiments = results.plan["experiments"].values()
     measures = list(dict.fromkeys(name for spec in experiments for name in spec["metrics"]))

@@ -48,7 +48,7 @@ class Run:
         ``tags`` of the problem and the variant in the configuration.
     history : History
     seconds_file : Path
-        Where its CPU seconds are.
+        File of the cell's CPU seconds.
     """
 
     experiment: str
@@ -73,9 +73,9 @@ class Run:
 
     @property
     def on_a_core(self) -> bool:
-        """Whether it computed on a core, so that its CPU seconds cover all clients.
+        """Whether the run computed on a core, so that its CPU seconds cover all clients.
 
-        On an accelerator they cover only the process that waits for it.
+        On an accelerator, CPU seconds cover only the process that waits for the accelerator.
         """
         return "device" not in self.history.about
 
@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters with defaults filled in; the value "reference" is replaced by 1."""
+        """Hyper-parameters, with defaults filled in and 1 in place of the value "reference"."""
         given = self.history.about["params"]
         return algorithms.get(self.algorithm).params(
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
@@ -153,7 +153,7 @@ class Run:
         ]
 
     def _value(self, name: str, column: Column, of_repeats: bool = False) -> np.ndarray:
-        """Return the value of a column: one for the run, or perhaps one for each repeat."""
+        """Return a column's value: one for the run or, if `of_repeats`, perhaps one per repeat."""
         value = np.asarray(column(self) if callable(column) else column)
         if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
@@ -180,14 +180,14 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 
 
 def _found(plan: Path) -> Path:
-    """Return where a plan is: as given, or from the folder above, or that of the quick run."""
+    """Return the path of a plan: as given, from the folder above, or in the quick run's results."""
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
     places = (plan, ".." / plan, quick, ".." / quick)
     return next((place for place in places if place.is_file()), plan)
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """Return "20", or "5 to 1,000"."""
+    """Return the range of some numbers, as in "5 to 1,000", or "20" if all are equal."""
     ends = sorted(numbers)
     return " to ".join(dict.fromkeys(f"{n:,}" for n in (ends[0], ends[-1])))
 
@@ -201,9 +201,9 @@ def _sizes(run: Run) -> dict[str, Any]:
 
 
 def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
-    """Return in few words what came out of what a figure shows; the item's page says the rest.
+    """Return in few words the outcome of what a figure shows; the item's page has the rest.
 
-    That is one reading of the item and, of a reading of several parts, one of these.
+    A figure shows one reading of the item or, with `part`, one part of this reading.
     """
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
@@ -247,7 +247,7 @@ def _changes(reading: Reading) -> list[str]:
 
 
 def _stands(word: str, parts: Iterable[Part]) -> str:
-    """Return a word with what its runs lack, or with how many of them agree."""
+    """Return a word with what the runs lack for a decision, or with how many runs agree."""
     known = list(parts)
     lacks = dict.fromkeys(_lack(one) for one in known if "lack" in one)
     if lacks:
@@ -257,7 +257,7 @@ def _stands(word: str, parts: Iterable[Part]) -> str:
 
 
 def _lack(part: Part) -> str:
-    """Return what the runs of a part lack that cannot tell, and where."""
+    """Return what the runs of an undecided part lack for a decision, and at which points."""
     where = f"at {few(part['at'], NAMED, 'point')}" if "at" in part else ""
     said = (where, part["silent"]) if "silent" in part else (part["lack"], where)
     return " ".join(filter(None, said))
@@ -273,8 +273,8 @@ class Results:
         notebook that is opened by hand, a relative path is also looked for in the folder above, and
         in ``results/quick`` where ``results`` has none.
     symbols : mapping of str to str, optional
-        How the paper calls ``n_samples``, ``n_features``, ``n_clients`` and ``each``, the samples
-        of a client, by the symbol; by default n, d, and "clients".
+        The paper's symbols, each with the size for which it stands: ``n_samples``, ``n_features``,
+        ``n_clients`` or ``each``, the samples of a client. By default n, d, and "clients".
 
     Attributes
     ----------
@@ -313,12 +313,13 @@ class Results:
         Raises
         ------
         ConfigError
-            When one repeat is a copy of another, as of a method that draws nothing, and the paper
-            is judged: tests take repeats for independent runs.
+            When the paper is judged and one repeat is a copy of another, as for a method that draws
+            nothing. Tests need repeats that are independent runs.
         DataError
-            When it is not what the plan asks for, as of a job that a killed run has left behind.
+            When the history is not what the plan asks for, for example because a killed run has
+            left it behind.
         HistoryError
-            When it is missing or damaged.
+            When the history is missing or damaged.
         """
         self.asked.add(cell)
         if cell not in self._read:
@@ -344,8 +345,8 @@ class Results:
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
         """Yield the runs of experiments, each experiment in the order of the plan.
 
-        If only some of the runs have a tag, it is None in the others, so that their table has equal
-        columns.
+        If only some of the runs have a tag, the other runs have None for it, so that all rows of a
+        table have the same columns.
 
         Parameters
         ----------
@@ -354,7 +355,7 @@ class Results:
         algorithm : str, optional
             Only runs of this algorithm.
         **tags
-            Only runs with these values; ``problem`` and ``variant`` count as tags here.
+            Only runs whose tags have these values; ``problem`` and ``variant`` count as tags here.
 
         Raises
         ------
@@ -436,21 +437,21 @@ class Results:
         return str(self.plan["problems"][problem].get("label", problem))
 
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
-        """Return what is printed and, after a tab, what came out; empty before the rule.
+        """Return what is printed and, after a tab, what came out; empty if there are no verdicts.
 
-        There is a line for each sentence. It begins with the word of the reading that the figure
+        There is a line for each sentence. After the tab comes the word of the reading that the figure
         shows or, if `part` is given, of this part. The words of the whole and of other readings
-        follow where they are others.
+        follow if they differ.
 
         Parameters
         ----------
         sentences : mapping of str to str
             What is printed in few words, by the id of an item in the claims of the paper.
         change : str
-            What the figure fills in or replaces, by its name in the claims; its title says so. By
-            default it shows each item's own reading.
+            Name in the claims of the change that the figure makes and that its title mentions. By
+            default the figure shows each item's own reading.
         part : str
-            The part that the figure shows, of items of several parts, by its name in the claims.
+            If items have several parts, the name in the claims of the part that the figure shows.
 
         Raises
         ------
@@ -472,13 +473,13 @@ class Results:
         )
 
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
-        """Return a figure's run, commit, sizes and repeats, with marks of its data.
+        """Return kind of run, commit, sizes and repeats of a figure, and marks of its data.
 
         Parameters
         ----------
         runs : iterable of Run
         spread : str
-            What the figure shows of the repeats besides their middle.
+            How the figure shows the spread of the repeats.
         """
         shown = list(runs)
         if not shown:

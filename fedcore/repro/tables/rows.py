@@ -38,16 +38,16 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
 def flags(
     holds: np.ndarray | bool, *needed: np.ndarray | float, failed: np.ndarray | bool = False
 ) -> Any:
-    """Return whether comparisons hold, and None where a value that they need is missing.
+    """Return whether each comparison holds, or None if a value that it needs is missing.
 
     Parameters
     ----------
     holds : bool, or ndarray of shape (repeats,)
     *needed : float, or ndarray of shape (repeats,)
-        NaN where it is missing, as for a repeat of another method that failed.
+        Values that the comparisons need; NaN if missing, as when another method failed in a repeat.
     failed : bool, or ndarray of shape (repeats,)
-        Repeats in which the praised method has failed: the comparison is then false, whatever else
-        is missing.
+        Repeats in which the praised method has failed. The comparison is then false, even if other
+        values are missing.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def flags(
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the values of every key together, the keys in the order of their first."""
+    """Return all values of every key in a list; keys are in the order of their first appearance."""
     found: dict[Key, list[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -79,7 +79,7 @@ def chosen(rows: Rows, **values: Any) -> Rows:
 
 
 def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
-    """Return columns of the rows that have these values, an array of shape (rows,) each."""
+    """Return columns of the rows that have these values, each an array of shape (rows,)."""
     found = chosen(rows, **values)
     return tuple(np.array([row[name] for row in found]) for name in names)
 
@@ -107,7 +107,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
 
 
 def known(values: np.ndarray, failed: np.ndarray) -> np.ndarray:
-    """Return the values, with None for NaN where nothing failed: there, nothing was measured.
+    """Return the values, with None for each NaN that no failure explains: nothing was measured.
 
     Parameters
     ----------

@@ -34,8 +34,8 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     -------
     list of dict
         Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
-        the column) and ``count`` (of all repeats). If some row has a twin also ``rounding``, see
-        `rounding`, and ``decided by``, see `decided_by`; both None for a group without twins.
+        the column) and ``count`` (of all repeats). If some row has a twin, also ``rounding``, see
+        `rounding`, and ``decided by``, see `decided_by`; in a group without twins, these are None.
     """
     for row in rows:
         for name in (value, *by):
@@ -88,8 +88,8 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
     Parameters
     ----------
     values, twins : sequence of float or None
-        Values of the repeats and, in the same order, of their twins. NaN means a run without a
-        result; None a twin that was not run.
+        Values of the repeats and, in the same order, of their twins. NaN stands for a run without a
+        result, and None for a twin that was not run.
 
     Examples
     --------
@@ -103,9 +103,9 @@ def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
 def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
     """Return the source of the differences between repeats: ``start``, ``rounding`` or None.
 
-    It is ``rounding`` if one rounding of a start changes a value by at least half of the range over
-    the starts; the range then says little about the starts. It is None if there are no twins or no
-    differences.
+    The source is ``rounding`` if one rounding of a start changes a value by at least half of the
+    range over the starts. This range then says little about the starts. The source is None if there
+    are no twins or no differences.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def _change(value: Any, twin: Any) -> float | None:
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:
-    """Return a statistic of values; some may be missing (None or NaN).
+    """Return a statistic of values, of which some may be missing (None or NaN).
 
     Parameters
     ----------

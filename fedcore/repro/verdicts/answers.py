@@ -1,7 +1,7 @@
-"""Answers: what the headline claims of a paper say together, why items fail, what was not judged.
+"""Answers to papers' questions from the headline claims, and the evidence of each verdict in words.
 
-Every sentence here follows from words, from the names of headline claims, and from the clauses of
-changes; nobody types one.
+Every sentence here is made from words, from the names of headline claims, and from the clauses of
+changes. Nobody types a sentence.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def answer(verdicts: Iterable[Verdict]) -> str:
     """Return the answer to a paper's question, by the rule of ``docs/judging.md``.
 
-    The first words follow from the headline claims that the question is about. All headline claims
-    follow by their words, as printed, each with its name.
+    The first words depend on the headline claims that the question is about. Then come the names of
+    all headline claims, grouped by their words as printed.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def _decided(asked: Sequence[Verdict]) -> str:
 
 
 def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
-    """Return for each word that there is the names of the headline claims that have it."""
+    """Return, for each word that occurs, the names of the headline claims that have this word."""
     told = []
     for word in WORDS:
         names = "; ".join(v.headline for v in verdicts if v.word == word)
@@ -70,31 +70,31 @@ def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
 
 
 def first_line(verdict: Verdict) -> str:
-    """Return the evidence of the first line, or why there is none."""
+    """Return the evidence of the first line, and why its word is no other."""
     return "; ".join(filter(None, [verdict.measured, verdict.why]))
 
 
 def filled_in(verdict: Verdict) -> str:
-    """Return what is taken where the paper leaves it open."""
+    """Return the choices that were made where the paper leaves them open, as a clause."""
     return clause(_fillings(verdict))
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return the fillings of the first reading as printed, or those of the second line."""
+    """Return what the first reading as printed fills in, or else what the second line fills in."""
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)
     return first.fills_in if first else ()
 
 
 def test_of(verdict: Verdict) -> str:
-    """Return what is to be known of the test: why it is this one, and what was seen before."""
+    """Return why the item has this test, and whether runs had been seen before it was set."""
     return "; ".join(filter(None, [verdict.because, verdict.remark]))
 
 
 def second_line(verdict: Verdict) -> str:
-    """Return the evidence of the second line, with the change and its ground; empty without one.
+    """Return the evidence of the second line, with its changes and grounds; empty without one.
 
-    Fillings are named where they are not those of the first line.
+    What the reading fills in is named if the first line does not fill it in.
     """
     reading = verdict.otherwise
     if reading is None:
@@ -119,7 +119,7 @@ def word_of(verdict: Verdict) -> str:
 
 
 def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return the words of first lines, or of second ones, in their order, with their numbers."""
+    """Return words of first lines or, if `otherwise`, of second lines, each with its frequency."""
     counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 
@@ -130,12 +130,12 @@ def count_words(verdicts: Iterable[Verdict], otherwise: bool = False) -> str:
 
 
 def form(word: str, number: int) -> str:
-    """Return a word as it stands after a number."""
+    """Return a word in the singular or plural form that follows a number."""
     return {HOLDS: "hold", FAILS: "fail"}.get(word, word) if number > 1 else word
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return for each headline that does not hold what would decide it, or change its word."""
+    """Return, for each headline claim that does not hold, what would decide or change its word."""
     said = []
     for v in headlines(verdicts):
         if v.word in (UNDECIDED, NOT_RUN) and v.why:

@@ -1,11 +1,13 @@
-"""Tests: how measured values stand to what is printed, by statistics over the runs.
+"""Tests that compare measured values with what is printed, by statistics over the runs.
 
-`judge_runs` is test A, yes or no per run; `judge_number` is test B; `judge_exact` is test C.
-Each says that a printed text holds, that it fails, or that these runs cannot tell, and then what
-would. ``docs/judging.md`` has the rule, and how often it errs (``tools/error_rates.py``).
+`judge_runs` is test A, yes or no per run; `judge_number` is test B; `judge_exact` is test C. Each
+test says that a printed text holds, that it fails, or that these runs cannot tell. In the last case
+it says what would decide. ``docs/judging.md`` has the rule and its error rates, which
+``tools/error_rates.py`` computes.
 
-NaN or an infinite value is a run that was lost, diverged or never arrived; None is a run that says
-nothing of the item. Neither agrees with what is printed; a None does not speak against it either.
+NaN or an infinite value stands for a run that was lost, diverged or never reached its goal. None
+stands for a run that says nothing about the item. Neither agrees with what is printed, but only the
+former speaks against it.
 """
 
 from __future__ import annotations
@@ -55,13 +57,14 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        Value of W from which test A holds or fails; 100 for a headline.
+        Value of W from which test A holds or fails; 100 for a headline claim.
     level : float
-        Level at which test B fails; 0.002 for a headline.
+        Level at which test B fails; 0.002 for a headline claim.
     searched : int
-        Readings among which this one was found; its evidence must be so many times as strong.
+        Number of readings among which this one was found. The evidence must be stronger by this
+        factor.
     cells : int
-        Cells that are judged jointly, among which the errors of a failure are divided.
+        Number of cells that are judged jointly. The error rate of a failure is divided among them.
     """
 
     weight: float = 20.0
@@ -71,12 +74,12 @@ class Demand(NamedTuple):
 
     @property
     def holds(self) -> float:
-        """W from which test A holds."""
+        """Value of W from which test A holds."""
         return self.weight * self.searched
 
     @property
     def fails(self) -> float:
-        """W from which test A fails."""
+        """Value of W from which test A fails."""
         return self.holds * self.cells
 
 
@@ -86,20 +89,21 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 @dataclass(frozen=True)
 class Part:
-    """What came out of a cell, or of the points of a panel, as data that other words may tell.
+    """Outcome of a cell, or of the points of a panel, as data without words.
 
     Attributes
     ----------
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     share : tuple of int
-        How many runs agree, or points hold, and of how many; empty where none are counted.
+        How many runs agree, or points hold, and out of how many; empty if none are counted.
     lack : str
-        If the runs cannot tell, the kind of what they lack, for a panel that of most points.
+        If the runs cannot tell, the kind of evidence that they lack; for a panel, the kind that
+        most undecided points lack.
     at : tuple of str
-        The points that lack it, where these are known.
+        The points that lack this evidence, if they are known.
     silent : str
-        Why runs say nothing there, as the claims file has it.
+        The claims file's reason why runs say nothing there.
     """
 
     state: str
@@ -116,17 +120,17 @@ class Outcome:
     Attributes
     ----------
     part : Part
-        The outcome without its words.
+        The outcome as data.
     measured : str
-        What came out, as people read it.
+        The measured values, as text for people.
     why : str
-        Why the runs cannot tell, and what would; empty otherwise.
+        Why the runs cannot tell, and what would decide; empty if they can tell.
     side : int
-        If a number fails, whether the print lies above (1) or below (-1) ours.
+        If a number fails, whether the printed number is above (1) or below (-1) ours.
     runs : int
         Number of runs that count.
     growth : float
-        How many times as many runs would decide, as far as one can tell; 0 if none would.
+        Factor by which more runs would decide, as far as one can tell; 0 if no number would.
     """
 
     part: Part
@@ -143,11 +147,11 @@ class Outcome:
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
-    """Return how much `k` of `n` runs speak for a share above `q`, and for one below.
+    """Return the weights with which `k` of `n` runs speak for a share above `q`, and for one below.
 
-    They are the mean likelihoods of the shares above and below, each divided by the likelihood of
-    `q` itself. If the share is `q`, each weight is a martingale of mean 1. So it ever reaches w
-    with probability 1/w at most, however often one looks (Ville, 1939).
+    The weights are the mean likelihoods of the shares above and below, each divided by the
+    likelihood of `q` itself. If the share is `q`, each weight is a martingale of mean 1. So each
+    weight ever reaches w with probability 1/w at most, however often one looks (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -197,12 +201,12 @@ def judge_runs(
 
 
 def _most(values: Numbers) -> int:
-    """Return how many runs agree, if those without a result do."""
+    """Return how many runs agree if every run without a result agrees."""
     return values.count(1.0) + values.count(None)
 
 
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
-    """Return how runs stand to a share, why they cannot tell, what they lack, how many could."""
+    """Test a share: return state, why runs cannot tell, what they lack, how many would decide."""
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
@@ -245,7 +249,7 @@ def judge_number(
         The test ``number`` of ``claims.schema.yaml``.
     demand : Demand
     pooled : (deviation, degrees of freedom), optional
-        Pooled deviation of rows of one kind, used for fewer than five runs.
+        Pooled deviation of rows of one kind, which is used if there are fewer than five runs.
     """
     look = max((m for m in LOOKS if m <= len(values)), default=len(values))
     seen = values[:look]
@@ -307,10 +311,11 @@ def judge_number(
 
 @cache
 def _quantile(level: float, freedom: int) -> float:
-    """Return what |t| of Student's law is above with probability `level`.
+    """Return the quantile that |t| of Student's law exceeds with probability `level`.
 
-    At the small levels of headlines and of many cells, runs with heavy tails would fail too often:
-    it is there at least the quantile of Student's law of `HEAVY` degrees, of deviation 1.
+    At the small levels of headline claims and of many cells, runs with heavy tails would fail too
+    often. The result is then at least the quantile of Student's law of `HEAVY` degrees, scaled to
+    deviation 1.
     """
     normal = float(scipy.stats.t.ppf(1 - level / 2, freedom))
     if level >= USUAL.level:
@@ -322,7 +327,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return which difference counts as none, and the largest that a test may not tell apart."""
+    """Return the difference that counts as none, and the largest one that a test may overlook."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point
@@ -350,9 +355,9 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
     values : list
         What is shown.
     agree : list
-        Whether each is as printed; 1 or 0, or None for one that says nothing.
+        Whether each value is as printed: 1 or 0, or None for a value that says nothing.
     limits : sequence of float or None
-        Limits that values must not exceed; the slack is printed.
+        Limits that values must not exceed; the outcome shows how much room is left.
     """
     n, silent = len(agree), agree.count(None)
     share: tuple[int, ...] = ()
@@ -373,9 +378,9 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
 
 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
-    """Return whether each value is as printed: 1 or 0, and None for one that says nothing.
+    """Return whether each value is as printed: 1 or 0, or None for a value that says nothing.
 
-    `limits` come from ``at_most`` or ``at_least``, one per value; other tests take none.
+    `limits` come from ``at_most`` or ``at_least``, one per value; other tests have no limits.
     """
     bounded = "at_most" in given or "at_least" in given
     return [
@@ -385,7 +390,7 @@ def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Num
 
 
 def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> float:
-    """Whether a value is as printed; one that is not finite, of a lost run, never is."""
+    """Whether a value is as printed; a value that is not finite, of a lost run, never is."""
     if not math.isfinite(value):
         return 0.0
     if "equals" in given:
@@ -400,7 +405,7 @@ def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> floa
 
 
 def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
-    """Return the outcome of cells together: of a row, of a sentence's parts, of a panel."""
+    """Return the joint outcome of several cells: of a row, of a sentence's parts, or of a panel."""
     if len(found) == 1:
         return next(iter(found.values()))
     states = [outcome.state for outcome in found.values()]
@@ -430,7 +435,7 @@ def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
 
 
 def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
-    """Return why the runs cannot tell how a panel's points stand to the print."""
+    """Return why the runs cannot tell whether a panel's points agree with the printed panel."""
     told = []
     if FAILS in states:
         told.append(f"{states.count(FAILS)} point fails, too few to refute a panel")
@@ -454,7 +459,7 @@ def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
 
 
 def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean) -> str:
-    """Return a middle and the ends of the values that there are."""
+    """Return the middle and the range of the values that are not missing, as text."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "no result"
@@ -463,7 +468,7 @@ def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean
 
 
 def _half_digit(printed: str | float) -> float:
-    """Return half a unit of the last digit of a number printed as text; 0 of a number."""
+    """Return half a unit of the last digit of a number given as text; 0 if it is no text."""
     if not isinstance(printed, str):
         return 0.0
     return 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)

@@ -1,7 +1,8 @@
 """Evidence: the cells on which each item rests, and how many more runs would decide it.
 
-A table is made once more, and each history that it reads is noted. Of these an item needs those
-whose experiment and problem the rows have that it selects, where the table tells them apart.
+Each table is made once more, and the histories that it reads are noted. An item rests on those
+histories whose experiment and problem occur in the rows that it selects, if the table has columns
+for these.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ APART = ("experiment", "problem")  # columns by which rows tell cells apart
 
 
 class Evidence:
-    """What stands behind the items of a paper that has been run.
+    """The cells behind the items of a paper that has been run, and how many runs would decide.
 
     Parameters
     ----------
@@ -53,9 +54,9 @@ class Evidence:
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return how many times the runs would decide an item as printed, and in which cells.
+        """Return the factor by which more runs would decide an item as printed, and the cells.
 
-        The factor is 0 if no number of runs would, as where rounding decides.
+        The factor is 0 if no number of runs would decide, for example because rounding does.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]
@@ -74,7 +75,7 @@ class Evidence:
         return (max(factors) if factors and all(factors) else 0.0), self._behind(open_)
 
     def _behind(self, readings: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Return the cells of the tables whose rows the readings select."""
+        """Return the cells behind those rows of the tables that the readings select."""
         found: set[str] = set()
         selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
         for select in selects:

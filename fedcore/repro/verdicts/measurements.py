@@ -1,4 +1,4 @@
-"""Measurements: the rows of a paper's tables that a reading selects, held against its tests."""
+"""Measurements: test the rows of a paper's tables that a reading selects."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ Rows = Sequence[tables.Row]
 
 
 class Obstacle(Exception):
-    """Why nothing was measured; a sentence."""
+    """Nothing was measured; the message is a sentence that says why."""
 
 
 class Measurements:
-    """Reads each table of one paper once, and holds its values against what is printed.
+    """Reads each table of one paper once, and compares its values with what is printed.
 
     Parameters
     ----------
     folder : Path
     stand_ins : bool
     left_out : set of str
-        Names of what the run left out, such as problems without data. A point that one of them
-        names is not missed.
+        Names of what the run left out, such as problems without data. A point with such a name may
+        be missing.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -49,14 +49,14 @@ class Measurements:
     def measure(
         self, cells: Mapping[str, Cell], demand: Demand, what: str
     ) -> tuple[dict[str, Outcome], bool]:
-        """Make the tests of a reading's cells, on the rows that they select.
+        """Apply the tests of a reading's cells to the rows that the cells select.
 
         Returns
         -------
         outcomes : dict of str to Outcome
             By the name of the cell.
         stand_in : bool
-            Whether it was run on stand-ins for data.
+            Whether the reading was run on stand-ins for data.
 
         Raises
         ------
@@ -75,7 +75,7 @@ class Measurements:
         return outcomes, stand_in
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
-        """Return the rows that are selected."""
+        """Return the rows that a cell selects."""
         table, where, points = self.table(select["table"]), select["where"], select["points"]
         for row in table[:1]:
             for name in (select["column"], *where, *points):
@@ -88,7 +88,7 @@ class Measurements:
         return rows
 
     def table(self, name: str) -> list[tables.Row]:
-        """Return the rows of a table; raise `Obstacle` without it."""
+        """Return the rows of a table; raise `Obstacle` if there is no such table."""
         if name not in self._tables:
             path = self._folder / f"{name}.tsv"
             if not path.is_file():
@@ -134,7 +134,7 @@ class Measurements:
 
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
-    """Return the rows that have the wanted value, or one of a list of them, in every column."""
+    """Return the rows that have, in every column, the wanted value or one of a wanted list."""
     rows = list(table)
     for column, value in where.items():
         wanted = {one for v in (value if isinstance(value, list) else [value]) for one in _alike(v)}
@@ -143,7 +143,10 @@ def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
 
 
 def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
-    """Return what a cell may hold, and whether it is a truth; YAML reads ``1e-6`` as text."""
+    """Return the values that match `wanted`, each with whether it is a truth value.
+
+    YAML reads ``1e-6`` as text, so that a text also matches the value for which it stands.
+    """
     found = [wanted]
     if isinstance(wanted, str) and not wanted.startswith('"'):
         found.append(tables.parse(wanted))
@@ -153,7 +156,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Make the test of a cell on the values of its column, in the order of the seeds."""
+    """Apply the test of a cell to the values of its column, in the order of the seeds."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)
@@ -191,7 +194,7 @@ def _judged(
 
 
 def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
-    """Return a point in words: a name by itself, a number with its column."""
+    """Return a point in words: a name alone, or a number with its column's name."""
     shown = {column: tables.show(value) for column, value in key.items()}
     return ", ".join(
         called.get(text, text if isinstance(key[column], str) else f"{column} = {text}")
@@ -200,7 +203,7 @@ def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
 
 
 def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
-    """Return the rows of a point in the order of their seeds; refuse two of one run."""
+    """Return the rows of a point in the order of their seeds; refuse two rows of one run."""
     if "repeat" not in rows[0]:
         return rows
     repeat, n = Counter(row["repeat"] for row in rows).most_common(1)[0]
@@ -213,9 +216,9 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
 
 
 def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tables.Value]]:
-    """Return the points of which no run says anything, each by its columns.
+    """Return the points about which no run says anything, each by its columns.
 
-    They are those that ``where`` lists and that have no row, and those whose rows are all empty.
+    Such a point is listed in ``where`` and has no row, or it has only empty cells.
     """
     by, column = select["points"], select["column"]
     listed = {name: w for name in by if isinstance(w := select["where"].get(name), list)}
@@ -226,12 +229,12 @@ def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tab
 
 
 def _values(rows: Rows, column: str) -> Numbers:
-    """Return a column as numbers; an empty cell says nothing, and NaN is a run that failed."""
+    """Return a column as numbers: None for an empty cell, and NaN for a run that failed."""
     return [None if (value := row[column]) is None else float(value) for row in rows]
 
 
 def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
-    """Return the limit of each row: a number, or what a column holds."""
+    """Return the limit of each row: the given number, or the row's value in the given column."""
     limit = given.get("at_most", given.get("at_least"))
     if isinstance(limit, str):
         require_known(limit, rows[0], "the limit is no column")
@@ -247,7 +250,7 @@ def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows],
         return ""
 
     def last(row: tables.Row) -> float:
-        """Return a value for sorting; a run without a result is beyond all numbers."""
+        """Return a value for sorting; a run without a result comes after all numbers."""
         (value,) = _values([row], column)
         return math.inf if value is None or math.isnan(value) else value
 

@@ -1,8 +1,8 @@
 """Records of tests: ``papers/<paper>/tests.tsv`` says when each item got the test that it has.
 
-A row is a test of an item: its fingerprint, the date and commit of its first use, and the seed of
-the runs that had been seen by then. No history and no cell holds a fingerprint, so that a new test
-runs nothing again; but it needs runs with a new seed.
+A row describes a test of an item: its fingerprint, the date and commit of its first use, and the
+seed of the runs that had been seen by then. No history and no cell holds a fingerprint, so that a
+new test makes no cell run again. But a new test needs runs with a new seed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _without_words(value: Any) -> Any:
-    """Return a part of a claim without what a `select` only says, which tests nothing."""
+    """Return a part of a claim without the texts of a `select`, which do not change a test."""
     if isinstance(value, list):
         return [_without_words(one) for one in value]
     if isinstance(value, Mapping):
@@ -51,7 +51,7 @@ def read(folder: Path) -> list[tables.Row]:
 
 
 def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, seed: int) -> None:
-    """Add a row for each item whose test is not the last that is recorded."""
+    """Add a row for each item whose test differs from the last one recorded."""
     rows = read(folder)
     last = {row["item"]: row["sha256"] for row in rows}
     new = [
@@ -65,7 +65,7 @@ def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, s
 
 
 def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return what is to be said of items' tests, in a run with this seed."""
+    """Return a remark on each item whose test is new, was changed, or was set after these runs."""
     found: dict[str, str] = {}
     rows = read(folder)
     for name, sha in fingerprints(claims).items() if rows else ():

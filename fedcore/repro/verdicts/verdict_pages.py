@@ -43,7 +43,7 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: s
 
 
 def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return verdicts as rows of a table; their readings as JSON, without what is empty."""
+    """Return verdicts as rows of a table, with their readings as JSON without empty fields."""
     return [asdict(v) | {"readings": _json(v.readings)} for v in verdicts]
 
 
@@ -82,7 +82,7 @@ def _part(state: str, share: Any = (), at: Any = (), **more: str) -> Part:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the tables of a folder, without what a killed process left, named with a dot."""
+    """Return the tables of a folder, without files of killed processes, which begin with a dot."""
     return sorted(folder.glob("[!.]*.tsv"))
 
 
@@ -93,7 +93,7 @@ def kept_tables(folder: Path) -> list[Path]:
 
 
 def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list[Verdict]:
-    """Return the verdicts of the `papers` that have some, ``<folder>/<paper>.tsv``."""
+    """Return the verdicts of those `papers` that have a table ``<folder>/<paper>.tsv``."""
     return [
         verdict for file in files_in(Path(folder)) if file.stem in papers for verdict in read(file)
     ]
@@ -121,7 +121,7 @@ def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Say which kept words have become worse, or are gone, in the papers of `new`."""
+    """Return which kept words have become worse or are gone, in the papers of `new`."""
     now, lines = words_of(new), []
     papers = {name.partition("/")[0] for name in now}
     for name, before in words_of(kept).items():
@@ -159,7 +159,7 @@ def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
 def opening(question: str, verdicts: Sequence[Verdict]) -> str:
     """Return how a paper's page begins: question, answer, headlines, causes, what was not judged.
 
-    Quick runs have no answer, and no such page.
+    Quick runs have no answer, and therefore no such page.
     """
     printed = printed_items(verdicts)
     if is_quick(printed):
@@ -177,7 +177,7 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def chance(printed: Sequence[Verdict]) -> str:
-    """Return how many words may be chance, and of how many items that cannot be said."""
+    """Return how many words may be chance, and for how many items this cannot be said."""
     late = sum(bool(v.remark) for v in printed)
     if not late:
         return f"{CHANCE}."
@@ -186,7 +186,10 @@ def chance(printed: Sequence[Verdict]) -> str:
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
-    """Return causes, what was not judged, and what would change the answer; none that is empty."""
+    """Return the sections that are not empty.
+
+    They are causes, what was not judged, what would change the answer, and remarks on tests.
+    """
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
@@ -203,7 +206,7 @@ def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
 
 
 def _numbered(texts: Counter[str], form: str = "{} ({})") -> list[str]:
-    """Return texts with the numbers of their items, the most first."""
+    """Return texts, each with its number of items; texts with the most items come first."""
     return [form.format(text, counted(n, "item")) for text, n in texts.most_common()]
 
 
@@ -232,7 +235,7 @@ def _table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _told(v: Verdict, form: str) -> dict[str, str]:
-    """Return both lines of a verdict and what explains them."""
+    """Return both lines of a verdict and the texts that explain them."""
     return {
         **_words(v, form),
         "cause": v.cause if v.word == FAILS else "",
@@ -242,13 +245,13 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
 
 
 def _words(v: Verdict, form: str) -> dict[str, str]:
-    """Return both lines of a verdict; `form` takes a word and its line."""
+    """Return both lines of a verdict; `form` is a template for a word and its evidence."""
     otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
     return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
-    """Return each reading with what came out of it, in words."""
+    """Return each reading with its outcome, in words."""
     return [
         f"{f'if {r.how}' if r.how else AS_PRINTED}: "
         + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))
@@ -273,9 +276,9 @@ def overview(
     questions: Mapping[str, str] = {},
     kept: Iterable[Verdict] = (),
 ) -> str:
-    """Return for a terminal: of each paper question, answer and counts; then those of the checks.
+    """Return, for a terminal, each paper's question, answer and counts, then the checks' counts.
 
-    A quick run has no answers; those of the `kept` verdicts take their place.
+    A quick run has no answers; the answers of the `kept` verdicts take their place.
     """
     everything, known = list(verdicts), grouped(printed_items(kept), "paper")
     quick = is_quick(everything)
@@ -297,17 +300,17 @@ def overview(
 
 
 def is_quick(verdicts: Iterable[Verdict]) -> bool:
-    """Whether verdicts are of a quick run, whose items have no words."""
+    """Whether verdicts come from a quick run, whose items have no words."""
     return any(v.word in (RAN, DID_NOT_RUN) for v in verdicts)
 
 
 def ran(printed: Sequence[Verdict]) -> str:
-    """Return how many items a quick run ran."""
+    """Return the number of items that a quick run has run, in words."""
     return f"{sum(v.word == RAN for v in printed)} of {counted(len(printed), 'item')} ran"
 
 
 def paper_text(question: str, verdicts: Sequence[Verdict]) -> str:
-    """Return terminal text: the beginning of a paper's page."""
+    """Return the beginning of a paper's page as text for a terminal."""
     printed = printed_items(verdicts)
     parts = [f"{question}\n{_wrapped(answers.answer(printed))}".strip()]
     parts += [describe(v, readings=False) for v in answers.headlines(printed)]
@@ -322,5 +325,5 @@ def _wrapped(text: str) -> str:
 
 
 def grouped(verdicts: Iterable[Verdict], by: str) -> dict[str, list[Verdict]]:
-    """Return the verdicts that have one paper, or one source, in the order of their first."""
+    """Return the verdicts of each paper or each source, in the order of first appearance."""
     return gathered((getattr(verdict, by), verdict) for verdict in verdicts)

@@ -1,8 +1,8 @@
-"""Verdicts: one word for each printed item, as printed, and at most one for what else was tried.
+"""Verdicts: one word for each item as printed, and at most one word for other readings of it.
 
-``papers/<paper>/claims.yaml`` says what is printed, how it is tested, and of each reading what it
-fills in and what it replaces; the tables of the paper hold what was measured. A word follows from
-the two, and nobody can write one down. `fedcore.repro.verdicts.claim_tests` has the tests, and
+``papers/<paper>/claims.yaml`` says what is printed, how this is tested, and what each reading fills
+in and replaces. The tables of the paper hold what was measured. A word follows from the two, and
+nobody can write one down. `fedcore.repro.verdicts.claim_tests` has the tests, and
 `fedcore.repro.verdicts.verdict_pages` writes the pages. ``docs/judging.md`` has the rule.
 """
 
@@ -46,7 +46,7 @@ STAND_INS = "It ran on stand-ins for the data."
 
 @dataclass(frozen=True)
 class Change:
-    """What a reading fills in or replaces.
+    """One change of a reading, which fills in or replaces something.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Change:
 
 
 def clause(changes: Iterable[Change]) -> str:
-    """Return what changes fill in or replace, as one clause."""
+    """Return one clause that joins the clauses of several changes."""
     return "; ".join(change.what for change in changes)
 
 
@@ -82,15 +82,15 @@ class Reading:
     fills_in, replaces : tuple of Change
         A reading that replaces nothing is as printed.
     obstacle : str
-        Why it was not run; the others say nothing then.
+        Why the reading was not run; the fields below then say nothing.
     state, measured, runs
         As in `fedcore.repro.verdicts.claim_tests.Outcome`.
     lack : str
-        Its `why`; kept tables call it so.
+        The `why` of the outcome, by the name that kept tables use.
     failed : mapping of str to int
         Cells that fail, each with the side on which its printed number lies.
     parts : mapping of str to Part
-        What came out of each cell, or of a panel's points, without words.
+        Outcome of each cell, or of a panel's points, as data without words.
     """
 
     fills_in: tuple[Change, ...] = ()
@@ -105,7 +105,7 @@ class Reading:
 
     @property
     def how(self) -> str:
-        """What it fills in and replaces, as a clause; empty for the text to the letter."""
+        """What the reading fills in and replaces, as a clause; empty for the text to the letter."""
         return clause((*self.replaces, *self.fills_in))
 
 
@@ -116,18 +116,18 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` is its words, if the
-        item holds without it, and "perhaps" stands before them if the runs cannot tell.
+        As in the claims file; `section` is "items" or "software". `cause` has the words of the
+        cause if a failing item holds without it, after "perhaps" if the runs cannot tell.
     word : str
-        A key of `WORDS`: how the text as printed stands.
+        A key of `WORDS`: the verdict on the text as printed.
     measured, why : str
-        What came out as printed, and why the word is no other; sentences.
+        The outcome as printed, and why the word is no other; sentences.
     remark : str
-        What is to be said of its test; see `fedcore.repro.verdicts.records`.
+        Remark on the item's test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
-        What was tried, the item's own first.
+        The readings that were tried, the item's own first.
     aside : bool
-        Whether it is a headline claim that the paper's question is not about.
+        Whether the item is a headline claim that the paper's question is not about.
     """
 
     paper: str
@@ -152,8 +152,9 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading of the second line: it replaces something, and it was run.
 
-        It is the one with the fewest replacements among those that hold, or else the first. Where
-        the paper contradicts itself, it is that of the other passage, whether it holds or not.
+        Among several such readings, the second line takes the reading with the fewest replacements
+        that holds, or else the first reading. If the paper contradicts itself, only readings by the
+        other passage are taken, even if they do not hold.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
@@ -174,7 +175,7 @@ def judge(
     quick: bool = False,
     remarks: Mapping[str, str] = {},
 ) -> list[Verdict]:
-    """Hold what a paper prints against what was measured.
+    """Compare what a paper prints with what was measured.
 
     Parameters
     ----------
@@ -191,7 +192,7 @@ def judge(
     quick : bool
         Whether this is a run of toy size, whose items have no words.
     remarks : mapping of str to str
-        What is to be said of an item's test.
+        Remarks on tests, by the id of the item.
     """
     measurements = Measurements(folder, stand_ins, {*not_run})
     found = []
@@ -222,20 +223,20 @@ def judge(
 
 
 def _absence(item: Mapping[str, Any], otherwise: str) -> str:
-    """Return what an item says of data that a run does not have."""
+    """Return what an item says about missing data, or else `otherwise`."""
     cells = [cell for one in item["readings"][:1] for cell in one["cells"].values()]
     return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), otherwise)
 
 
 def _remark(said: str, readings: Sequence[Reading]) -> str:
-    """Return what is to be said of a test; nothing if no run has come under it."""
+    """Return the remark on a test; empty if the test was applied to no run."""
     return said if any(reading.state for reading in readings) else ""
 
 
 def _claimed(
     item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading], word: str
 ) -> dict[str, Any]:
-    """Return what a verdict says as the claims file does; only what fails has a cause."""
+    """Return the fields of a verdict that come from the claims file; only failures have a cause."""
     shown = ""
     if "cause" in item and word == FAILS:
         cause = causes[item["cause"]]
@@ -254,13 +255,13 @@ def _claimed(
 
 
 def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any]) -> Verdict:
-    """Return a verdict that was kept, in the words that its item has today; nothing is measured.
+    """Return a kept verdict with the words that its item has today; nothing is measured.
 
     Parameters
     ----------
     verdict : Verdict
     item : mapping
-        Its item, whose test must still be the one that was made.
+        The verdict's item, whose test must be the same as then.
     claims : mapping
         The item's claims file.
     """
@@ -292,7 +293,7 @@ def _reading(
     measurements: Measurements,
     paper: str,
 ) -> Reading:
-    """Return what came out of a reading of an item."""
+    """Return a reading of an item with its outcome."""
     fills_in, replaces = (
         tuple(_change(name, changes[name], item["id"]) for name in given[key])
         for key in ("fills_in", "replaces")
@@ -330,9 +331,9 @@ def demand_of(
 
 
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
-    """Return the word for the text as printed, what came out, and why it is no other word.
+    """Return the word for the text as printed, the outcome, and why it is no other word.
 
-    It is a function of the readings that replace nothing.
+    These depend only on the readings that replace nothing.
     """
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
@@ -356,7 +357,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
-    """Return what each of several readings as printed fills in that not all of them do."""
+    """Return, for each of several readings as printed, what it fills in that not all fill in."""
     common = set.intersection(*(set(reading.fills_in) for reading in ran))
     alone = "with nothing else filled in" if common else "to the letter"
     own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
@@ -364,7 +365,7 @@ def _names(ran: Sequence[Reading]) -> list[str]:
 
 
 def _disagreement(named: Mapping[str, Reading]) -> str:
-    """Return why an item is undecided whose readings as printed have several words."""
+    """Return why an item is undecided if its readings as printed have several words."""
     told: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     for name, reading in named.items():
         found = "; ".join(filter(None, [reading.measured, reading.lack]))
@@ -381,7 +382,7 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Whether each number that fails in all readings lies between theirs."""
+    """Whether each number that fails in all readings lies between the readings' own numbers."""
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
