@@ -439,9 +439,9 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return what is printed and, after a tab, what came out; empty if there are no verdicts.
 
-        There is a line for each sentence. After the tab comes the word of the reading that the figure
-        shows or, if `part` is given, of this part. The words of the whole and of other readings
-        follow if they differ.
+        There is a line for each sentence. After the tab comes the word of the reading that the
+        figure shows or, if `part` is given, of this part. The words of the whole and of other
+        readings follow if they differ.
 
         Parameters
         ----------
