@@ -9,11 +9,11 @@ declares the algorithm::
 
 See `Algorithm` for the other arguments.
 
-`run` calls ``record(iteration, **iterate)`` for every new iterate: with iteration 0 before the
-first round, then in ``for k in record.rounds(most):``, a loop that ends with the run. The arguments
-of ``record`` are
+`run` calls ``record(iteration, **iterate)`` for every new iterate: once with iteration 0 before the
+first round, then with iteration k in the loop ``for k in record.rounds(most):``, which ends after
+``most`` rounds, or earlier if a record has ended the run. The arguments of ``record`` are
 
-- ``basis=…`` or ``factors=…``, or ``classifiers=…`` for that task;
+- ``basis=…`` or ``factors=…`` if the task is a subspace, ``classifiers=…`` if it is classifiers;
 - ``models=…``, one row of regression coefficients per client, if the data have labels;
 - ``target=…``, the number of leading directions sought, if it is not the number of columns;
 - ``counts={column: number, …}``, if the algorithm has columns.
@@ -23,7 +23,7 @@ plain numbers of the server's own, such as a number of steps. It may hold neithe
 number that was found in the clients' data: the server broadcasts such values, and the client keeps
 them or computes from them what it needs.
 
-A private method has a parameter ``epsilon``, None for no privacy. It first calls
+A private method has a parameter ``epsilon``; None means a run without privacy. It first calls
 ``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
 noise by ``state.privacy``, and mark what they compute from releases by `derived` (see
 `fedcore.privacy.mechanisms`).
@@ -69,8 +69,8 @@ class Algorithm:
         `fedcore.parts.params.Parameters` (for classifiers, of `fedcore.deep.settings.Params`) have
         them, and check every field.
     run : callable
-        ``run(federation, params, rng, record) -> dict`` of final arrays: for a subspace ``V`` or
-        ``basis`` of shape (n_features, n_components), and any other result.
+        ``run(federation, params, rng, record) -> dict`` of final arrays: if the task is a subspace,
+        ``V`` or ``basis`` of shape (n_features, n_components), and any other results.
     communication : callable
         ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`.
     task : Task
@@ -95,20 +95,20 @@ class Algorithm:
         at no single feature. A cell with ``cut`` needs such a method. None if the method never
         commutes.
     private_fit : mapping, optional
-        Parameters with which a private `FederatedPCA` runs the method. With them its noise is
-        Gaussian, and neighbours differ by one record added or removed. None if the method has no
-        such noise.
+        Parameters with which a private `FederatedPCA` runs the method. With these parameters the
+        method's noise is Gaussian, and neighbouring data sets differ by one record added or
+        removed. None if the method has no such noise.
     steps : callable, optional
-        ``steps(params, k)``, products with the data that a client makes in round k. None if an
-        iteration is one product.
+        ``steps(params, k)``, the number of products with the data that a client makes in round k.
+        None if a client makes one product per round.
     citation : str
         Source of the method; a history keeps it, and pages print it below the docstring.
     look : (str, str), optional
         Colour and line in figures, keys of ``COLOURS`` and ``LINES`` of
         `fedcore.reports.curve_styles`; by default both are derived from the method's name.
     case : mapping
-        What the checks cannot find out by themselves, such as the method's plain form: attributes
-        of `fedcore.testing.Case`.
+        Attributes of `fedcore.testing.Case` whose values the checks cannot find out by themselves,
+        such as the method's plain form.
     name : str
         Name in the registry and in configuration files; the registry fills it in.
     module : module
@@ -117,7 +117,7 @@ class Algorithm:
     Raises
     ------
     InputError
-        For a part that is none.
+        For an argument of the wrong kind, such as a `run` that cannot be called.
     """
 
     paper: str

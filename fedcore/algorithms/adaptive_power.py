@@ -7,15 +7,17 @@ rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that one r
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
 Neighbours: one row added or removed (the proof of Lemma 3.1). The number of rows n is then not
-public. So the queries count the rows *above* θ_k and compare the count with the margin: the paper's
-test with n moved to the other side, of sensitivity 1 and monotone. θ has a fixed range, and rows
-may have any norm. So no parameter is set by the data without privacy cost.
+public. Therefore the queries count the rows *above* θ_k and compare this count with the margin.
+This is the paper's test with n moved to the other side; the count has sensitivity 1 and is
+monotone. The range of θ is fixed in advance, and rows may have any norm, so that no parameter is
+taken from the data without privacy cost.
 
-``paper``: per step ε₀, δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε``, ``(T + 1) δ₀ = δ`` (Lemma
-3.1), a sparse vector of ε₀, and z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the
-larger 2√log(2/δ₀)/ε₀ of the proof of Lemma 3.1 (``proof``). ``tight``: the least z that the
-accountant allows for T Gaussian steps and T ε-DP searches. The searches get the share
-`search_share` of the zCDP budget, and half the noise on the queries, because these are monotone.
+Calibration ``paper``: every step has ε₀ and δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and
+``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector technique spends ε₀, and the noise has
+z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the larger 2√log(2/δ₀)/ε₀ of the
+proof of Lemma 3.1 (``proof``). Calibration ``tight``: z is the least that the accountant allows for
+T Gaussian steps and T ε-DP searches. The searches get the share `search_share` of the zCDP budget.
+Their queries need only half the noise, because they are monotone.
 
 Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
 paper. With several clients, each runs the step on its own rows with its own threshold, and the

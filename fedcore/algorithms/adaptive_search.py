@@ -8,8 +8,8 @@ most.
 The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and all steps of all guesses
 have the same noise, the least that the accountant allows for the whole run; the calibration
 ``paper`` is refused. With several clients, each adds noise to the products of its own rows and
-chooses by its own rows. The server takes the guess that most clients chose; of equally many, the
-first.
+chooses by its own rows. The server takes the guess that most clients chose, and in a tie the first
+of them.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Params(Budgeted):
     guesses : int
         Number of guesses of κ.
     unit : float
-        Steps at κ = 1, the logarithm in Corollary 1.1.
+        Number of steps at κ = 1; it stands for the logarithm in Corollary 1.1.
     choice_share : float
         Share of ε for the exponential mechanism.
     """

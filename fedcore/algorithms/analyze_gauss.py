@@ -2,12 +2,13 @@
 
 The result is the top eigenvectors of ``C = AᵀA + E``, with E symmetric and its entries on and above
 the diagonal independent N(0, σ²). Neighbours here: one row added or removed. A row of norm at most
-1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and its upper triangle by no more.
+1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and the upper triangle of AᵀA by no more: the sensitivity is 1.
 
-``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ (Balle & Wang, ICML
-2018). To first order in E, ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` for one component. With several
-clients, each perturbs its own matrix, and the server, which need not be trusted, adds them: the
-noise of m clients has m times the variance.
+``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ with which the Gaussian
+mechanism is (ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the mean squared error is to
+first order in the noise ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²``, where E is the expectation. With
+several clients, each perturbs its own matrix, and the server, which need not be trusted, adds them:
+the noise of m clients has m times the variance.
 """
 
 from __future__ import annotations

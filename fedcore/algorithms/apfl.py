@@ -1,7 +1,7 @@
 """APFL: every client mixes the server's network with one of its own, and trains both.
 
-The mixture weight α is fixed. In every round a share r of the clients makes E epochs, in each step
-with one batch for both networks:
+The mixture weight α is fixed. In every round a share r of the clients makes E epochs; each step
+uses the same batch for both networks:
 
     wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ,
 

@@ -21,7 +21,8 @@ recorded; after one round it equals the Z of SSI.
 **What the server sees.** The blocks Q are orthonormal to one another, so that k rounds show the
 server k·p columns of a matrix in a known basis. With plain sums the matrix is every client's own
 Gram matrix, complete after n/p rounds; with secure aggregation it is their sum. Other methods with
-the same messages show about as much by the time they are as accurate, after more rounds.
+the same messages need more rounds to become as accurate, and by then have shown the server about as
+much.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _arrived(
 
 
 def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
-    """Return a store of at least so many columns, the first of which are those of `store`."""
+    """Return `store`, or a larger copy of it if it has fewer than `columns` columns."""
     if store.shape[1] >= columns:
         return store
     larger = np.empty((len(store), min(4 * columns, most)), order="F")
@@ -152,8 +153,9 @@ def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Orthonormal basis of `block` minus its part in range(V).
 
-    The result keeps a small part in range(V): rounding errors, divided by the share of a column
-    that a pass leaves. If `block` is noise, a pass may leave a small share, and is then repeated.
+    A pass subtracts from each column its part in range(V), and normalises the rest. The rounding
+    errors in range(V) are thereby divided by the share of the column that is left. If `block` is
+    noise, this share may be small; the pass is then repeated.
     """
     Q = orth(block)
     for _ in range(3):

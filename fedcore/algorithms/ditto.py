@@ -1,6 +1,6 @@
 """Ditto: FedAvg, and beside it a network of each client's own that is held near the server's.
 
-In every round a share r of the clients makes E epochs on each of
+In every round a share r of the clients makes E epochs on each of two losses,
 
     fᵢ(w)    from the server's w, which the server averages,
     fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
@@ -8,9 +8,9 @@ In every round a share r of the clients makes E epochs on each of
 Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
 
 The momentum includes the gradient of the penalty, as it would for any objective. In the code of
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) it does not: there vᵢ moves by −η λ (vᵢ − w)
-beside each step. ``pull`` = "beside" does the same; with momentum β this pull is weaker by the
-factor 1 − β.
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the momentum leaves the penalty out: vᵢ moves by
+−η λ (vᵢ − w) in addition to each step. ``pull`` = "beside" does the same. With momentum β, a pull
+beside the step is weaker than one inside the momentum by the factor 1 − β.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ class Params(settings.Params):
     strength : float
         λ, weight of the penalty.
     pull : {"inside", "beside"}
-        Where the gradient of the penalty is: under the momentum, or beside it.
+        Whether the momentum includes the gradient of the penalty, or the gradient is added beside
+        it.
     """
 
     strength: NonNegative = 0.75

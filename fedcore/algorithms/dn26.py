@@ -6,9 +6,9 @@ estimate. The sources are the paper's abstract and its description by Nguyen, En
 1), which leave the constants open. The constants below are derived here.
 
 Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
-V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m, b = 1 for one entry and b = √d for
-one row by composition over its entries, the model of Table 1. By Davis & Kahan and by Weyl,
-``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)``. Hence
+V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. Here b = 1 if neighbours differ in
+one entry, and b = √d if they differ in one row, by composition over its entries (the model of Table
+1). By Davis & Kahan and by Weyl, ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)``. Hence
 
 1. ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)`` is below γ with probability 1 − δ₁ (γ moves by at most
    2);
@@ -123,7 +123,8 @@ def noise_multiplier(params: Params) -> float:
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ, of at most d rows, in double precision; made once and kept.
 
-    A Gram matrix squares the condition number: at ‖S‖ = 10⁸ σ_k, rounding would hide the gap.
+    R takes the place of the data, and not their Gram matrix, because the latter's condition number
+    is the square: at ‖S‖ = 10⁸ σ_k, rounding would hide the gap.
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))

@@ -2,17 +2,19 @@
 
 The rows are split into T batches of B; with gradients gᵢ = aᵢ⟨aᵢ,w⟩ of a batch,
 
-1. Λ̂, a private estimate of the top eigenvalue of their covariance: top eigenvalues of subsets of
-   differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;
+1. Λ̂, a private estimate of the top eigenvalue of the gradients' covariance: top eigenvalues of
+   subsets of differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;
 2. a private mean: for each coordinate a private histogram with bins of width 2τ finds an interval
    of length 4τ; gradients are clipped to the interval and averaged, with Gaussian noise;
-3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, the population's gap taken as known.
+3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, where the population's eigenvalue gap
+   λ̄₁ − λ̄₂ is taken as known.
 
 Neighbours: one row is replaced. A row is in one batch only, so that each batch has the whole budget
-(ε, δ): half for step 1, half for step 2, (ε₂, δ₂). As in their analysis τ covers a gradient with
-high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01. ``paper``: the histogram of each of d'
-coordinates has ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d', the noise √(2 log(2.5/δ₂))/(ε₂/2), proved for ε
-≤ 4. ``tight``: the least noise that the accountant allows, with half of the zCDP budget for the
+(ε, δ): half for step 1, and half, (ε₂, δ₂), for step 2. As in the paper's analysis, τ is so large
+that it covers a gradient with high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01.
+``paper``: the histogram of each of the d' coordinates spends ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d',
+and the mean gets noise with the multiplier √(2 log(2.5/δ₂))/(ε₂/2); this is proved for ε ≤ 4.
+``tight``: the least noise that the accountant allows, with half of the zCDP budget for the
 histograms.
 
 The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, and not
@@ -141,7 +143,7 @@ def private_mean(
 ) -> np.ndarray:
     """Private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
 
-    `batches` is the number of batches of the run, over which `FAILURE` is spread.
+    `batches` is the number of batches of the run, which share the probability of failure `FAILURE`.
 
     Returns
     -------

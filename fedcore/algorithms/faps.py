@@ -1,7 +1,8 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
-Client i keeps its own basis Xᵢ. The constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's Z; its
-multiplier Λᵢ has low rank and is never formed (15), (16):
+Numbers such as (12) are those of the paper's equations. Client i keeps its own basis Xᵢ. The
+constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's Z; its multiplier Λᵢ has low rank and is never
+formed, as Wᵢ determines it by (15) and (16):
 
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ.
 
@@ -9,31 +10,33 @@ In round k the client starts from Xᵢ and iterates towards the dominant p-space
 ``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12), updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19). The server
 takes Z ← orth(Σᵢ Yᵢ).
 
-The accuracy of the clients' solves (`inner`, `solver`) is a free parameter and sets the rate. Let
-b = Σβᵢ and g = λ_p − λ_{p+1}. Near the answer and for equal clients, exact solves have the rate
-b/(b + g), and q steps of ``power`` have ``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b). A single
-step is slower than SSI, whose rate is 1 − g/λ_p. If clients differ by more than βᵢ, exact solves
-do not converge until (25) has raised βᵢ.
+The accuracy of the clients' solves (`inner`, `solver`) is a free parameter and sets the rate, the
+factor by which the error changes in a round. Let b = Σβᵢ and g = λ_p − λ_{p+1}. Near the answer and
+for equal clients, exact solves have the rate b/(b + g), and q steps of ``power`` have
+``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b). A single step is slower than SSI, whose rate is
+1 − g/λ_p. If clients differ by more than βᵢ, exact solves do not converge until (25) has raised βᵢ.
 
 With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
-the parts of Xᵢ and Z along an eigenvector beyond p, and g the gap to it. (19) gives
-e_Z = (1 − g/b) e_X: Z is ahead of Xᵢ. Exact solves give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. q
+the parts of Xᵢ and Z along an eigenvector beyond p, and g the gap to it. By (19), e_Z = (1 − g/b)
+e_X: Z is nearer to the answer than Xᵢ. Exact solves give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. q
 steps leave the share cᵠ of the difference to e_Z, so that the rate is
 ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``: about 1 − g/b for every q, and λ_p/b times as fast as SSI.
-For q = 1 it is 1 − g/b + g²/(b (λ + b)), λ the eigenvalue within p. Its least value over all g is
-1 − (λ + b)/(4 b), which is above −1 if b > λ/7: a single step needs b > λ₁/7.
+For q = 1 the rate is 1 − g/b + g²/(b (λ + b)), with λ the eigenvalue within p. The least value of
+this rate over all g is 1 − (λ + b)/(4 b), which is above −1 if b > λ/7: a single step needs b >
+λ₁/7.
 
 The paper does not give a limit of the inner steps, here `inner_steps`, nor the constants of (13),
-here c₁ = 1/2, c₁' = 1. (26) compares bases, not subspaces, so that it depends on the `signs` of QR.
-Since d⁽⁰⁾ = 0, (25) raises every βᵢ after k = 5.
+here c₁ = 1/2, c₁' = 1. The stopping rule (26) compares bases, not subspaces, so that it depends on
+the `signs` of QR. Rule (25) raises βᵢ unless the distance between Xᵢ and Z has fallen since the
+rule was last applied. As this distance is 0 at first, the rule raises every βᵢ after k = 5.
 
 Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of its Hᵢ, not the dominant one. In exact arithmetic the first
 round only rotates the basis, and its message is ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant space is
 unstable: inner steps amplify rounding errors geometrically for as long as (26) sees the basis
-rotate. With (26) the path and the number of rounds therefore change with the rounding of the start,
-the number of threads and the CPU. With (14) they do not, because (14) finds a residual of zero and
-stops at once. A cell with ``twin: rounding`` measures the difference; see
-`fedcore.experiments.twins`.
+rotate. With the stopping rule (26) the path and the number of rounds therefore change with the
+rounding of the start, the number of threads and the CPU. With rule (14) they do not change, because
+this rule finds a residual of zero and stops at once. A cell with ``twin: rounding`` measures the
+difference; see `fedcore.experiments.twins`.
 
 Client steps work on stacks: on the blocks of all starts of a cell at one client, or of clients of
 equal size. Blocks are rows, of shape (…, p, n); a single start has no leading axes.
@@ -73,10 +76,12 @@ class Params(ssi.Rounds):
     Attributes
     ----------
     inner : str
-        Rule that ends the inner iterations. ``relative_change``: (26). ``subspace_change``: (26)
-        for projections instead of bases. ``residual``: ``‖P⊥ HᵢXᵢ‖_F`` is at most δᵢ times its
-        first value (14), or of the order of rounding. ``decrease``: (13). ``fixed``: none, all
-        `inner_steps` are made.
+        Rule that ends the inner iterations. ``relative_change``: stop by (26), when the basis
+        changes by at most ε_x of its norm. ``subspace_change``: the same for projections instead of
+        bases. ``residual``: stop by (14), when the residual ``‖P⊥ HᵢXᵢ‖_F``, with P⊥ = I − XᵢXᵢᵀ,
+        is at most δᵢ times its first value, or of the order of rounding. ``decrease``: stop by
+        (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed``: never stop early, but make all
+        `inner_steps`.
     tolerance : float
         ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
@@ -225,7 +230,7 @@ def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
 
 
 def signs_follow(params: Params) -> bool:
-    """Return whether the method, signs included, does the same in rotated features."""
+    """Return whether the method, with these signs, commutes with rotations of the features."""
     return params.signs == "positive"
 
 

@@ -1,7 +1,7 @@
 """Fed-MTL: every client trains a network of its own, held near the mean of those that take part.
 
 The relation Ω of the tasks is given and not learnt. In every round m clients take part, with their
-networks as the columns of W. Each makes E epochs in its own wᵢ on
+networks as the columns of W. Each makes E epochs of descent in its own wᵢ on
 
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m),
 
@@ -14,7 +14,8 @@ For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code o
 10⁶ parameters; this is also the default here. Its Ω has a matrix of ones in the place of I and
 squares entry by entry: all entries are (1 − 1/m)², which penalises the sum of the networks and not
 their distance from the mean. At this λ neither penalty matters: the accuracies are nearly those of
-Local Only. They are exactly equal only with λ = 0, so that each method has its own training.
+Local Only. The accuracies are exactly equal only with λ = 0, so that Fed-MTL and Local Only are
+trained separately.
 """
 
 from __future__ import annotations

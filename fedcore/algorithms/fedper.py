@@ -6,7 +6,8 @@ In every round a share r of the clients makes E epochs on its loss fᵢ of body 
 
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
 not weighted and the head is the last layer. In their code heads are averaged as well, and a client
-begins with their mean when it is first chosen: ``first_head``.
+that is chosen for the first time begins with the mean head; ``first_head`` = "averaged" does the
+same.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ client that was drawn w times sends once and has weight w. The first client is t
 alignment and sends in every round. If there is no synchronisation at T, one more round averages the
 aligned Zᵢ at T, and this average is the answer. `standard_deviation` defines s. The privacy account
 charges every product of a client that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times
-the matrix and the noise here, which changes no iterate.
+the matrix and the noise here; this factor changes no iterate.
 
 Departures: a client that does not send does not compute, because the next broadcast would
 overwrite its work. Unless `entries` says so, Z₀ is drawn as in `local_power`, not as in the paper.
@@ -75,7 +75,7 @@ class Params(Parameters):
     participants : int, optional
         K, number of clients drawn; when not given, all clients take part (Algorithm 2).
     replacement : bool
-        Whether the K are drawn with replacement.
+        Whether the K clients are drawn with replacement.
     entries : str
         Law of the entries of Z₀ before its orthonormalisation: ``gaussian`` as in the paper, or
         ``uniform`` as in `local_power`.
@@ -224,8 +224,9 @@ def sensitivity(r: int) -> float:
 def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
     """Standard deviation of Theorem 6 of Guo et al. (FedPower), for T = `steps` products.
 
-    ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``, (n/m) times their ν, because MᵀM is (n/m) times
-    their A. The paper calls ν both a variance and a standard deviation; its proof uses the latter.
+    ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``, which is (n/m) times the paper's ν, because MᵀM is
+    (n/m) times the paper's A. The paper calls ν both a variance and a standard deviation; its proof
+    uses the latter.
     """
     log = math.log(1.0 / delta)
     return (
@@ -241,7 +242,7 @@ def standard_deviation(
 ) -> float:
     """Standard deviation of the noise on every entry for (ε, δ)-DP of `steps` products together.
 
-    They are products ``MᵀM Z`` with the Gram matrix of rows of norm at most 1. Z has r orthonormal
+    Each is a product ``MᵀM Z``, where the rows of M have norm at most 1. Z has r orthonormal
     columns and depends on the data only through earlier releases.
 
     Parameters

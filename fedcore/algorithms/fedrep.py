@@ -6,9 +6,9 @@ fixed, and then τ_φ epochs on φ, with the head fixed:
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
 Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs`` and τ_φ is
-``epochs``. In the authors' code heads are averaged as well, and a client begins with their mean
-when it is first chosen: ``first_head``. For linear regression see
-`fedcore.algorithms.fedrep_linear`.
+``epochs``. In the authors' code heads are averaged as well, and a client that is chosen for the
+first time begins with the mean head; ``first_head`` = "averaged" does the same. For linear
+regression see `fedcore.algorithms.fedrep_linear`.
 """
 
 from __future__ import annotations

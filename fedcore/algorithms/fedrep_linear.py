@@ -7,12 +7,12 @@ In every round a share r of the clients take part:
 With ``head_steps`` τ the head makes τ gradient steps of size α from its last value instead of the
 minimisation: τ = 1 is the paper's GD-GD and τ = 10 its 10GD-GD. Heads stay with the clients.
 
-The parameter ``step`` is η σ̄², with ``head_sigma`` = σ̄ = σ_max(W*)/√n if known (``reference``), so
-that ``step`` = 1/4 is the largest step of Theorem 1; ``head_sigma`` = 1 makes ``step`` equal to η.
-A round uses all samples of a client, as the paper's experiments do; or its first ``batch``; or,
-with ``fresh``, the next ``batch``, as Algorithm 2 and the theory do. Without ``orthonormalise`` the
-server keeps B as the mean, as in the authors' notebook; the notebook's *sum* over clients is a mean
-with r n times the step.
+The parameter ``step`` is η σ̄², with ``head_sigma`` = σ̄ = σ_max(W*)/√n if known (``reference``),
+so that ``step`` = 1/4 is the largest step of Theorem 1; ``head_sigma`` = 1 makes ``step`` equal to
+η. A round uses all samples of a client, as the paper's experiments do. With ``batch`` it uses only
+the first ``batch`` samples; with ``fresh`` as well, every round uses the next ``batch`` samples, as
+in Algorithm 2 and the theory. Without ``orthonormalise`` the server keeps B as the mean, as in the
+authors' notebook; the notebook's *sum* over clients is a mean with r n times the step.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """L2GD: in few rounds every client trains a network of its own, in the others all move to the mean.
 
 With n clients, a round is local with probability 1 − p, and then client i descends on its own loss
-fᵢ from xᵢ. In any other round, of averaging,
+fᵢ from xᵢ. Any other round is one of averaging, with
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
 Here the kinds of all T rounds are drawn before the first: (1 − p) T of them, to the nearest
-integer, are local, at random places, and all others average. So the cost is known beforehand.
+integer, are local, at random places, and all others average. The cost is therefore known
+beforehand.
 
 All clients take part in every round unless `participation` is below 1. Then some clients are drawn
 for each round, local or not. In a round of averaging the drawn clients move to the mean of their
@@ -47,7 +48,7 @@ class Params(settings.Params):
     averaging : float
         p, share of the rounds in which the clients move towards the mean.
     alpha : float
-        α, of the step towards the mean.
+        α; the step θ towards the mean is proportional to it.
     strength : float
         λ, weight of the distances to the mean in the mixture of losses.
     """

@@ -3,7 +3,8 @@
 Client i takes the least-squares solution θᵢ of its own samples, of smallest norm if there are fewer
 samples than features (the authors' notebook adds a ridge of 1e−5). There is no shared
 representation. For comparison ``basis`` holds the k leading right singular vectors of the matrix of
-rows θᵢ, computed outside the protocol, and a new client learns all d coefficients.
+rows θᵢ, computed outside the protocol. For want of a representation, a new client learns all d
+coefficients.
 """
 
 from __future__ import annotations

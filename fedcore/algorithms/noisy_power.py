@@ -1,7 +1,7 @@
 """Noisy power method, with privacy for entries, for rows entry by entry, or for rows.
 
-The iteration on the symmetrised matrix (0 A; Aᵀ 0), which alternates between Y and X, with noise in
-proportion to their largest row,
+The method iterates on the symmetrised matrix (0 A; Aᵀ 0), alternating between Y and X. The noise of
+each product is in proportion to the largest row norm of the factor that A or Aᵀ multiplies,
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 
@@ -17,9 +17,9 @@ The noisy Y stays with the clients. `protects` says how neighbours differ:
                      method with θ = 1 and no search, the "naive way" of its paper.
 
 ``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
-``row``). For a large ε this noise is too little for (ε, δ), from 42 on at δ = 1e-6, and the run is
-refused. ``tight``: the least z for L Gaussian releases. With several clients, each adds noise to
-the products of its own rows, and the server, which need not be trusted, adds them.
+``row``). For a large ε (at δ = 1e-6, from ε = 42 on) this noise is too little for (ε, δ), and the
+run is refused. ``tight``: the least z for L Gaussian releases. With several clients, each adds
+noise to the products of its own rows, and the server, which need not be trusted, adds them.
 """
 
 from __future__ import annotations

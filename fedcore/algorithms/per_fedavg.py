@@ -11,9 +11,10 @@ batch, and also replaces the algorithm's third set D″; δ is not printed. Clie
 with the gradient over all its samples. With ``fine_tune`` clients train the head of w after the
 last round, as for `fedcore.algorithms.fedavg`.
 
-``form`` = "sum" does what the class in their code does, which no program of theirs runs. Its inner
-step changes a copy that no loss uses, so that a step goes along ∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i
-uses its network after its last local round, and ``fine_tune`` trains all of this network.
+``form`` = "sum" does what the class for Per-FedAvg in their code does, although none of their
+programs uses that class. Its inner step changes a copy that no loss uses, so that a step goes along
+∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i uses its network after its last local round, and ``fine_tune``
+trains all of this network.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ class Params(settings.Tuned):
         Share of a batch that is the support set, rounded down, and at least one sample; a batch of
         one sample is both sets.
     difference : float
-        δ, of the difference of gradients.
+        δ, step from w along ±g to the two points whose gradients are subtracted.
     form : {"meta", "sum"}
         "meta" is the method, "sum" what the code of Collins et al. does.
     """

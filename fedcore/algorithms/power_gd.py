@@ -1,19 +1,21 @@
 """Power initialisation and local gradient descent on U.
 
 V from Algorithm 1 is fixed, and every client runs ``U ← U − γ (U Vᵀ − S) V`` with
-``γ = 1/σ_max(V)²``, without communication, and with ``momentum`` Nesterov's acceleration
-``β_k = k/(k+3)``.
+``γ = 1/σ_max(V)²``, without communication. With ``momentum`` the steps have Nesterov's
+acceleration, ``β_k = k/(k+3)``.
 
 The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution. In the eigenbasis T of VᵀV
 every column of the error is therefore multiplied by a factor of its own:
-``(U_t − Û) T = E₀ diag(p_t)``. The code advances the r numbers p_t, for the loss, and
-q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end it computes
-``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic these are the iterates of the direct form,
-without a pass over the data per step. E₀ is stored times the singular values of V,
-``E₀ diag(σ) = U₀ T diag(σ) − S Q``, which has the size of the data.
+``(U_t − Û) T = E₀ diag(p_t)``. The code advances the r numbers p_t, from which the loss follows,
+and beside them q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end it
+computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic these are the iterates of the direct
+form, without a pass over the data per step. Instead of E₀ the code stores its product with the
+singular values of V, ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, whose entries are of the magnitude of the
+data.
 
-``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). Remark 4:
-with ``orthonormalise`` V is replaced by its orthonormal basis, κ = 1, and one step suffices.
+``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). With
+``orthonormalise`` (Remark 4) V is replaced by an orthonormal basis of its range; then κ = 1, and
+one step suffices.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The restarts of Section 3 are included: of m samples of Φ, the one with the best κ(V) is kept.
 
-The clients sketch ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server sums. α times the server sends
-V back and the clients multiply it by ``Sⁱᵀ Sⁱ``: ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications.
-As in the paper, V is not orthonormalised between the multiplications, because the paper needs its
-singular values.
+The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds them up to V. Then,
+α times, the server sends V back, the clients multiply it by ``Sⁱᵀ Sⁱ``, and the server adds up the
+products. The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications. As in the paper, V is not
+orthonormalised between the multiplications, because the paper needs its singular values.
 
 V's entries therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To avoid
 overflow, V is divided by a power of two before every multiplication, which is exact, and multiplied

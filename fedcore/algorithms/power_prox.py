@@ -2,9 +2,9 @@
 
 With V from Algorithm 1 fixed, every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with
 ρ = ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the nuclear norm (``nuclear``), by proximal gradient steps of
-length 1/σ_max(V)², with ``momentum`` accelerated by β_k = k/(k+3) (FISTA). There is no
-communication after V. A step uses only VᵀV and SⁱV, and not the data. The metric ``objective`` is
-the loss without the penalty.
+length 1/σ_max(V)². With ``momentum`` the steps are accelerated, with β_k = k/(k+3) (FISTA). There
+is no communication after V. A step uses only VᵀV and SⁱV, and not the data. The metric
+``objective`` is the loss without the penalty.
 """
 
 from __future__ import annotations

@@ -8,10 +8,11 @@ Over a random permutation of the rows, in batches of `batch` (1 in the paper),
 with the eigenvalue gap of the population taken as known. Neighbours: one row is replaced. A row is
 used once. A step is therefore a local randomiser, and shuffling amplifies its privacy.
 
-``paper``: α = C log(n/δ)/(ε√n) with C = 1, proved for ε ≤ √(log(n/δ)/n) (their Lemma 3.1, up to C),
-and refused for larger ε. ``tight`` has no such limit: the amplification by shuffling of adaptive
-local randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for the δ of
-the Gaussian mechanism) gives the ε₀ that a step may spend. n is public under this relation.
+``paper``: α = C log(n/δ)/(ε√n) with C = 1. The paper proves it, up to C, for ε ≤ √(log(n/δ)/n)
+(Lemma 3.1); larger ε are refused. ``tight`` has no such limit: the amplification by shuffling of
+adaptive local randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for
+the δ of the Gaussian mechanism) gives the ε₀ that a step may spend. The number of rows n is public,
+because neighbours have equally many rows.
 
 Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) and batches are not in the
 paper. The mean of a batch gets noise once; a replaced row changes it by 2β/`batch`. The sum over

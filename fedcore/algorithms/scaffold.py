@@ -48,7 +48,8 @@ class Params(settings.Tuned):
     server_rate : float
         η_g, step of the server.
     clip : float, optional
-        Norm to which a longer corrected gradient is shortened; a weight decay counts with it.
+        Norm to which a longer corrected gradient is shortened; the gradient includes the weight
+        decay.
     """
 
     server_rate: Positive = 1.0

@@ -4,8 +4,8 @@ Each round is one product with the data of all clients:
 
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾),   Aᵢ = Xᵢᵀ, Xᵢ the samples × features of client i.
 
-Z⁽⁰⁾ orthonormalises a matrix with uniform entries in [−1, 1]. One round is one n×p block down and
-one up. The last Z stays with the server.
+Z⁽⁰⁾ is a matrix with uniform entries in [−1, 1], orthonormalised. In a round every client receives
+one n×p block and sends one. The last Z stays with the server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Alternating gradient descent of Ward and Kolda, distributed.
 
-Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. Shared
-Gaussian Φ_U, Φ_V of shape (d, r); with σ₁ = ‖S‖₂, constants C and μ, step η = 9/(4 C μ σ₁) and
-D = C μ/9,
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. The start
+is made from Gaussian matrices Φ_U, Φ_V of shape (d, r), the same for all clients. With σ₁ = ‖S‖₂,
+constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9, it is
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
 

@@ -44,9 +44,10 @@ class Params(Parameters):
     n_components : int
         Rank r.
     sigma_max : float
-        Largest singular value of S, for step and scale; both in data units.
+        Largest singular value of S, in data units; the step and the scale of the start depend on
+        it.
     sigma_r : float
-        The r-th singular value of S, for step and scale as well.
+        The r-th singular value of S, in data units; the step and the scale depend on it as well.
     reading : str
         Form of the theory's constants; see `constants`.
     rounds : int

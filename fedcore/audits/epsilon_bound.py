@@ -81,10 +81,11 @@ def start_transcript() -> Transcript:
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Score of all uploads up to every record of a run; see `score`.
+    """Return for each record of a run the sum of the scores of all uploads so far; see `score`.
 
-    If the run records a ``threshold`` θ, the noise of a round is proportional to θ, and the round
-    has weight 1/θ², as in the likelihood. The method has paid for the release of θ.
+    If the run records a ``threshold`` θ, the noise of a round is proportional to θ, and the score
+    of the round gets the weight 1/θ², as in the likelihood ratio. The audit may use θ, because the
+    method has paid for its release.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -169,8 +170,8 @@ def audit(
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
-        Factor below 1 that multiplies all noise; the ledger does not change. The audit says
-        something about the honest method only if it refutes the ε claimed by this twin.
+        Factor below 1 that multiplies all noise; the ledger does not change. An audit of the honest
+        method says something only if the same audit refutes the ε that this weakened twin claims.
     **params
         Other hyper-parameters of the algorithm.
 

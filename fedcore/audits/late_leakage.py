@@ -2,7 +2,8 @@
 
 LocalPower with q = 8, halved every round, makes 8, 4 and 2 local steps in its first three rounds.
 These replies are not linear in Z, and no matrix explains them. From then on q = 1, and the replies
-are those of subspace iteration. A server knows the schedule and begins with the fourth round.
+are those of subspace iteration. The server knows the schedule and therefore begins the attack with
+the fourth round.
 """
 
 from __future__ import annotations

@@ -9,20 +9,20 @@ server solves
 
 With Q an orthonormal basis of the span of the Z's, the solution is ``Φ = B Qᵀ``, ``B = G Q``. Its
 error ``‖G (I − QQᵀ)‖_F`` does not grow with the rounds, and is zero when the Z's span the space.
-This is Proposition 2. It holds for exact linear replies and exact arithmetic. G need not be
+This is Proposition 2, which holds for exact linear replies and exact arithmetic. G need not be
 positive semidefinite.
 
 In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
 ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation,
-updated with every round; a direction that is faint at first becomes sharper later. With quickly
-decaying spectra, or many rounds to a full span, the replies in double precision do not determine
-all of G: the error stays above zero even where the Z's span the space.
+updated with every round; a direction that the first messages hardly contain becomes more precise
+with later ones. With quickly decaying spectra, or many rounds to a full span, the replies in double
+precision do not determine all of G: the error stays above zero even where the Z's span the space.
 
 Other methods' replies are not ``G Z``. LocalPower's come from several local steps and
 orthonormalisations; FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. An honest but
 curious server would try the same attack. No Φ then explains all replies, and the attack takes the
-smallest Φ with the least misfit. Its error may grow with the rounds. A large error means that
-*this* attack fails; another one may succeed. The guess Φ = 0 has error 1.
+smallest Φ with the least misfit. The error of this Φ may grow with the rounds. A large error means
+that *this* attack fails; another one may succeed. The guess Φ = 0 has error 1.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ def column(
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
     """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.exchanges_of`.
 
-    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if the
-    two sides hold no matrices of equal shape; the first sketch is an example.
+    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if its
+    two messages hold no matrices of equal shape; the exchange of the first sketch is an example.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]

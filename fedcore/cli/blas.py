@@ -26,9 +26,10 @@ def configure_accelerator() -> None:
 def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends, and say so.
 
-    If `threads` is None, the user's environment variable decides; if none is set, the number is
-    one. On two busy cores, one thread reduced `fedcore run ssi w8a` from 51.7 s to 6.8 s. PyTorch
-    gets as many threads, and an accelerator is set to compute as a core does.
+    If `threads` is None, the environment variable that the user has set decides the number; without
+    such a variable it is one. On two busy cores, one thread reduced `fedcore run ssi w8a` from
+    51.7 s to 6.8 s. PyTorch gets as many threads, and an accelerator is set to compute as a core
+    does.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

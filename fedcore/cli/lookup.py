@@ -63,7 +63,7 @@ def _by_task(found: Found) -> str:
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
-    """Return an algorithm's description, and meaning, range and default of its parameters."""
+    """Return an algorithm's description, and the meaning, range and default of each parameter."""
     from fedcore.parts.convergence_test import with_tolerance
     from fedcore.parts.params import describe
 
@@ -184,9 +184,9 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the title of `what`, and the function's parameters that are not given.
+    """Return the title of `what`, and the parameters of `function` except those in `given`.
 
-    Each parameter has its default, or is ``required``.
+    Each parameter is listed with its default, or with the word ``required``.
     """
     title = (inspect.getdoc(what) or "").partition("\n")[0]
     parameters = {

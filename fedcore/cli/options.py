@@ -27,7 +27,7 @@ force = click.option(
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
     """Return the values of --set by algorithm; the key "" holds the values for every algorithm.
 
-    ``ALGORITHM.NAME=VALUE`` is for one of several algorithms.
+    ``NAME=VALUE`` sets a parameter of every algorithm, ``ALGORITHM.NAME=VALUE`` of one.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in ("", *algorithms)}
     for text in settings:
@@ -78,7 +78,7 @@ def share(text: str) -> Any:
 
 
 def require_folder(option: str, path: str | None) -> None:
-    """Refuse an output path whose folder does not exist; None is no path."""
+    """Refuse an output path whose folder does not exist; None means that there is no output."""
     if path is not None and not Path(path).parent.is_dir():
         raise InputError(f"{option} {path}: there is no folder {Path(path).parent}: make it first")
 
@@ -96,7 +96,7 @@ def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str 
 def require_output(
     option: str, path: str | None, kind: str, inputs: Sequence[str] = (), force: bool = False
 ) -> None:
-    """Refuse, before anything is computed, a path that cannot be written; None is no path.
+    """Refuse, before anything is computed, a path that cannot be written; None means no output.
 
     The kind of output is a "history", a "folder" of histories, or a "figure", which is written to
     PATH.png and PATH.pdf. An output never replaces an input, nor a file that fedcore has not

@@ -114,8 +114,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
 
-    Notes and errors on the files tell exact facts of the data; if `private`, they are marked as
-    such.
+    What this function prints and raises may reveal exact facts about the data; if `private`, each
+    such message says so.
     """
     from fedcore.experiments import from_files
 
@@ -131,10 +131,11 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
 
 
 def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
-    """Divide each feature by its root mean square; the problem's note tells of this exchange.
+    """Divide each feature by its root mean square; return the new problem and the divisors.
 
-    With `center`, squares are of distances to the mean of all samples, which stays in the data.
-    The divisors are returned, too.
+    With `center`, the divisors are standard deviations about the mean of all samples; the mean
+    itself is not subtracted. The new problem's note says how many bytes clients and server exchange
+    to find the divisors.
     """
     import numpy as np
 

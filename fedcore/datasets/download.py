@@ -1,7 +1,7 @@
 """Download one file; it gets its name only once its checksum is verified.
 
 pooch 1.9 is not used. It limits neither the time nor the size of a transfer: a server that sends a
-byte now and then, or sends without end, holds it as long as it likes. pooch also knows only one
+byte now and then, or sends without end, can hold up the program for ever. pooch also knows only one
 address of a file and no local mirror, so that it would replace little of this package.
 """
 

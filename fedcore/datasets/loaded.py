@@ -15,7 +15,7 @@ class Loaded(NamedTuple):
     x : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), int64
     note : str
-        What a user must know of the reader's work; may be empty.
+        What a user must know about how the rows were read; may be empty.
     owners : ndarray of shape (n_samples,), int64, optional
         Number of the owner of each row, if the labels do not name the owner.
     """

@@ -183,7 +183,8 @@ def lognormal(
 ) -> Parts:
     """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
 
-    `mean` and `sigma` describe the logarithm. Samples left over are not used.
+    `mean` and `sigma` are those of the logarithm of the random part. Samples left over are not
+    used.
 
     Raises
     ------

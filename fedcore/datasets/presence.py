@@ -48,8 +48,8 @@ def missing(
     mirror, registry : path-like, optional
         Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
     answers : callable, optional
-        Says whether the server of an address can be reached, such as `download.answers`. By default
-        every address counts as reachable, and the network is not used.
+        Function, such as `download.answers`, that says whether the server of an address can be
+        reached. By default every address counts as reachable, and the network is not used.
     surrogate : bool, default=False
         Ask for the data set's stand-in, for which nothing is fetched.
 

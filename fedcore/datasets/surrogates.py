@@ -121,8 +121,8 @@ def faces(
 def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
     """Return random sentences of 4 word vectors of 300 numbers each, with users and sentiments.
 
-    A word is one of 200, half of them pleasant. A user has 50 to 80 sentences. Most words of a
-    sentence agree with its sentiment; for some users they are the opposite.
+    A word is one of 200, half of them pleasant. A user has 50 to 80 sentences. A sentence is
+    positive if most of its words are pleasant; for every eighth user it is then negative.
     """
     if split != "train":
         raise ConfigError(f"the sentences surrogate has no split '{split}': take 'train'")

@@ -1,11 +1,12 @@
 """Networks that clients train: the only package that imports PyTorch, the extra ``deep``.
 
-A network's parameters are one vector, the body's first and then the head's. Server and clients
-exchange vectors, and clients keep vectors. So the ledger counts them and the server averages them
-as any other array, and a method reads like its paper, ``w = federation.mean(update, of=chosen)``.
-What is known of a network without training it (sizes, splits, the first vector) needs no PyTorch,
-nor do the hyper-parameters. The plan, the closed forms of the cost and `fedcore list methods`
-therefore work without PyTorch. `learner` gives a run the object that trains and evaluates.
+A network's parameters are one vector, the body's first and then the head's. Such vectors are what
+server and clients exchange and what clients keep. The ledger therefore counts networks like any
+other array, the server averages them, and a method reads like its paper:
+``w = federation.mean(update, of=chosen)``. What is known of a network without training it (sizes,
+splits, the first vector) needs no PyTorch, nor do the hyper-parameters. The plan, the closed forms
+of the cost and `fedcore list methods` therefore work without PyTorch. `learner` gives a run the
+object that trains and evaluates.
 """
 
 from __future__ import annotations

@@ -52,10 +52,10 @@ def configure_torch() -> None:
     """Let PyTorch compute on accelerators as on a core, in all of this process.
 
     Single precision is then not cut to 10 bits. cuDNN and cuBLAS get the settings with which,
-    according to PyTorch, the same seed gives the same bytes; no such machine has shown it yet. The
-    command line and the jobs of the workflow call this function. A run does not, because its
-    process belongs to the user: in a program of your own, call it before anything is computed on
-    the accelerator.
+    according to PyTorch, the same seed gives the same bytes; this has not yet been confirmed on
+    such a machine. The command line and the jobs of the workflow call this function. A run does
+    not, because its process belongs to the user: in a program of your own, call it before anything
+    is computed on the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -65,7 +65,7 @@ def configure_torch() -> None:
 
 @contextmanager
 def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") -> Iterator[None]:
-    """Turn a device's lack of memory inside the block into one sentence.
+    """Turn an out-of-memory error of a device inside the block into an error of one sentence.
 
     Parameters
     ----------

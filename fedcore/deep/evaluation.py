@@ -50,7 +50,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Networks that clients derive from the server's network before use; made when measured.
+    """Networks that clients derive from the server's network before use; made only to be measured.
 
     Attributes
     ----------
@@ -86,7 +86,8 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
     """Return every client's outputs.
 
-    If all clients have one network, it takes their samples together, unless it mixes samples.
+    If all clients use the same network, all their samples go through it together, unless the
+    network mixes the samples of a batch.
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

@@ -1,7 +1,7 @@
 """Layers of networks: their parameters, and the shapes of their inputs and outputs.
 
 A layer gives its ``parameters`` for inputs of a shape, and the shape of its ``output``; shapes are
-those of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute with them.
+those of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
 """
 
 from __future__ import annotations
@@ -101,8 +101,8 @@ class Reshaped(Layer):
 
     A block is `block` samples that follow one another, or what is left of a batch. Its numbers, in
     the order of an array (words, samples, numbers of a word), are those of an array (numbers of a
-    word, samples, words). So the next layer takes one step for every number of a word, and each
-    input mixes several words and samples.
+    word, samples, words). The next layer therefore takes one step for every number of a word, and
+    the input of each step mixes several words and samples.
     """
 
     block: int

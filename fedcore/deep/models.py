@@ -5,8 +5,8 @@ Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, with the widths and th
 authors' code; ``femnist_mlp3`` is the network of that code, which has three hidden layers where the
 paper prints two, and a softmax in addition to the softmax of the loss; ``sent140_reshaped`` is the
 LSTM of that code, which reads the words of four tweets as if they lay in memory in another order;
-``tiny_mlp`` is for tests and examples. Every head is the last fully connected layer (of
-`cifar100_cnn` and the LSTMs with the dropout before it), so that the body's output is the
+``tiny_mlp`` is for tests and examples. Every head is the last fully connected layer, in
+`cifar100_cnn` and the LSTMs together with the dropout before it, so that the body's output is the
 representation. The outputs are scores; their cross-entropy is the loss.
 """
 
@@ -44,7 +44,7 @@ class Model:
     body, head : tuple of Layer
         The representation, and the head on it.
     lower : int
-        Layers of the body that are LG-FedAvg's local representation (Appendix A.2).
+        Number of layers of the body that form LG-FedAvg's local representation (Appendix A.2).
     """
 
     sample: Size

@@ -1,7 +1,7 @@
 """Layers that compute: outputs, and gradients of the cross-entropy, at a vector of parameters.
 
-A network takes the parameters and the batch of one client, or of several clients at once, with a
-leading axis: `fedcore.deep.one` and `fedcore.deep.several` compute.
+A network takes the parameters and the batch of one client, computed by `fedcore.deep.one`, or those
+of several clients along a leading axis, computed by `fedcore.deep.several`.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Network:
         self.block = max((l.block for l in layers if isinstance(l, kinds.Reshaped)), default=1)
 
     def inputs(self, X: np.ndarray) -> Tensor:
-        """Return samples, one per row, in the shape that the network takes; do not write to it."""
+        """Return samples, one per row, in the shape that the network takes; do not change them."""
         return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:

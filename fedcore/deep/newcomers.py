@@ -1,8 +1,9 @@
-"""Newcomers: clients that join after the training, and train a head of their own on its body.
+"""Newcomers: clients that join after the training, and train their own heads on the trained body.
 
 Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every newcomer gets
 one network and trains its head alone, epoch after epoch; the representation stays as it is. An
-epoch is a round in which all newcomers take part (Appendix A.2), so that momentum begins anew.
+epoch is a round in which all newcomers take part (Appendix A.2), so that the momentum begins anew
+with each epoch.
 
 The paper does not say which network of a method a newcomer gets. Here it is
 

@@ -20,7 +20,7 @@ Noise: TypeAlias = torch.Generator | None  # of dropout, while training
 
 
 def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
-    """Set random numbers of `x` to zero by `noise`, and scale the others up."""
+    """Set entries of `x` that `noise` chooses at random to zero, and scale the others up."""
     return x if noise is None else scaled(layer, x, kept(layer, x, noise))
 
 

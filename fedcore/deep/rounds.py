@@ -67,11 +67,11 @@ def run_rounds(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Make the rounds ``held = one_round(t, chosen, held)``, and record each; return the last.
+    """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
     `held` is what the server holds. Everything that lasts from round to round must be in it, or in
-    arrays that every client has in its state, because a killed run goes on from these.
-    ``networks(held)`` are the networks that the clients use; `more` is recorded with them.
+    arrays that every client has in its state, because a run that was killed continues from these
+    values. ``networks(held)`` are the networks that the clients use; `more` is recorded with them.
     """
     done, held = record.resume(federation, held)
     if not done:

@@ -33,7 +33,8 @@ class Params(Participating, Checked):
     rate : float
         Learning rate.
     momentum : float
-        Share of the last step that is added to a step; it begins anew in every round.
+        Share of the previous step that is added to each step. The first step of a round has no
+        previous one.
     weight_decay : float
         Factor of the weight decay: this multiple of the weights, but not of the constants, is added
         to a gradient.
@@ -86,8 +87,8 @@ class Personal(Params):
     ----------
     first_head : {"initial", "averaged"}
         Head with which a client begins its first training: the head of the first network, or the
-        mean of the heads from the last round. In the second case participants send their heads with
-        the body.
+        mean of the heads from the last round. With "averaged", participants send their heads as
+        well as their bodies.
     """
 
     first_head: Annotated[str, one_of(("initial", "averaged"))] = "initial"

@@ -35,7 +35,7 @@ def _apart(x: Tensor, clients: int) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Multiply the kernels with the patches of the images, of all samples of a client at once."""
+    """Convolve images with kernels: one matrix product per client, over patches of all images."""
     size = kernels.shape[2]
     lines = x.transpose(1, 2).unfold(3, size, 1).unfold(4, size, 1)  # n c m h w k k
     patches = lines.permute(0, 5, 6, 1, 2, 3, 4).reshape(len(x), size * size * x.shape[2], -1)
@@ -79,8 +79,8 @@ def noise_of(batch: Batch) -> Noise:
 def loss(scores: Tensor, y: Tensor) -> Tensor:
     """Return the sum over clients of the mean cross-entropy of their batches.
 
-    The loss of a client does not depend on the others' parameters. So the gradient of the sum holds
-    each client's gradient.
+    The loss of a client does not depend on the parameters of the others, so that the gradient of
+    the sum consists of the gradients of the single clients.
     """
     return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
 

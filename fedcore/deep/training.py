@@ -1,6 +1,6 @@
-"""Local training and evaluation of one network, of which every method builds its client steps.
+"""Local training and evaluation of a network: the parts from which methods build client steps.
 
-It is gradient descent with momentum, of one client, or of several that advance together.
+Training is gradient descent with momentum, for one client or for several that advance together.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Learner:
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Declare that a client step trains; an accelerator then trains a round's clients together.
+        """Mark a client step as training, so that an accelerator can train clients together.
 
         The step itself is written for one client. In `descend` the steps of a round's clients wait
         for each other, by `fedcore.federation.lockstep`.
@@ -120,8 +120,9 @@ class Learner:
     ) -> list[Batch]:
         """Return the batches of some epochs as the body represents them, for training the head.
 
-        The body's output does not change while only the head is trained, so that one pass serves
-        all epochs, unless images are augmented, or the output depends on the other samples.
+        While only the head is trained, the body's output for a sample stays the same. One pass
+        through the body therefore serves all epochs, unless images are augmented, or the output for
+        a sample depends on the other samples of its batch.
         """
         samples = self.samples(data)
         if not self._params.augment and self.body.block == 1:
@@ -171,13 +172,13 @@ class Learner:
         """Make a step of gradient descent with momentum for every batch, from `w`; return the end.
 
         ``u ← momentum · u + gradient(w, batch, *fixed)`` from u = 0, and ``w ← w − rate · u``, as
-        PyTorch's SGD. All local training in this package is this loop. With a `pull` it is
-        ``w ← w − rate · (u + pull · (w − a))``, a the first of `fixed`.
+        PyTorch's SGD. All local training in this package is this loop. With a `pull` the second
+        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`.
 
         Clients whose steps run side by side descend together if they have the same `gradient`.
-        `gradient` then gets and returns vectors with a leading axis of clients. So pass what
-        differs from client to client as `fixed` vectors, and not by a closure. If each client has a
-        function made anew, the clients descend one by one.
+        `gradient` then gets and returns vectors with a leading axis of clients. Therefore pass what
+        differs from client to client as `fixed` vectors, and not in a closure: if a new `gradient`
+        is made for each client, the clients descend one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -303,10 +304,10 @@ def descend_several(
     how: How,
     device: torch.device,
 ) -> list[np.ndarray]:
-    """Return where the descent of each client ends; one call of `gradient` serves a step of all.
+    """Return the parameters at which each client's descent ends; the clients share gradient calls.
 
-    In a step, only clients with batches of equal size share a call, and a client without further
-    batches stays where it is.
+    In each step, one call of `gradient` serves all clients whose batches have equal size. A client
+    without further batches stays where it is.
     """
 
     def stacked(vectors: Sequence[np.ndarray]) -> Tensor:

@@ -102,10 +102,11 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 
 
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
-    """Read zip files of ``labels.bin`` and lossless WebP pictures, each of 25 x 20 images.
+    """Read zip files that hold ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
 
-    Labels and rows side by side are the records of the official binary files. Their sha256 tells
-    whether they are the official ones, however they were compressed.
+    The labels and the row of an image, side by side, are its record in the official binary files.
+    The sha256 of a zip file's records therefore tells whether they are the official ones, however
+    the pictures were compressed.
     """
     blocks = []
     for name, wanted in parts["records"].items():
