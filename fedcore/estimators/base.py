@@ -1,7 +1,7 @@
 """What scikit-learn expects of an estimator, without scikit-learn.
 
-The constructor keeps its parameters as they were given; `fit` checks them. Methods that
-need classes of scikit-learn are called by it alone, and import it then.
+The constructor keeps its parameters as they were given; `fit` checks them. Only scikit-learn calls
+the methods that need its classes; these methods import it when called.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Transformer(ABC):
         Parameters
         ----------
         groups : bool, str or None, default=None
-            Whether to pass it, or the name under which it is passed to the meta-estimator; with
+            Whether to pass `groups`, or the name under which the meta-estimator gets `groups`; with
             None a meta-estimator that gets `groups` raises.
 
         Returns
@@ -234,7 +234,7 @@ class Transformer(ABC):
         return make(values, columns=names, index=index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns of `transform`: the class's name and a number.
+        """Return the names of the columns of `transform`: the name of the class and a number.
 
         Parameters
         ----------

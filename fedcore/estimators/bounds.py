@@ -1,7 +1,7 @@
 """Public bounds of samples, to which clients clip them in a private fit.
 
-A sample is clipped by itself, so that neighbouring data stay neighbours. Everything else follows
-from the bounds and from released values alone.
+Each sample is clipped without regard to the others, so that neighbouring data stay neighbours. All
+other quantities here follow from the bounds and from released values alone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Box:
-    """Bounds of every entry.
+    """Lower and upper bounds of every entry of a sample.
 
     Attributes
     ----------
@@ -39,12 +39,12 @@ class Box:
 
     @property
     def middle(self) -> np.ndarray:
-        """Point with the shortest reach, shape (d,)."""
+        """Centre of the bounds, from which samples have the least `reach`, shape (d,)."""
         return (self.low + self.high) / 2
 
     @property
     def sum_of_fractions(self) -> float:
-        """Largest norm of the vector ``((x - point) / widths)²`` of a sample."""
+        """Largest norm of the vector ``((x - point) / widths)²`` for x within the bounds."""
         return float(np.sqrt(len(self.low)))
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
@@ -52,11 +52,11 @@ class Box:
         return np.clip(rows, self.low, self.high)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of every entry from the same entry of `point`, shape (d,)."""
+        """Largest distance of each entry of a sample from that entry of `point`, shape (d,)."""
         return np.maximum(self.high - point, point - self.low)
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
-        """Largest norm of ``(x - point) / scale``."""
+        """Largest norm of ``(x - point) / scale`` for x within the bounds."""
         return float(np.linalg.norm(self.widths(point) / scale))
 
 
@@ -80,7 +80,7 @@ class Ball:
 
     @property
     def sum_of_fractions(self) -> float:
-        """Largest norm of the vector ``((x - point) / widths)²`` of a sample."""
+        """Largest norm of the vector ``((x - point) / widths)²`` for x within the bounds."""
         return 1.0
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
@@ -88,11 +88,11 @@ class Ball:
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of every entry from the same entry of `point`, shape (d,)."""
+        """Largest distance of each entry of a sample from that entry of `point`, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
-        """Largest norm of ``(x - point) / scale``."""
+        """Largest norm of ``(x - point) / scale`` for x within the bounds."""
         return float((self.radius + np.linalg.norm(point)) / scale.min())
 
 

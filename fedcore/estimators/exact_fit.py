@@ -84,12 +84,13 @@ def fit(asked: Request, matrices: Any) -> Found:
 
 
 def gram_comes_first(federation: Federation, r: int) -> bool:
-    """Whether the Gram matrix of all data takes less time than `ROUNDS` products with the data.
+    """Whether making the Gram matrix of all data takes less time than `ROUNDS` products with them.
 
-    `fedcore.parts.gram_products` makes the Gram matrix once the products so far have cost as much,
-    whatever the number of rounds. Here the matrix may come first, because the default algorithm
-    takes some ten rounds with few columns: BLAS reads and packs the data for every product, however
-    few columns the product has.
+    `fedcore.parts.gram_products` does not know how many rounds will follow: it makes the Gram
+    matrix only after the products so far have cost as much as the matrix does. Here the matrix may
+    be made before the first product, because the default algorithm takes some ten rounds with few
+    columns, and BLAS reads and packs the data for every product, however few columns the product
+    has.
     """
     clients = federation.clients
     if clients.sparse or not federation.at_once:
@@ -102,15 +103,15 @@ def pooled_gram(clients: Clients) -> np.ndarray:
     """Return ``Σ SᵢᵀSᵢ`` of dense clients, shape (d, d); centred clients are not copied.
 
     NumPy's product of a matrix with its own transpose takes 0.4 (6 features) to 0.9 (500) of the
-    time of `fedcore.linalg.gram_matrix`. The workflow's results were computed by `gram_matrix`,
-    which rounds differently.
+    time of `fedcore.linalg.gram_matrix`. The workflow stays with `gram_matrix`, by which its
+    results were computed, because the two functions round differently.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return sum(rows.T @ rows for rows in blocks(clients))
 
 
 def _tell(algorithm: str, estimate: float) -> None:
-    """Warn if a run without a test has ended at a subspace that is off."""
+    """Warn if a run without a convergence test may have ended far from the exact subspace."""
     if estimate <= WARNING_SINE:
         return
     angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
@@ -134,7 +135,7 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the angle of the r leading axes, cut from more axes that leave `outside` squares."""
+    """Estimate the error, a sine, of the first r axes of a larger basis that misses `outside`."""
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside
     return float((unit + np.sqrt(outside) * np.sqrt(squares[0])) / gap) if gap > 0 else 1.0

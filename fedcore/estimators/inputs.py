@@ -54,13 +54,13 @@ def given(clients: Any, groups: Any = None) -> Given:
         One matrix per client, in a sequence or in a mapping from the clients' names. One matrix
         alone belongs to one client.
     groups : array-like of shape (n_samples,), optional
-        The client of every row, if `clients` is one matrix. The clients are in the order of the
-        sorted values.
+        The client of every row, if `clients` is one matrix. The clients come in the sorted order of
+        their values in `groups`.
 
     Raises
     ------
     InputError
-        When `clients` is neither, or `groups` does not fit it.
+        When `clients` is none of these, or `groups` does not fit `clients`.
     """
     if groups is not None:
         return _grouped(clients, groups)

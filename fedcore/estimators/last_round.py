@@ -36,14 +36,14 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Client step of the last round: ``Zᵀ SᵢᵀSᵢ Z`` and the squares of Sᵢ outside range(Z).
 
-    The client itself computes the second number, in double precision. If the server subtracted
-    totals that were sent in single precision, digits would cancel.
+    The client itself computes the squares outside range(Z), in double precision: if the server took
+    them as a difference of totals sent in single precision, digits would cancel.
     """
     return _moments(data, data @ Z)
 
 
 def moments_and_products(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Client step of the last round after a run without a test: also ``SᵢᵀSᵢ Z``."""
+    """Client step of the last round after a run without a test: `moments`, and ``SᵢᵀSᵢ Z``."""
     scores = data @ Z
     return np.append(_moments(data, scores), data.T @ scores)
 
@@ -56,7 +56,7 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-    """Exchange the moments of the basis; for ``finish=`` of `fedcore.run`.
+    """Exchange the moments of the basis; `fedcore.run` takes this function as ``finish=``.
 
     If the algorithm has no test of its own, the clients also send their products with the basis.
     The output holds them as ``products``, and the basis as ``sent``.
@@ -105,8 +105,8 @@ class Axes(NamedTuple):
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`.
 
-    `dtype` is the precision of the data, by which the function ensures that rounding decides
-    neither signs nor order.
+    From `dtype`, the precision of the data, follows which differences may be rounding, so that
+    rounding decides neither signs nor order.
     """
     r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))

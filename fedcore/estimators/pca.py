@@ -1,4 +1,4 @@
-"""Federated PCA with the interface of scikit-learn's."""
+"""Federated PCA with the interface of scikit-learn's PCA."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class FederatedPCA(Transformer):
     down), those of the algorithm, and one for the principal axes. In the last round the server
     sends an orthonormal basis Z, the clients reply with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the
     sums of squares of Sᵢ outside range(Z), and the eigenvectors of the sum rotate Z. After a run
-    without a test they also send the products ``SᵢᵀSᵢ Z``, n_features · r doubles, by which the
-    server tests Z. The history ends before the last round.
+    without a test the clients also send the products ``SᵢᵀSᵢ Z``, n_features · r doubles, by which
+    the server tests Z. The history ends before the last round.
 
     **What the server sees of a client.** With plain sums it sees every reply: the mean, the number
     of samples, how many features are far from the origin, and in every round of the default the
@@ -72,25 +72,26 @@ class FederatedPCA(Transformer):
         ``center=False``, by the root of its mean square), so that features count alike.
     tol : float, optional
         For algorithms with a residual test (block_krylov, momentum_power, ssi): largest sine of
-        the angle between the subspace found and the exact one. Their default is 1e-8. If rounding
-        does not allow `tol`, the run ends at what rounding allows, in float32 often 1e-6 to 1e-4;
-        `error_estimate_` says it, and above 1e-3 a warning. Directions of singular values that
-        agree to 1e-8 are interchangeable.
+        the angle between the subspace found and the exact one. The default of these algorithms is
+        1e-8. If rounding does not allow `tol`, the run ends at what rounding allows, in float32
+        often 1e-6 to 1e-4; `error_estimate_` then gives the sine reached, and above 1e-3 there is a
+        warning. Directions of singular values that agree to 1e-8 are interchangeable.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
         library versions are the same. None draws fresh entropy at every `fit`, and a generator of
-        `numpy.random` its next numbers. Privacy noise never comes from it, except with
+        `numpy.random` its next numbers. Privacy noise never comes from this seed, except with
         ``params={"simulate": True}``.
     epsilon, delta : float, optional
         The whole fit is (ε, δ)-differentially private when one record of one client is added or
-        removed. It protects against the server and everyone else who sees the messages. It covers
-        the mean, the scales, the algorithm's rounds and the last round. A private fit requires
-        `bounds`, a number of components, and analyze_gauss or noisy_power. Every fit spends ε and δ
-        anew; so does each fit of a grid search.
+        removed. This guarantee holds against the server and everyone else who sees the messages,
+        and covers the mean, the scales, the algorithm's rounds and the last round. A private fit
+        requires `bounds`, a number of components, and analyze_gauss or noisy_power. Every fit
+        spends ε and δ anew; so does each fit of a grid search.
     bounds : (low, high) or float, optional
         Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
-        of a sample. Clients clip their samples to them. Noise grows with them. A Series, a
-        mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by the columns' names.
+        of a sample. Clients clip their samples to these bounds, and the noise grows with the
+        bounds. A Series, a mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by
+        the columns' names.
     verbose : bool or int, default=False
         Whether to show a bar that counts rounds, on standard error.
 
@@ -120,7 +121,8 @@ class FederatedPCA(Transformer):
         ``explained_variance_`` over the total variance of all features.
     noise_variance_ : float
         Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
-        if there are none. In a private fit, of ``n_features - n_components_``.
+        if there are none. In a private fit, the mean is over ``n_features - n_components_``
+        directions.
     error_estimate_ : float
         Estimate of the sine of the largest angle between the subspace found and the exact one, by
         the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
@@ -130,13 +132,13 @@ class FederatedPCA(Transformer):
         may have rotated the subspace of the samples (within `bounds`, divided by `scale_`): the
         norm of the noise over the gap of the released eigenvalues
         (`fedcore.estimators.private.sines`). It follows from released values and costs no ε. Among
-        private fits with an estimate below 1, at most one in 20 is further off. At 1 nothing tells
-        the components from noise.
+        private fits with an estimate below 1, at most one in 20 has a larger error than its
+        estimate. At an estimate of 1, nothing tells the components from noise.
     converged_ : bool or None
         Whether `tol`, or the limit that rounding sets, was reached; if only that limit was,
         `error_estimate_` is above `tol`. None for an algorithm without a test.
     n_iter_ : int
-        Iterations; for the algorithms with a test, rounds.
+        Number of iterations; for the algorithms with a test of convergence, number of rounds.
     n_samples_ : int
         Samples of all clients; in a private fit, a noisy number.
     history_ : RunHistory
@@ -363,7 +365,7 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        """Check the samples given to `method`; return them less the mean and over the scale."""
+        """Check the samples given to `method`; return them minus the mean, divided by the scale."""
         self._require_fitted()
         matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
         rows = centred(matrix, self.mean_)

@@ -7,9 +7,10 @@ bounds (`fedcore.estimators.bounds`), and then
    together with the number of samples times κ: the vector (a, κ) of a sample has norm √(1 + κ²) at
    most. The mean is put inside the bounds. For scales, each feature of a is in units of its own
    bounds;
-2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances that the
-   bounds allow, in norm at most √d (1 for a bound of the norm). A variance below the standard
-   deviation of its noise is replaced by this standard deviation;
+2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances from the
+   mean that the bounds allow. This vector of a sample has a norm of at most √d (1 if the bound is
+   one of the norm). A variance below the standard deviation of its noise is replaced by this
+   standard deviation;
 3. run the algorithm on ``b = (x − mean)/scale/ρ′`` with ‖b‖ ≤ 1;
 4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
    squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
@@ -18,9 +19,10 @@ bounds (`fedcore.estimators.bounds`), and then
    no density. Z has one column more than the components wanted. The square of this column is about
    the next eigenvalue, which `sines` needs.
 
-All noise is Gaussian: releases of multipliers zᵢ compose to one of z with 1/z² = Σ 1/zᵢ². z is the
-least for the whole (ε, δ), and each step has a fixed share of 1/z² (`SHARES`). With several
-clients, each adds noise to its own sums, and the server, which need not be trusted, adds them.
+All noise is Gaussian. Releases with noise multipliers zᵢ together protect as one release with the
+multiplier z does, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
+together, and gives each step a fixed share of 1/z² (`SHARES`). Each client adds noise to its own
+sums, and the server, which need not be trusted, adds up the noisy sums.
 """
 
 from __future__ import annotations
@@ -217,7 +219,7 @@ def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
 
 
 def multipliers(asked: Request) -> dict[str, float]:
-    """Return the noise multiplier of every step, so that all of them spend (ε, δ).
+    """Return the noise multiplier of every step, so that all steps together spend (ε, δ).
 
     Raises
     ------
@@ -238,7 +240,7 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
     Raises
     ------
     InputError
-        When it is less than an algorithm takes.
+        When this part is less than an algorithm accepts.
     """
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
     if left < accounting.LEAST_EPSILON:

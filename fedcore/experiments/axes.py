@@ -1,9 +1,10 @@
 """Runs in coordinates of the answer, without the coordinates in which the data nearly vanish.
 
 S stacks the rows Sᵢ of all clients and has the singular values σ₁ ≥ σ₂ ≥ …; W_J are the right
-singular vectors with ``σ² > cut · σ₁²``. A start Z is [W_J E] z, where E is an orthonormal basis of
-what Z has outside range(W_J). In the coordinates [W_J E] a client's rows are [Sᵢ W_J, 0]. Dropping
-the other coordinates changes ``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
+singular vectors with ``σ² > cut · σ₁²``. A start Z with p columns can be written as [W_J E] z,
+where E is an orthonormal basis of the part of Z outside range(W_J), and z holds the coordinates. In
+the coordinates [W_J E] a client's rows are [Sᵢ W_J, 0]. Dropping the other coordinates changes
+``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
 
 A method commutes with rotations of the features if its steps take products with the data and with
 their transposes, and inner products, but look at no single feature. Such a method makes the same
@@ -49,7 +50,7 @@ def execute_cut(
     algorithm, problem, settings, seed, recording
         As in `fedcore.runs.execute`.
     cut : float
-        Share of σ₁² up to which σ² are dropped.
+        Directions whose σ² is at most this share of σ₁² are dropped.
 
     Raises
     ------
@@ -81,7 +82,7 @@ def execute_cut(
 
 
 def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
-    """Return the problem in J + p coordinates; they are kept with the data for other repeats."""
+    """Return the problem in J + p coordinates; it is kept with the data for other repeats."""
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference
@@ -93,7 +94,7 @@ def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
 
 
 def _count_features(recorder: Recorder, n_features: int, coordinates: int) -> None:
-    """Count blocks of coordinates as the blocks of features that they stand for."""
+    """Scale the ledger's counts from the coordinates of blocks to the features they stand for."""
     for name in TRAFFIC:
         total = getattr(recorder.ledger, name)
         setattr(recorder.ledger, name, total * n_features // coordinates)

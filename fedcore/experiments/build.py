@@ -117,8 +117,8 @@ def check(spec: Mapping[str, Any]) -> None:
 def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
     """Return the names and digests of the modules that a problem of this specification depends on.
 
-    This module imports both kinds of source. Only its own text and the kind of the problem count
-    here, and not the other kind.
+    This module imports the modules of all kinds of source. Here only the module of the problem's
+    own kind counts, beside the text of this module.
     """
     kind = _kind(spec)
     own = (__name__, fingerprint.digest(__name__))

@@ -118,7 +118,7 @@ class Cell:
 
     @property
     def seed_key(self) -> int:
-        """Key that keeps its seeds apart from the seeds of other experiments and problems."""
+        """Key that keeps the cell's seeds apart from those of other experiments and problems."""
         return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
 
     def repeat_seed(self, repeat: int) -> np.random.SeedSequence:

@@ -6,9 +6,9 @@ again.
 
 A checkpoint holds everything on which the rest of a run depends: the parameters that the server
 holds, the clients' states, all random streams, the ledger and the records. `fedcore.deep.rounds`
-offers a checkpoint after every round, through the recorder, and it is written if the last one is
-old enough. A checkpoint belongs to one cell with its data and code. A run ignores the checkpoint of
-any other run, and a damaged one.
+offers a checkpoint after every round, through the recorder; the checkpoint is written only if the
+last one written is old enough. A checkpoint belongs to one cell with its data and code. A run
+ignores a damaged checkpoint, and the checkpoint of any other run.
 """
 
 from __future__ import annotations

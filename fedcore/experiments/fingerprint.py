@@ -1,10 +1,11 @@
 """The code that a job depends on: the modules that it imports, directly or not.
 
-Modules of fedcore and of the importing module's own package count, and so do the ``__init__.py`` of
-the packages in which they lie. Imports are read from the text of a module, also those inside
-functions; nothing is executed. Of each module the syntax tree without docstrings and `WORDS`
-counts, so that layout and comments do not. Snakemake gets the digest of each module as a parameter
-of a job. It runs the job again when one changes, and names the module.
+What counts are the modules of fedcore, those of the importing module's own package, and the
+``__init__.py`` of the packages in which these modules lie. Imports are read from the text of a
+module, also those inside functions; nothing is executed. Of each module, only the syntax tree
+without docstrings and `WORDS` counts; layout and comments therefore make no difference. Snakemake
+gets the digest of each module as a parameter of a job. When a digest changes, Snakemake runs the
+job again, and names the module.
 """
 
 from __future__ import annotations
@@ -76,8 +77,8 @@ def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
 def data_files(module: str) -> list[str]:
     """Return ``path sha256`` of every file in a module's package that is not Python code.
 
-    A module outside a package shares its folder with others; only files whose names are strings in
-    its code count.
+    A module outside a package shares its folder with other modules. Of this folder, only the files
+    count whose names are strings in the module's code.
     """
     source = _find(module)
     if source is None:
@@ -98,7 +99,7 @@ def data_files(module: str) -> list[str]:
 def _find(module: str) -> Path | None:
     """Return the file of a module, without executing it; None when there is none.
 
-    A package without ``__init__.py`` is its folder.
+    For a package without ``__init__.py``, the result is the folder of the package.
     """
     base, _, leaf = module.rpartition(".")
     if not base:

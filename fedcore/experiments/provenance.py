@@ -43,7 +43,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return the device on which networks were trained; nothing for client by client on a core.
+    """Return the device on which networks were trained; empty for the CPU, or without networks.
 
     This reads the environment variable itself, because `fedcore.deep.device` needs PyTorch.
     """

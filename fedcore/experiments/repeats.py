@@ -2,8 +2,8 @@
 
 A cell becomes one history file. Repeats of one problem differ in their random stream only. The
 stream depends on the master seed, experiment, problem and repeat, not on the algorithm, so
-competing algorithms share data, sketches and starts. They do not share privacy noise: a simulation
-derives the noise from the seed by a key with algorithm, cell and parameters (see
+competing algorithms share data, sketches and starts. These algorithms do not share privacy noise: a
+simulation derives the noise from the seed by a key with algorithm, cell and parameters (see
 `fedcore.privacy.noise`).
 """
 
@@ -52,10 +52,11 @@ def run_cell(
 ) -> History:
     """Run a cell on the problem in a file by `run_repeats`; write its history and return it.
 
-    `newcomers_file` holds the problem of its newcomers, if it has some. CPU seconds go to a file of
-    their own, so that the same run gives the same history. `checkpoints` is the path, without an
-    ending, of files from which a killed run goes on, and of repeats that have ended, which stay: a
-    cell with more repeats computes only the others.
+    `newcomers_file` holds the problem of the cell's newcomers, if the cell has any. CPU seconds go
+    to a file of their own, so that the same run gives the same history. `checkpoints` is the path,
+    without an ending, of two kinds of files: checkpoints, from which a killed run goes on, and
+    histories of repeats that have ended. These histories stay, so that a cell that is given more
+    repeats computes only the new ones.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []

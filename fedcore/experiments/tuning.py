@@ -7,7 +7,8 @@ final value. Among the combinations with the fewest diverged runs, the one with 
 value is used for all repeats. The history keeps all combinations and their values.
 
 The measure is exact: for a private method the choice itself leaks information that the privacy
-budget does not cover. It is allowed because a cell is a simulation, and the history says so.
+budget does not cover. Such a choice is allowed here because a cell is only a simulation; the
+history notes that the budget does not pay for it.
 """
 
 from __future__ import annotations

@@ -5,12 +5,12 @@ or with other runs beside it. The number of rounds then depends on the machine a
 method. A cell with ``twin: rounding`` therefore runs every repeat a second time, in which only the
 real arrays that the server draws, or the given `start`, differ: each entry is the next
 floating-point number above or below. If the server has drawn no such array before it first
-broadcasts an array, the broadcast array differs instead, as it is a start that was computed. Data,
-limits and stopping rules are the same.
+broadcasts an array, the broadcast array is changed instead, because it is then a start that the
+server has computed. Data, limits and stopping rules are the same.
 
-By chance a twin may end as the run did. With ``twin: ten_roundings``, a repeat that its first twin
-has left by more than `TEARING_DISTANCE` gets nine others, and keeps the one whose number of records
-differs most.
+By chance a twin may end as the run did. With ``twin: ten_roundings``, a repeat gets nine more twins
+if its first twin was ever further away from it than `TEARING_DISTANCE`, and keeps the twin whose
+number of records differs most from its own.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
 """The mean of all clients' samples and its subtraction, without loss of digits; and scales.
 
-Sums are in double precision and in blocks of rows. If a client has a feature whose mean is above
-`NEAR` times its standard deviation, they add differences to the client's first sample. Their
-rounding error is then relative to the spread of the data, not to their distance from the origin.
+Sums are formed in double precision, block by block of rows. If a client has a feature whose mean is
+above `NEAR` times its standard deviation, the differences from the client's first sample are summed
+in place of the samples. The rounding error of the sum is then relative to the spread of the data,
+not to their distance from the origin.
 
-Each client's sum, the sum over clients and the division round the mean, each by 2⁻⁵³ of its size.
-After the subtraction, this rounding error is the mean of the data. This rest mean enters the
-covariance squared. Its square is at most k² 2⁻⁶⁶ of a feature's variance, with k roundings, if the
-feature's mean is at most `FAR` = 2²⁰ times its standard deviation. Each client counts its features
-whose mean is farther from the origin than `FAR` allows. If no client has such a feature, then
-neither have all clients together; otherwise the rest mean is exchanged and subtracted in a second
-pass.
+The mean is rounded in each client's sum, in the sum over clients and in the division, each time by
+2⁻⁵³ of its size. After the subtraction, the mean of the data is this rounding error, not zero. This
+rest mean enters the covariance squared. Its square is at most k² 2⁻⁶⁶ of a feature's variance, with
+k roundings, if the feature's mean is at most `FAR` = 2²⁰ times its standard deviation. Each client
+counts its features whose mean is farther from the origin than `FAR` allows. If no client has such a
+feature, then neither have all clients together; otherwise the rest mean is exchanged and subtracted
+in a second pass.
 """
 
 from __future__ import annotations
@@ -74,9 +75,9 @@ def blocks(clients: Clients) -> Iterator[np.ndarray]:
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Sum of the rows, followed by their number, as one message in double precision.
 
-    A column with a zero has a spread above its mean over the root of the number of rows. Sparse
-    columns can therefore be summed directly; only columns in which every row stores an entry are
-    treated as dense ones.
+    A column of n rows that contains a zero has a standard deviation of at least its mean over √n.
+    Sparse columns can therefore be summed directly, without differences; only columns in which
+    every row stores an entry are treated as dense ones.
 
     Parameters
     ----------
@@ -111,7 +112,8 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """`sum_and_count`, followed by the number of features that are far from the origin.
 
-    The spread of the first `ROWS` rows replaces the spread of all rows, which is at least as large.
+    To save time, the spread is the sum of squared deviations of the first `ROWS` rows alone; that
+    of all rows is at least as large.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()

@@ -21,8 +21,8 @@ def stacked(step: AnyStep) -> AnyStep:
     Its data, the arrays in its state and its reply then have a leading axis of clients, and one
     array operation replaces thousands of calls. The step must index axes from the end, use neither
     ``state.rng`` nor ``state.privacy``, keep only arrays of equal shape in its state, and reply
-    with one array. Both forms must agree to rounding. Which form runs depends only on the clients'
-    shapes and messages, and on the engine.
+    with one array. A client's reply from the stack and from a call of its own must agree up to
+    rounding. Which form runs depends only on the clients' shapes and messages, and on the engine.
 
     Parameters
     ----------
@@ -51,7 +51,8 @@ def of_runs(step: AnyStep) -> AnyStep:
 def scheduled_by(run_all: Callable[[list[Callable[[], Any]]], list[Any]], step: AnyStep) -> AnyStep:
     """Declare that ``run_all(calls)`` calls the step for several clients, and returns the replies.
 
-    Each call is the step of one client, and a client alone gets the same result, to rounding.
+    Each element of `calls` runs the step of one client. The reply must equal that of the step
+    called for this client alone, up to rounding.
     """
     step.run_all = run_all  # type: ignore[attr-defined]
     return step
@@ -63,8 +64,9 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
     `Federation.sum` and `Federation.mean` call ``at_once`` when all clients take part and hold the
     same message; it may return None, and then the step runs. Its `state` is one state for all
     clients, with ``state.kept``. The ledger is charged as if every client had replied. The step
-    must be a function of data and message alone, and both forms must agree to rounding. Their
-    choice may depend on sizes and on earlier calls, but not on time or threads.
+    must be a function of data and message alone. The result of ``at_once`` and the sum of the
+    step's replies must agree up to rounding. Which of the two is used may depend on sizes and on
+    earlier calls, but not on time or threads.
     """
 
     def attach(step: AnyStep) -> AnyStep:
@@ -77,8 +79,8 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 def protected(exchange: AnyExchange) -> AnyExchange:
     """Declare that an exchange before or after a private algorithm is protected, too.
 
-    The exchange calls `Federation.protect` itself or comes after that call, and its steps add
-    noise. The ledger charges the steps, and says so if a step adds no noise.
+    The exchange calls `Federation.protect` itself or comes after that call, and the steps of the
+    exchange add noise. The ledger charges these steps, and says so if one of them adds no noise.
     """
     exchange.protected = True  # type: ignore[attr-defined]
     return exchange

@@ -5,8 +5,8 @@ gathers, sums or averages the replies of a *client step*, a function
 ``step(data, state, message) -> reply``. ``state`` stays with the client between rounds.
 ``state.rng`` is the client's random generator; ``state.kept`` holds what depends on the client's
 data alone, and later runs on the same data find it there. The ledger is charged for every message,
-and in a private run for every noise (`Federation.protect`). A `Transport` carries the messages;
-without another engine all clients are in this process.
+and in a private run for every release of noisy values (`Federation.protect`). A `Transport` carries
+the messages; without another engine all clients are in this process.
 
 With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
 and labels.
@@ -219,9 +219,9 @@ class Federation:
     def scale(self, mean: np.ndarray) -> np.ndarray:
         """Divide every feature of all clients by the root of its mean square, in one round.
 
-        A client uploads the sum of the squares of every feature and downloads the scales, d doubles
-        each, without noise. The divisor is the number of samples, as in scikit-learn's
-        StandardScaler.
+        A client uploads the sum of the squares of every feature, d doubles, and downloads the
+        scales, again d doubles; no noise is added. The divisor is the number of samples, as in
+        scikit-learn's StandardScaler.
 
         Parameters
         ----------
@@ -243,7 +243,7 @@ class Federation:
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
-        """Let all clients subtract a mean and divide by scales that they know, free of charge.
+        """Let all clients subtract a mean and divide by scales that they know; nothing is sent.
 
         Parameters
         ----------
@@ -332,9 +332,10 @@ class Federation:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which blocks that begin with `start` cost little, if they exist.
 
-        With them, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` is one. They exist if the clients are wide and in
-        this process, and nobody reads their single replies. The ledger counts the same numbers.
+        With such coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
+        `fedcore.parts.gram_products.gram_product` returns such a block. The coordinates exist if
+        the clients are wide and in this process, and nobody reads the clients' single replies. The
+        ledger counts the same numbers as without them.
 
         Parameters
         ----------

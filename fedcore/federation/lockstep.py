@@ -1,20 +1,20 @@
 """Several runs side by side, so that a step for which all of them ask is computed once for all.
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix, and the
-algebra of small blocks takes as long as its calls. Runs on the same clients, such as the starts of
-a cell, ask for the same steps of the same clients. Side by side, the runs wait for each other at
-each such step, and their blocks are joined into one array
+algebra of small blocks takes hardly longer than the function calls themselves. Runs on the same
+clients, such as the starts of a cell, ask for the same steps of the same clients. Side by side, the
+runs wait for each other at each such step, and their blocks are joined into one array
 (`fedcore.federation.engines.in_process`).
 
 One run works at a time, until it asks for something. When all runs wait, the scheduler serves the
 request that came first, so that runs ahead wait for the others. The schedule depends on the runs
 alone, not on time.
 
-BLAS rounds a product of 10 columns and one of 50 differently, but the values in the other 40
-columns make no difference. So each run has a `slot`, `WIDTH` slots are a block, and the runs of a
-block wait for each other. Products are as wide as a block, with zeros in the free slots, until its
-last run has ended; everything else is computed run by run. A run therefore gives the same bits
-alone and beside others.
+BLAS may round 10 columns differently if they are multiplied alone than if they are part of 50, but
+the values in the other 40 columns make no difference. So each run has a `slot`, `WIDTH` slots are a
+block, and the runs of a block wait for each other. Products are as wide as a block, with zeros in
+the free slots, until its last run has ended; everything else is computed run by run. A run
+therefore gives the same bits alone and beside others.
 
 Over MPI, and if steps are plain, runs do not wait for each other; one works after the other.
 """

@@ -110,7 +110,8 @@ class Site:
     def charged(self) -> int:
         """Forget earlier releases and return the number of events; called before an uploading step.
 
-        A reply may consist only of values that mechanisms returned in the same call.
+        Earlier releases are forgotten because a reply may consist only of values that mechanisms
+        returned in the same call.
         """
         assert self.account is not None
         self.state.privacy.released.clear()

@@ -30,9 +30,9 @@ class State(SimpleNamespace):
 class StackedState:
     """States of several clients, or of one client in several runs, as one.
 
-    An attribute is an array with one row per state; a number that is written holds for all states.
-    The arrays stay between calls. Each state holds views of its rows, so that plain steps see what
-    stacked steps have written. A plain step drops the arrays and keeps the views.
+    An attribute is an array with one row per state; a number that is assigned to an attribute holds
+    for all states. The arrays stay between calls. Each state holds views of its rows, so that plain
+    steps see what stacked steps have written. A plain step drops the arrays and keeps the views.
 
     Attributes
     ----------

@@ -106,7 +106,7 @@ class Transport(Protocol):
 
     @property
     def accounts(self) -> list[Account]:
-        """The clients' privacy accounts after `protect`, as they are after every answer."""
+        """The clients' privacy accounts, from `protect` on; up to date after every answer."""
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -117,7 +117,7 @@ class Transport(Protocol):
         ...
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Let clients keep a message until the next one; it may wait for the next `ask`."""
+        """Let clients keep a message until the next one; it may travel with the next `ask`."""
         ...
 
     def protect(self) -> None:
@@ -129,7 +129,7 @@ class Transport(Protocol):
         ...
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Return the replies, in the order of the positions `of`; one may occur twice.
+        """Return the replies, in the order of the positions `of`; a position may occur twice.
 
         Replies to a step of purpose "none" may be None.
         """

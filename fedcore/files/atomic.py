@@ -37,8 +37,9 @@ def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
     """Yield a temporary path in the same folder; on success flush the file and rename it to `path`.
 
-    The temporary file is removed when the block raises. The file's random name keeps writers of the
-    same output apart, also on other hosts and in containers, where process ids repeat.
+    The temporary file is removed when the block raises. The random name of the temporary file keeps
+    writers of the same output apart, also on other hosts and in containers, where process ids
+    repeat.
 
     Parameters
     ----------

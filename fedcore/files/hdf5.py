@@ -3,15 +3,15 @@
 The seal is the last 128 bytes of the file. HDF5 ignores what follows its content, so other tools
 open a sealed file as any HDF5 file.
 
-In a problem file above 128 MiB each array has a sha256 of its own, the attribute ``sha256`` of its
-data set, and `value` and `fedcore.files.mapping` check it when they read the array. So reading one
-array of 4 GB does not read the others. The seal is then the sha256 of all bytes outside the arrays,
-which include these attributes. The places where each array begins and ends are written before the
-seal.
+In a problem file above 128 MiB each array has a sha256 of its own, stored as the attribute
+``sha256`` of its data set. `value` and `fedcore.files.mapping` check this sum when they read the
+array, so that reading one array of 4 GB does not read the others. The seal is then the sha256 of
+all bytes outside the arrays, which include these attributes. The places where each array begins and
+ends are written before the seal.
 
 HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
-detect that two bytes of an array change from 00 00 to ff ff, or the first letter of a string. One
-flipped bit in the size of such a string makes HDF5 loop without end.
+notice when two bytes of an array change from 00 00 to ff ff, or when the first letter of a string
+changes. One flipped bit in the size of such a string makes HDF5 loop without end.
 """
 
 from __future__ import annotations
@@ -268,7 +268,8 @@ def load(
     kind : str
         Kind of file that is expected: "history", "problem".
     first, again : str
-        What to do when it is missing: "make it", and when it is damaged: "run again".
+        What the user is told to do: `first` when the file is missing, such as "make it", and
+        `again` when it is damaged, such as "run again".
     failure : type of FedcoreError
     """
     with (

@@ -56,7 +56,8 @@ def check(
     what : str
         Name of the checked object in error messages, such as the name of its file.
     names : mapping of str to sequence of str
-        Names of the items of lists, by the list's key, which messages use in place of item numbers.
+        For the key of a list, the names of its items. Messages use these names in place of item
+        numbers.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):
@@ -96,7 +97,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield place and fault of each value that no file may hold, even if its schema allows any."""
+    """Yield place and fault of each value that no file may hold, even if the schema allows all."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):

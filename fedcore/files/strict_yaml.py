@@ -51,7 +51,7 @@ class _Loader(_Fastest):
 
 
 def _require_bounded(text: str) -> None:
-    """Refuse a text that is too deep or, with its aliases written out, too large, or endless."""
+    """Refuse a text that is too deep, or too large or endless once its aliases are written out."""
     sizes: dict[str | None, float] = {}  # of what has an anchor; endless until it is closed
     around: list[tuple[str | None, float]] = []  # each open list or mapping, and the total before
     events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)

@@ -1,8 +1,8 @@
 """Pairs of neighbouring data sets, which differ in one record, for privacy audits.
 
 One client holds rows on a sphere or on the axes. Its last row is the canary e₁; a neighbour has e₂
-or zeros instead, or lacks the row. Replacing e₁ by e₂ changes a Gram matrix as much as rows of unit
-norm can. All other rows depend on the size of the data alone.
+or zeros instead, or lacks the row. Replacing e₁ by e₂ changes a Gram matrix as much as replacing
+one row of unit norm by another can. All other rows depend on the size of the data alone.
 """
 
 from __future__ import annotations

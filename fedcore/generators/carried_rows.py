@@ -2,15 +2,15 @@
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
 iteration method for differentially private PCA*). A = U Σ Vᵀ: the first column of U is ±1/√m on the
-first m = h n rows and zero on the others; its other columns are random signs, orthonormalised,
-about the least that a column can have. Hence
+first m = h n rows and zero on the others; its other columns are orthonormalised random signs, whose
+largest entry is about the least that a column can have. Hence
 
     ‖U‖_∞² = 1 / (h n),
 
 to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``, and the top right
 singular vector is (1, …, 1)/√d. Its largest entry, 1/√d, is the least that a unit vector can have,
-so that ‖U‖_∞ is larger than this if m < d. Some rows are long: each of the m rows has a norm of at
-least σ₁/√m. This does not matter if neighbours differ in one entry.
+so that ‖U‖_∞ = 1/√m is larger than 1/√d if m < d. Some rows are long: each of the m rows has a norm
+of at least σ₁/√m. This does not matter if neighbours differ in one entry.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Gaussian rows of Theorem 1.2 of `dppower`, and rows of the same spectrum without sampling.
 
-Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*: rows of
-N(0, Σ̄²) with tr Σ̄² = 1, over L = √log(n/β). Σ̄² has the top direction v = (1, …, 1)/√d and m
-further directions, all with the eigenvalue ``(1 − κ) σ̄₁²``; all other eigenvalues are zero:
+Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*: rows drawn
+from N(0, Σ̄²) with tr Σ̄² = 1 and divided by L = √log(n/β). Σ̄² has the top direction
+v = (1, …, 1)/√d and m further directions, all with the eigenvalue ``(1 − κ) σ̄₁²``; all other
+eigenvalues are zero:
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
@@ -11,8 +12,9 @@ constant of L is 1.
 
 ``exact``: the columns of the standard normal matrix are orthonormalised first, so that the gap of
 the rows themselves is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close
-to κ. The longest row then has norm 1 in place of the factor 1/L. ``kind`` = ``sign`` takes ±1 in
-place of the normal entries: the rows' coherence is then about the least possible.
+to κ. In place of the factor 1/L, these exact rows are scaled so that the longest has norm 1.
+``kind`` = ``sign`` takes ±1 in place of the normal entries: the rows' coherence is then about the
+least possible.
 
 ``moments``: the client holds ``AᵀA/√d`` of the exact rows A, for dN26 on AᵀA (footnote 2), whose
 neighbours differ in one entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by no more

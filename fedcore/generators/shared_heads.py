@@ -18,9 +18,9 @@ number of W*:
 ``assumption``
     Gaussian rows scaled to length √k, Assumption 3 of the theory.
 ``conditioned``
-    Rows of length √k as well, and ``W*/√n`` has the singular values of a geometric sequence with
-    quotient κ of the first to the last. Gaussian rows are projected in turn on the matrices with
-    these singular values and on those with rows of this length (Tropp, Dhillon, Heath & Strohmer,
+    Rows of length √k as well; the singular values of ``W*/√n`` form a geometric sequence whose
+    first term is κ times the last. Gaussian rows are projected in turn on the matrices with these
+    singular values and on those with rows of this length (Tropp, Dhillon, Heath & Strohmer,
     *Designing structured tight frames via an alternating projection method*, IEEE Transactions on
     Information Theory 2005).
 

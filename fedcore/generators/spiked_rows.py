@@ -7,11 +7,12 @@ uniform on the unit sphere orthogonal to v, and c independent of w with mean zer
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)):
 
 All norms are R. The top direction of the population is v, all other eigenvalues are equal, and the
-relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ. At a constant gap σ₁² ≈ n R² s ~ n/d, the setting in which the
-paper compares rates. The distribution of c determines only the coherence
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ. At a constant gap, σ₁² ≈ n R² s is of the order of n/d; in
+this setting the paper compares rates. The distribution of c determines only the coherence
 Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s). ``sign``: c = ±√(s/h) with probability h and 0 otherwise. For
 h = 1 the coherence is least; for h = s some rows are ±R v, and the coherence is the largest that
-the norm allows. ``gaussian``: c is normal and clipped to ±1, about as for normalised Gaussian rows.
+the norm allows. ``gaussian``: c is normal and clipped to ±1, so that c has about the distribution
+that it has for normalised Gaussian rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Matrix of independent entries, split over clients.
 
-Replaces the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on subspaces in
-federated principal component analysis*), who give n and m but not the distribution.
+This model stands in for the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on
+subspaces in federated principal component analysis*), who give n and m but not the distribution.
 """
 
 from __future__ import annotations

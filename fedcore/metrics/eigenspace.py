@@ -1,8 +1,8 @@
 """Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, S the stacked clients.
 
-They use the problem's reference ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the data. Z is
-the orthonormalised iterate. Rounding limits the residuals to about 1e−15 ‖A‖₂², the error of the
-singular values to about 1e−16, and the relative change of `captured` to about 1e−15.
+The metrics use the problem's reference ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the data.
+Z is the orthonormalised iterate. Rounding limits the residuals to about 1e−15 ‖A‖₂², the error of
+the singular values to about 1e−16, and the relative change of `captured` to about 1e−15.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def kkt(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖₂²")
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; a tolerance of 1e−4 explains the paper's errors."""
+    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; stopping at 1e−4 explains the paper's errors."""
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
 

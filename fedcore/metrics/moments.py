@@ -2,8 +2,8 @@
 
 A client with samples (x, y) sends ``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML
 2021, Section 4.2). Let v = y x. For each sample of the client, ``M − v vᵀ`` is positive
-semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server rules out a sample for which
-it is not.
+semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any
+sample for which ``M − v vᵀ`` has a negative eigenvalue.
 """
 
 from __future__ import annotations

@@ -114,8 +114,8 @@ def new_client_error(samples: int) -> Metric:
 def exact_new_client_error(samples: int) -> Metric:
     """Return the metric `new_client_error` of new clients that know B* itself.
 
-    It is the same for all iterates. This error remains because the new clients' own samples do not
-    determine their heads exactly.
+    This metric is the same for all iterates. Even clients that know B* have this error, because
+    their own samples do not determine their heads exactly.
     """
     own = new_client_error(samples)
 
@@ -130,7 +130,7 @@ def exact_new_client_error(samples: int) -> Metric:
 def single_model_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄.
 
-    It is the smallest population error that one model for all clients can have (Section 2.1).
+    This is the smallest population error that one model for all clients can have (Section 2.1).
     """
     heads = _truth(problem).heads
     return _half_mean_square(heads - heads.mean(axis=0))

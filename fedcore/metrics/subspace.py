@@ -22,7 +22,7 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle of range(U_k) to range(Z).
 
     U_k holds the k top right singular vectors; k is the iterate's ``target`` if it has one, else
-    the number of columns. Guo et al. (FedPower).
+    the number of columns. The metric is that of Guo et al. (FedPower).
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target

@@ -1,8 +1,8 @@
 """Hyper-parameters that methods with a total privacy budget (ε, δ) share.
 
-`local_budget` is the amplification of privacy by shuffling of Feldman, McMillan & Talwar, *Hiding
-among the clones: a simple and nearly optimal analysis of privacy amplification by shuffling* (FOCS
-2021).
+`local_budget` uses the theorem on amplification of privacy by shuffling of Feldman, McMillan &
+Talwar, *Hiding among the clones: a simple and nearly optimal analysis of privacy amplification by
+shuffling* (FOCS 2021).
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ next Ritz value in the span of the blocks that the server still holds, plus `UNC
 residual of that Ritz vector. The result is an estimate, not a bound: it is too small when the
 iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case: p of its
 directions are found, and the test does not notice the others. Blocks of more columns than are
-wanted (`n_oversamples` of the algorithms) also hold the next direction, and then the test notices.
+wanted (`n_oversamples` of the algorithms) also hold the next direction, and then the test notices
+the missing ones.
 
 Rounding limits the residual. Products in a precision ε have a residual of 1 to 16 ε θ₁ at the
 exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). So the test also ends when

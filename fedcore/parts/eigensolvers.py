@@ -1,9 +1,9 @@
 """Iterations for the dominant eigenspace of symmetric matrices H, from products with H alone.
 
-Blocks are stacks of shape (…, p, n), the basis of each matrix as p orthonormal rows X, beside X H.
-A solver is a generator ``solver(product, X, XH, signs)``. It starts from X and X H, and yields one
-pair (X, X H) per product. No n × n matrix is formed. The pairs of each matrix in the stack do not
-depend on the other matrices.
+For each matrix H of a stack, a basis is held as p orthonormal rows X, together with X H; both are
+arrays of shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)``. It starts from
+X and X H, and yields one pair (X, X H) per product. No n × n matrix is formed. The pairs of each
+matrix in the stack do not depend on the other matrices.
 
 A rule ``rule(limits, X, XH)`` takes the first pair and returns ``enough(old, X, XH)``, which says
 for each matrix whether to stop at a new pair; ``old`` is the previous basis. Equation numbers are
@@ -106,11 +106,11 @@ class Limits(NamedTuple):
     Attributes
     ----------
     tolerance : float
-        ε_x of (26).
+        ε_x, the largest relative change at which rule (26) stops.
     delta : float
-        δ of (14).
+        δ, the factor by which rule (14) asks the residual to fall.
     scale : float or ndarray of shape (…)
-        ``c₁'‖A‖₂² + β`` of (13), with c₁' = 1.
+        ``c₁'‖A‖₂² + β``, the divisor in rule (13), with c₁' = 1.
     """
 
     tolerance: float
@@ -119,17 +119,20 @@ class Limits(NamedTuple):
 
 
 def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """(26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``; a change of a row's sign counts as a change."""
+    """Stop by (26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F`` with X' the previous basis; signs of rows count."""
     return lambda old, X, XH: norm(X - old) <= limits.tolerance * norm(X)
 
 
 def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """(26) for projections instead of bases, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``."""
+    """Stop by (26) for projections instead of bases, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``."""
     return lambda old, X, XH: np.sqrt(2.0) * norm(outside(old, X)) <= limits.tolerance * norm(X)
 
 
 def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """(14): ``‖X H P⊥‖_F`` is at most δ times its first value, or of the order of rounding."""
+    """Stop by (14): the residual ``‖X H P⊥‖_F`` has fallen to δ times its first value.
+
+    P⊥ = I − XᵀX. The rule also stops when the residual is of the order of rounding.
+    """
     goal = limits.delta * norm(outside(X, XH))
 
     def enough(old: np.ndarray, X: np.ndarray, XH: np.ndarray) -> np.ndarray:
@@ -140,7 +143,11 @@ def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """(13): ``½ tr X H Xᵀ`` has grown by ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)``, c₁ = ½."""
+    """Stop by (13): ``½ tr X H Xᵀ`` has grown by the amount that the first residual demands.
+
+    This amount is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)`` at the first pair, with c₁ = ½ and
+    P⊥ = I − XᵀX.
+    """
     goal = _traces(X, XH) + norm(outside(X, XH)) ** 2 / limits.scale
     return lambda old, X, XH: _traces(X, XH) >= goal
 
@@ -164,7 +171,7 @@ def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
 
 
 def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return each H times its p leading Ritz vectors in the span of all blocks."""
+    """Return the product of each H and its p leading Ritz vectors in the span of all blocks."""
     X, XH = blocks[-1]
     if len(blocks) == 1:
         return XH

@@ -45,7 +45,7 @@ def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]
 
 
 def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
-    """Return the client step ``Σ_{kept} a(aᵀX) + θ z G`` with its private search for θ."""
+    """Return the client step that finds θ privately and releases ``Σ_{kept} a(aᵀX) + θ z G``."""
     margin = (2.0 + noise.query_scale) * math.log(1.0 / failure) / noise.search
     first, last = (round(math.log(end, ratio)) for end in (LOWEST, HIGHEST))
 

@@ -1,8 +1,8 @@
 """Products ``SᵢᵀSᵢ Z``, by the data or by a Gram matrix, whichever is cheaper.
 
-A Gram matrix squares the condition number. Its products are accurate to ``eps ‖S‖²``, which
-suffices for the dominant eigenspace, and not to ``eps ‖S‖ ‖S Z‖``. A method that needs directions
-of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
+A Gram matrix squares the condition number. Its products are accurate only to ``eps ‖S‖²``, and not
+to ``eps ‖S‖ ‖S Z‖`` as products by the data are. This suffices for the dominant eigenspace. A
+method that needs directions of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
 
 BLAS multiplies faster in the row form ``(Zᵀ M)ᵀ``, 1.3 to 1.7 times for 10 to 50 columns. Products
 are therefore arrays whose columns lie one after the other in memory.
@@ -132,7 +132,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Return the product of rows; for several runs, by one product as wide as a block of runs."""
+    """Multiply rows; those of several runs in one product, padded by zeros to a fixed width."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]

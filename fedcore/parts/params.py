@@ -1,4 +1,4 @@
-"""The base classes of hyper-parameters, and their description from their subclasses."""
+"""Base classes of hyper-parameters, and a description in words of the parameters of a subclass."""
 
 from __future__ import annotations
 

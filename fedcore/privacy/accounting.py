@@ -9,11 +9,11 @@ JRSS-B 2022, Corollary 3.3). Balle & Wang (ICML 2018) state the δ(ε) of this m
 *The composition theorem for differential privacy*, ICML 2015). The finite losses of several equal
 mechanisms together therefore have a binomial distribution.
 
-A Laplace mechanism's loss has a closed form, too. It is put on a grid of evenly spaced losses, and
-so are compositions with too many losses. Each loss is divided between its two neighbours on the
-grid, so that its probabilities under both neighbouring data sets stay the same. This makes no δ(ε)
-smaller (Doroshenko et al., *Connect the dots*, PETS 2022), and the error is of second order in the
-step.
+The distribution of a Laplace mechanism's loss has a closed form, too. It is put on a grid of evenly
+spaced losses, and so is the distribution of a composition with too many losses. The probability of
+each loss is divided between the two nearest points of the grid, so that the total probabilities
+under the two neighbouring data sets stay the same. This makes no δ(ε) smaller (Doroshenko et al.,
+*Connect the dots*, PETS 2022), and the error is of second order in the step.
 
 If a paper states its own ε, the formula is in the module of its algorithm.
 """
@@ -75,7 +75,7 @@ def is_private(events: Mapping[Event, int], epsilon: float, delta: float) -> boo
 def find_least(enough: Callable[[float], bool], low: float, high: float) -> float:
     """Return the least number for which `enough` holds, above `low` and at most `high`.
 
-    It is found by bisection, to the last bit. `enough` holds for `high`.
+    The number is found by bisection, to the last bit. `enough` must hold for `high`.
     """
     while low < (middle := low + (high - low) / 2.0) < high:
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -133,8 +133,8 @@ class Loss(NamedTuple):
 def _loss(key: Key, delta: float) -> Loss:
     """Return the loss of all events together, accurate enough for this δ.
 
-    δ(ε) of the composition is δ(ε − l) of one Gaussian mechanism, averaged over the losses l of all
-    other events.
+    All Gaussian events together act as one Gaussian mechanism. The composition has as its δ(ε) the
+    δ(ε − l) of this mechanism, averaged over the losses l of all other events.
     """
     endless = 0.0
     for _, _, own, count in key:

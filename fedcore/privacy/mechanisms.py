@@ -1,15 +1,15 @@
 """Mechanisms that add noise and charge the ledger for it, in one call.
 
 After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. A client
-step calls it to release something; the call adds the noise and charges the event. A reply must
-consist of what mechanisms returned in the same call of the step. Otherwise the upload counts as
-unprotected, and the run's ε is infinite. A step declares by `derived` what it computes from
-releases, and by `post_processing` that it repeats earlier releases. The ledger trusts these
-declarations and the sensitivities: it notices that noise was forgotten, but not that a proof is
-wrong.
+step calls a method of this object to release something; the call adds the noise and charges the
+event. A reply must consist of what mechanisms returned in the same call of the step. Otherwise the
+upload counts as unprotected, and the run's ε is infinite. A step declares by `derived` what it
+computes from releases, and by `post_processing` that it repeats earlier releases. The ledger trusts
+these declarations and the sensitivities: it notices that noise was forgotten, but not that a proof
+is wrong.
 
 Every record belongs to one client. Losses of clients with separate data therefore do not add up:
-the run's ε is the largest of the clients'. It is the guarantee towards the server, and towards
+the run's ε is the largest of the clients'. This ε is the guarantee towards the server, and towards
 whoever sees all messages. The server knows the run's seed. Noise therefore has a stream of its own,
 from the operating system's entropy unless the run is a simulation (`fedcore.privacy.noise`). Noise
 is drawn in floating point: attacks on its last bits (Mironov, CCS 2012) are not accounted for.
@@ -126,8 +126,8 @@ class Privacy:
     def epsilon(self, *, delta: float | None = None) -> float:
         """ε spent so far: the largest of any client's; infinite after an unprotected upload.
 
-        After an adaptive stop it can be below the budget. The guarantee to quote is the budget
-        (docs/privacy.md).
+        After an adaptive stop, the ε spent can be below the budget. The guarantee to quote is the
+        budget (docs/privacy.md).
 
         Parameters
         ----------

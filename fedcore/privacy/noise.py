@@ -1,9 +1,9 @@
 """Sources of privacy noise: the operating system's entropy, or the seed in a simulation.
 
 The server knows the root seed of a run, and every history stores it. The clients' public streams
-(``state.rng``) derive from this seed. Noise from the same seed could be drawn again and subtracted.
-Each client's noise therefore has a generator of its own. Its seed is entropy of the operating
-system and is not kept.
+(``state.rng``) derive from this seed. If the noise came from the same seed, the server could draw
+it again and subtract it. Each client's noise therefore has a generator of its own. Its seed is
+entropy of the operating system and is not kept.
 
 In a simulation the noise derives from the seed, and the run can be repeated. Two runs with the same
 noise at different scales would reveal the data; the noise therefore also depends on the name and
@@ -35,7 +35,7 @@ class Weakened(NamedTuple):
     """Source of noise for the weakened twin of an audit; the ledger charges the full noise.
 
     Such a run breaks its own claim on purpose, to show that the audit would notice. `fedcore.run`
-    cannot make such a run, and the history of such a run says so.
+    cannot make such a run, and the history of a weakened run says that it is one.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def simulated(
     ----------
     seed : numpy.random.SeedSequence
     name : str
-        Name of the run, such as algorithm and cell.
+        Name of what runs: the algorithm, or the cell of the workflow.
     params : mapping
         Hyper-parameters. Runs that differ in one of them, such as ε, share no noise.
     """

@@ -6,9 +6,9 @@ rank to rank in the order of the clients. Each rank adds the replies of its own 
 the other, and the result is broadcast. A single process would make the same additions, so that no
 bit depends on the number of ranks.
 
-Every exchange begins with a broadcast from rank 0, which holds a hash of all exchanges so far and
-of the shapes in them. If a rank has another hash, it ends the program. So no rank waits for a
-message that no other rank will send.
+At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
+shapes in them. A rank whose own hash differs ends the program, so that no rank waits for a message
+that no other rank will send.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Ranks:
     ----------
     rank : int
     alone : bool
-        Whether the others wait while this rank, the first one, does something.
+        Whether this is rank 0, and the other ranks wait while it runs a job.
     busy : bool
         Whether an exchange has begun and not ended.
     """
@@ -160,7 +160,7 @@ class Ranks:
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End this rank, at the same time as rank 0; `error` is why."""
+        """End this rank, at the same time as rank 0; `error` is the reason."""
         why = "it ended"
         if error is not None:
             known = isinstance(error, FedcoreError)
@@ -195,7 +195,7 @@ class Ranks:
 
 
 class Failure(NamedTuple):
-    """An error of a client; the first in this order is the error that a single process would raise.
+    """An error of a client; the first by stage, then place, is what a single process would raise.
 
     Attributes
     ----------

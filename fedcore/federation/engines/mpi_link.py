@@ -1,7 +1,7 @@
 """Bytes between the ranks of an MPI program; the only module that imports mpi4py.
 
-A rank that waits tests now and then and sleeps in between. MPI's own waiting would keep a whole
-core busy, which a rank with work to do may need.
+A rank that waits for a message tests now and then whether the message is there, and sleeps in
+between. MPI's own way of waiting would keep a core busy that another rank may need for its work.
 """
 
 from __future__ import annotations
