@@ -1,11 +1,11 @@
 """Federated subspace, factorisation and representation algorithms under one ledger.
 
 Public names: `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`, and the errors
-of `fedcore.errors`.
-They are imported on first use, so that a command line starts soon. Two parts of SciPy are imported
-at once, because their import adds filters of warnings, and no call may do that.
+of `fedcore.errors`. These names are imported on first use, so that a command line starts soon. Two
+parts of SciPy are imported at once, because their import adds filters of warnings, which a later
+call of fedcore may not do.
 
-This is what lies where. A module imports only from the lines below its own:
+This list says what lies where. A module imports only from modules on lines below its own:
 
 ``repro``
     what only the workflow needs: plan, tables, verdicts, pages; the library works without them
@@ -42,7 +42,7 @@ This is what lies where. A module imports only from the lines below its own:
     users' arrays; matrices; random streams; whole and checked files, YAML, the schema of a
     history; parameters; sparse matrices
 ``errors``, ``words``
-    what a user can cause, as a sentence
+    errors that a user can cause; the words of messages
 
 To add an algorithm, metrics or a generator, put a file into ``algorithms``, ``metrics`` or
 ``generators``. A file in ``datasets.formats`` also needs a line in ``datasets.loaders``.

@@ -24,8 +24,8 @@ def as_array(given: Any, who: str) -> np.ndarray:
     Raises
     ------
     InputError
-        If the object is no container of values, such as text, a set, a generator or records; or
-        if an array would lose something: a sparse matrix, masked values, labels of its own.
+        If the object is no container of plain values (but text, a set, a generator or records, for
+        example), or if an array would lose its sparsity, masks or labels.
     """
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
@@ -201,7 +201,8 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
     """Check one matrix without names and return it as `check_matrices` does.
 
-    Messages call the matrix `who`. The result has the columns of a dense matrix in this `order`.
+    Messages call the matrix `who`. `order` has the numbers of the columns in the order in which the
+    result is to have them; a sparse matrix keeps its own order.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -235,7 +236,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
 
 
 def is_checked(matrix: Any) -> bool:
-    """Whether `check_array` would return this matrix itself, so that errors need no names."""
+    """Whether `check_array` would return this matrix itself; then no error can need names."""
     if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
         return False
     fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
@@ -243,7 +244,7 @@ def is_checked(matrix: Any) -> bool:
 
 
 def require_same_form(checked: Sequence[Any]) -> None:
-    """Require that the last client is dense or sparse and as wide as the first."""
+    """Require that the last client is as wide as the first, and sparse or dense as the first is."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
     if isinstance(first, SparseRows) != isinstance(last, SparseRows):
         forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]

@@ -37,7 +37,8 @@ class Advice(NamedTuple):
         Parameters of the same call; the options of the command have the same names. None means
         that the parameter should be dropped.
     call : str
-        What to write in Python or a shell, if no parameter is enough, or before a parameter helps.
+        What to write in Python or in a shell, if parameters alone do not help, or help only after
+        it.
     """
 
     what: str
@@ -242,7 +243,7 @@ class held:
         self._what, self._less = what, less
 
     def __call__(self, function: Function) -> Function:
-        """Return `function` so that each of its failed allocations becomes this error."""
+        """Wrap `function`, so that a failed allocation inside it raises the `SizeError`."""
 
         @wraps(function)
         def inside(*args: Any, **options: Any) -> Any:

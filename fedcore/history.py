@@ -65,8 +65,9 @@ class History:
     iterates : dict of str to ndarray
         ``iteration`` and ``record_number`` of shape (repeats, snapshots), and ``shared``, what the
         server held, of shape (repeats, snapshots, d, r), or (repeats, snapshots, p) for the p
-        parameters of networks. These arrays cover as many repeats as fit into the limit, which may
-        be fewer than in `columns`; see ``about["iterates"]``.
+        parameters of networks. These arrays cover as many repeats as fit into the limit of
+        `fedcore.snapshots`, which may be fewer repeats than in `columns`; see
+        ``about["iterates"]``.
     reference : dict of str to ndarray
         Singular values of the samples, and other arrays of the exact answer that are known.
     about : dict
@@ -83,8 +84,9 @@ class History:
     seconds : ndarray of shape (repeats, records), optional
         CPU seconds of a run until each record, without the time of recording; see `save_seconds`.
     client_iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients of the first
-        repeat held, each of shape (snapshots, clients, …), for as many clients as fit.
+        ``iteration`` and ``record_number`` of shape (snapshots,), and the arrays that clients of
+        the first repeat held, each of shape (snapshots, clients, …), for as many clients as fit
+        into the same limit.
 
     Examples
     --------
@@ -295,8 +297,8 @@ class History:
     def copies(self) -> list[int]:
         """Repeats that equal an earlier one in all columns and final arrays.
 
-        A repeat without finite final arrays is not listed, because a few records may be equal by
-        chance.
+        A repeat without finite final arrays is not listed, because its few records may equal those
+        of another repeat by chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -380,7 +382,7 @@ class History:
     def _mark(self, group: str, name: str) -> str | None:
         """Return the mark that says whether a private run has released a data set, or None.
 
-        Data sets of other runs get no mark, and among final arrays only ``basis`` gets one.
+        Data sets of runs without privacy get no mark, nor do final arrays other than ``basis``.
         """
         if self.released is None or (group == "final" and name != "basis"):
             return None
@@ -436,7 +438,7 @@ class History:
         Parameters
         ----------
         path : path-like, optional
-            Where to save it, without the ending; PNG and PDF are written.
+            Where to save the figure, without the ending; PNG and PDF are written.
         against : str or sequence of str, optional
             ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``.
         metrics : str or sequence of str, optional
@@ -461,7 +463,7 @@ class History:
         return figure
 
     def to_xarray(self) -> Any:
-        """Return all that the history holds as a tree of xarray, as ``open_datatree`` reads a file.
+        """Return the whole history as the tree that xarray's ``open_datatree`` reads from its file.
 
         Returns
         -------
@@ -532,7 +534,7 @@ class History:
         Parameters
         ----------
         path : path-like
-            It ends in ``.csv`` or ``.parquet``; no file may be there.
+            Path of a new file, which ends in ``.csv`` or ``.parquet``.
 
         Raises
         ------
@@ -678,7 +680,7 @@ def _one(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack arrays that differ in their first length, padding the short ones."""
+    """Stack arrays whose first axes may differ in length, padding the shorter arrays."""
     length = max(len(array) for array in arrays)
     padding: float = -1 if arrays[0].dtype.kind in "iu" else np.nan
     stacked = np.full((len(arrays), length, *arrays[0].shape[1:]), padding, arrays[0].dtype)

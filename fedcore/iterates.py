@@ -1,7 +1,8 @@
 """Iterates: an algorithm passes them to the recorder, and metrics measure them.
 
-The iterate of a factorisation S ≈ U Vᵀ, with U kept by the clients, knows the excess loss. With
-V = Q R (Q orthonormal), S − U Vᵀ splits into two orthogonal parts,
+An iterate of a factorisation S ≈ U Vᵀ, whose U the clients keep, can also tell its excess loss, by
+which its loss exceeds the smallest loss for this V. With V = Q R (Q orthonormal), S − U Vᵀ splits
+into two orthogonal parts,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
@@ -55,14 +56,14 @@ class ExplicitFactors:
 
 
 def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
-    """Client step ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F``, given Q and Rᵀ."""
+    """Client step that computes ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` from the message, Q and Rᵀ."""
     q, r_t = message
     return float(np.linalg.norm(data @ q - state.U @ r_t) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFactors:
-    """U is the exact solution Û for this V."""
+    """V alone: U is the best one for this V, the exact solution Û, and has no excess."""
 
     V: np.ndarray
 
@@ -73,14 +74,14 @@ class ExactFactors:
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """U given by its error in the eigenbasis of VᵀV: ``(U − Û) T = E₀ diag(remaining)``.
+    """U given by its error in the eigenbasis T of VᵀV: ``(U − Û) T = E₀ diag(remaining)``.
 
     Attributes
     ----------
     V : ndarray of shape (d, r)
     energy : ndarray of shape (n_clients, k)
-        Squared norms of the columns of every client's ``E₀ diag(σ)``, σ the non-zero singular
-        values of V; in data units squared.
+        Squared norms of the columns of every client's ``E₀ diag(σ)``, where σ has the k non-zero
+        singular values of V; in data units squared.
     remaining : ndarray of shape (k,)
         Factor by which each column of E₀ has shrunk.
     """
@@ -125,14 +126,15 @@ class Iterate:
     features : ndarray of shape (d, k), optional
         Matrix on which a new client fits its head; the default is the shared matrix.
     target : int, optional
-        Number of leading directions to find; the default is the number of columns.
+        Number of leading directions to find; the default is the number of columns of the shared
+        matrix.
     local : sequence of ndarray of shape (d, r)
         The clients' own bases, aligned, before the server combines them.
     clients : callable, optional
-        ``() -> {name: one array for each client}``. It reads what the clients hold, outside the
-        protocol, for histories that keep this.
+        ``() -> {name: one array for each client}``. Reads, outside the protocol, the arrays that
+        the clients hold; for histories that keep them.
     derived : dict
-        Quantities that metrics have computed from this iterate, by the function that computed them.
+        Quantities that metrics have computed from this iterate; the keys say what computed each.
     """
 
     basis: np.ndarray | Block | None = None

@@ -27,7 +27,7 @@ Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors
 
 
 def _packed(matrix: np.ndarray) -> Packed:
-    """Factorise by LAPACK itself: `scipy.linalg.qr` takes 3 to 5 times as long for small bases."""
+    """Call LAPACK directly, as `scipy.linalg.qr` takes 3 to 5 times as long for small bases."""
     matrix = np.asarray(matrix)  # which sparse samples refuse with a sentence
     matrix = matrix if matrix.dtype in _LAPACK else matrix.astype(np.float64)
     if not matrix.size:  # LAPACK refuses zero rows, and prints so
@@ -38,7 +38,7 @@ def _packed(matrix: np.ndarray) -> Packed:
 
 
 def _columns(found: Packed) -> np.ndarray:
-    """Return the thin Q of a factorisation."""
+    """Return the thin Q of a factorisation by `_packed`."""
     packed, scales = found
     if not packed.size:
         return packed[:, :0]
@@ -53,7 +53,7 @@ def _signs(found: Packed) -> np.ndarray:
 
 
 def _triangle(found: Packed) -> np.ndarray:
-    """Return R."""
+    """Return R of a factorisation by `_packed`."""
     packed, scales = found
     return np.triu(packed[: len(scales)])
 
@@ -144,10 +144,10 @@ def orth_householder(matrix: np.ndarray) -> np.ndarray:
 def column_space(v: np.ndarray) -> np.ndarray:
     """Orthonormal basis of range(`v`): the same as `orth` if `v` has full rank.
 
-    Rank refers to columns scaled to length one: short columns and large condition numbers do not
-    reduce it. A singular value of the scaled columns counts as zero up to ``(2 + r/2) eps``, the
-    rounding of QR for a dependent column. The basis then comes from QR with pivoting and has fewer
-    columns.
+    The rank is that of the columns scaled to length one, so that short columns, which make the
+    condition number large, do not lower the rank. A singular value of the scaled columns counts as
+    zero up to ``(2 + r/2) eps``, the rounding of QR for a dependent column. If some singular value
+    counts as zero, the basis comes from QR with pivoting and has fewer columns.
 
     Parameters
     ----------
@@ -176,7 +176,8 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
 
     With columns scaled to length one, rounding moves a direction of singular value s by an angle of
     about ``eps / s`` (measured: 0.5 to 6 times that for sums over 500 to 10⁶ samples). Directions
-    with ``s < margin · eps`` count as spoiled: at the default they have less than two digits.
+    with ``s < margin · eps`` count as spoiled: with the default margin, fewer than two of their
+    digits are right.
 
     Parameters
     ----------
@@ -221,7 +222,7 @@ def range_basis(v: np.ndarray) -> RangeBasis:
 
 
 def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Parts of `range_basis`, and the exponent e: V's singular values are ``sigma · 2^e``."""
+    """Return the parts of a `RangeBasis`, and an e: V's singular values are ``sigma · 2^e``."""
     q = column_space(v)
     k, r = q.shape[1], v.shape[1]
     if not k or not np.isfinite(q).all():
@@ -237,7 +238,7 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
 
 
 def _exponents(v: np.ndarray) -> np.ndarray:
-    """For every column the e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a column of zeros."""
+    """Return for every column the e with ``2^(e−1) ≤ max |v| < 2^e``; 0 for a column of zeros."""
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 

@@ -24,7 +24,8 @@ class RoundsBar:
     ----------
     description : str
     rounds : int or None
-        Rounds of one complete repeat, by the closed form; a repeat may end earlier.
+        Rounds of one complete repeat, as the algorithm's ``communication`` predicts them; a repeat
+        may end earlier.
     repeats : int, default=1
     asked : bool, default=False
         Whether to show the bar wherever standard error goes; by default only on a terminal.
@@ -68,7 +69,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Count rounds that precede those of the closed form; for ``begin=`` of `runs.execute`."""
+        """Add rounds before the algorithm to the bar's total; for ``begin=`` of `runs.execute`."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}
@@ -78,7 +79,7 @@ class RoundsBar:
     ) -> Callable[[Mapping[str, float]], bool]:
         """Return a stop rule that takes notice of every row and then asks `rule`.
 
-        Of a private run, the bar reads only released columns.
+        In a private run, the bar reads only released columns.
         """
 
         def noticed(row: Mapping[str, float]) -> bool:
@@ -89,7 +90,7 @@ class RoundsBar:
 
 
 def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | None:
-    """Return the rounds of a complete run; None if a plug-in's closed form fails."""
+    """Return the predicted rounds of a complete run; None if a plug-in fails to predict them."""
     try:
         return int(algorithm.communication(settings, shape).rounds)
     except Exception:  # a bar without an end is all that is lost
@@ -97,7 +98,7 @@ def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | 
 
 
 def wanted(value: Any, name: str) -> bool:
-    """Whether a flag, or a level as in scikit-learn, asks for a bar.
+    """Whether a value asks for a bar: a flag, or a level of verbosity as in scikit-learn.
 
     Raises
     ------

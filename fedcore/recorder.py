@@ -1,4 +1,4 @@
-"""Recording a run: one row of numbers per iterate, and when to end."""
+"""Record a run, one row of numbers per iterate, and decide when the run ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: those that follow from messages, and the algorithm's.
+    """Columns that a private run releases: those that follow from messages, and `counts_released`.
 
     Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
     finite. ε follows from the parameters and earlier releases.

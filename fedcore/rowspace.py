@@ -1,7 +1,7 @@
-"""Blocks of wide clients by few coordinates, at costs that do not grow with the features.
+"""Represent blocks of wide clients by few coordinates, at costs that do not grow with the features.
 
 Let S have n rows and d ≫ n features. Iterations on G = SᵀS that start from X stay in the span of X
-and of the rows. From S Sᵀ = L Lᵀ, a Cholesky factorisation with pivoting, follow S = L Bᵀ and the
+and of the rows. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ, gives S = L Bᵀ with the
 orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X outside range(B). Then the
 columns of [B E] are an orthonormal basis. Coordinates in this basis have the inner products, angles
 and QR factorisations of the blocks, and G multiplies the coordinates along B by LᵀL. As with a Gram
@@ -176,18 +176,18 @@ class Frame:
         self.n_features = len(start)
 
     def block(self, inside: np.ndarray) -> Block:
-        """Return [B E] `inside`."""
+        """Return the block [B E] z with the coordinates z = `inside`."""
         return Block(self, inside)
 
     def gram_times(self, inside: np.ndarray) -> np.ndarray:
-        """Return the coordinates of G [B E] `inside`."""
+        """Return the coordinates of G [B E] z, where z = `inside`."""
         k = self._factor.shape[1]
         found = np.zeros_like(inside)
         found[:k] = self._factor.T @ (self._factor @ inside[:k])
         return found
 
     def array(self, inside: np.ndarray) -> np.ndarray:
-        """Return [B E] `inside` as an array of shape (d, ·)."""
+        """Return [B E] z with the coordinates z = `inside` as an array of shape (d, ·)."""
         k = self._factor.shape[1]
         beside = scipy.linalg.solve_triangular(self._size, inside[k:])
         weights = np.zeros((len(self._factor), inside.shape[1]))
@@ -213,7 +213,7 @@ class Block:
     ----------
     frame, inside
     shape, size, nbytes, dtype
-        As of the matrix, which has shape (d, c) and the precision of z.
+        Those of the matrix, which has shape (d, c) and the precision of z.
     """
 
     ndim = 2
@@ -247,7 +247,7 @@ def orthonormal(basis: np.ndarray) -> np.ndarray:
 
 
 def inside(matrix: np.ndarray | Block) -> np.ndarray:
-    """Return the coordinates of a block, or an array itself."""
+    """Return the coordinates of a block; return an array as it is."""
     return matrix.inside if isinstance(matrix, Block) else matrix
 
 

@@ -50,7 +50,8 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Largest number of bytes to keep of the server's arrays, and also of the clients' arrays.
+        Most bytes that the kept arrays of the server may take; those of the clients may take as
+        many again.
 
     Attributes
     ----------
@@ -70,7 +71,7 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if it is due, and remember it, because it may be the last one.
+        """Keep an iterate if it is due; else remember it, because it may be the last one.
 
         With `clients`, the arrays of as many clients as fit are kept, too.
         """

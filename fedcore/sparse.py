@@ -36,7 +36,7 @@ def refuse(what: str) -> NoReturn:
 
 
 class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
-    """``S − 1 μᵀ`` of a CSR matrix S and, if the data are centred, their mean μ.
+    """The matrix ``S − 1 μᵀ``: a CSR matrix S minus, if the data are centred, their mean μ.
 
     Parameters
     ----------
@@ -102,10 +102,10 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
     def centred(self, mean: np.ndarray) -> SparseRows:
         """Return the rows minus `mean`, a vector in double precision.
 
-        If more than half of a column is stored, its mean is subtracted from its entries. Products
-        would otherwise lose the digits by which the mean is larger than the spread. In a column
-        that is mostly zeros, the spread is as large as the mean. If every mean is left to products,
-        the result shares the stored entries.
+        If more than half of a column is stored, its mean is subtracted from its entries, because
+        later products would lose digits where the mean is far larger than the spread. In the other
+        columns, which are mostly zeros, the spread is as large as the mean; their means are left to
+        the products. If this holds for all columns, the result shares the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -119,7 +119,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(matrix, left)
 
     def whole_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns in which each row stores an entry, and these values, shape (n, ·)."""
+        """Return the columns in which each row stores an entry, and their values, shape (n, ·)."""
         whole = np.bincount(self.matrix.indices, minlength=self.shape[1]) == len(self)
         entries = self.matrix.data[whole[self.matrix.indices]]
         less = 0.0 if self.mean is None else self.mean[whole]
@@ -174,7 +174,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Stored values minus the mean; for each column, −μ and how many zeros are not stored."""
+        """Return stored values minus μ; for each column, −μ and the number of zeros not stored."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -182,7 +182,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return values - self.mean[self.matrix.indices], -self.mean, missing
 
     def any(self) -> bool:
-        """Whether an entry is not zero."""
+        """Whether some entry is not zero."""
         values, others = self._entries()
         return bool(values.any() or others.any())
 
@@ -197,7 +197,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return float(min(values.min(initial=np.inf), others.min(initial=np.inf)))
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Stored values minus the mean, and −μ for each column with zeros that are not stored."""
+        """Return stored values minus μ, and −μ for each column with zeros that are not stored."""
         values, others, missing = self._groups()
         return values, others[missing > 0]
 

@@ -78,7 +78,8 @@ class Result:
     iterates : dict of str to ndarray
         Iterates that were kept: ``iteration`` and ``record_number`` of shape (snapshots,), and
         ``shared``, what the server held, of shape (snapshots, n_features, n_components), or
-        (snapshots, p) for the p parameters of networks. They are released as `components` are.
+        (snapshots, p) for the p parameters of networks. A private run releases them, as it does
+        `components`.
     """
 
     components: np.ndarray | None
@@ -345,7 +346,8 @@ def _bar(
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     """Warn if the run has diverged, or its last objective is larger than at U Vᵀ = 0.
 
-    A private run gets no warning of the second kind: it would show exact values of the data.
+    A private run gets no warning of the second kind, because the warning would show exact values of
+    the data.
     """
     last = recorder.rows[-1]
     reached = last.get("objective", np.nan) if recorder.released is None else np.nan

@@ -143,13 +143,13 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     """Return the checks that a class or function declares, and whether None is valid.
 
     An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
-    ``check(value, name)``, a `Rule` or another callable; it may declare several. ``bool`` declares
-    `FLAG`.
+    ``check(value, name)``, a `Rule` or another callable; an annotation may declare several checks.
+    ``bool`` declares `FLAG`.
 
     Raises
     ------
     InputError
-        When a name in the annotations is imported for type checkers alone.
+        When a name in the annotations is imported only for type checkers.
     """
     try:
         hints = get_type_hints(owner, include_extras=True)

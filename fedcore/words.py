@@ -56,7 +56,8 @@ def named(
     columns : sequence or None
         Names of the features.
     rows : sequence of ndarray of int or None
-        If clients are groups of rows of one matrix: the rows of each client in it.
+        If the clients are groups of rows of one matrix: for each client, the numbers that its rows
+        have in that matrix.
     """
     token = _NAMES.set((clients or (), columns or (), rows or ()))
     try:
@@ -91,7 +92,7 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return where row `i` of the client `who` stands in the matrix that has all rows."""
+    """Return the number that row `i` of client `who` has in the matrix of all clients, if any."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

@@ -57,8 +57,9 @@ class Clients(Sequence[Any]):
         The matrices, or a function that returns them, called at most once, on the first access to
         a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and precisions of the matrices, required with a function. A sequence that comes with
-        them, such as `fedcore.files.lazy.LazyMatrices`, is read matrix by matrix when used.
+        Shapes and precisions of the matrices, required with a function. If they are given, a
+        sequence of matrices, such as `fedcore.files.lazy.LazyMatrices`, is read matrix by matrix
+        when used.
     gram : ndarray of shape (d, d), optional
         ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
@@ -206,7 +207,7 @@ def require_size(clients: Clients, what: str = "the data") -> None:
     Raises
     ------
     InputError
-        With a scale to divide the data by.
+        The message names a number by which to divide the data.
     """
     largest, dtype = clients.largest, np.result_type(*clients.dtypes)
     if not largest:

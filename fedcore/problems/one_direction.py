@@ -1,7 +1,7 @@
 """Spectrum of a population with one top direction, below which all eigenvalues are equal.
 
-κ is the relative gap: m further directions have the eigenvalue (1 − κ) σ̄₁², and all others have
-the eigenvalue 0.
+κ is the relative gap: m further directions have the eigenvalue (1 − κ) σ̄₁², where σ̄₁² is the top
+one, and all others have the eigenvalue 0.
 """
 
 from __future__ import annotations

@@ -196,10 +196,10 @@ class Problem:
     def exact_loss(self, v: np.ndarray) -> float:
         """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
 
-        It is computed from ``Σ Wᵀ`` of the SVD of S, which has at most d rows instead of n. If
-        `by_products`, it is computed as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖².
-        The result for the last V is kept, because methods with a fixed V ask for it at every
-        iteration.
+        It is computed from the SVD of S: its factor ``Σ Wᵀ`` replaces S, and has at most d rows
+        instead of n. If `by_products`, it is computed as ½(‖S‖² − ‖S Q‖²), with a rounding error
+        relative to ‖S‖². The result for the last V is kept, because methods with a fixed V ask for
+        it at every iteration.
 
         Parameters
         ----------
@@ -235,7 +235,7 @@ class Problem:
 
 
 def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
-    """Yield dense blocks in double precision: dense matrices whole, sparse ones by some rows."""
+    """Yield dense blocks in double precision: whole dense matrices, some rows of a sparse one."""
     for matrix in clients:
         if isinstance(matrix, SparseRows):
             yield from matrix.blocks(max(4 * clients.n_features, 1024))
@@ -246,7 +246,7 @@ def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
 def loss_outside(clients: Sequence[SparseRows], v: np.ndarray) -> float:
     """Return ``½‖S (I − Q Qᵀ)‖²_F = ½(‖S‖²_F − ‖S Q‖²_F)``, Q a basis of range(V).
 
-    Rounding limits it to about 1e−16 ‖S‖²_F. It is NaN when `v` is not finite.
+    The result has a rounding error of about 1e−16 ‖S‖²_F. It is NaN when `v` is not finite.
 
     Parameters
     ----------

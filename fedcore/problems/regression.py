@@ -34,7 +34,7 @@ class Truth(NamedTuple):
 
     @property
     def head_singular_values(self) -> np.ndarray:
-        """Singular values of ``W*/√n``, shape (k,); σ̄_max,* and σ̄_min,* at full participation."""
+        """Singular values of ``W*/√n``, (k,); if all take part, from σ̄_max,* down to σ̄_min,*."""
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 
 

@@ -58,7 +58,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; raise the errors of `load`, also if the `recipe` differs."""
+    """Read all draws of a problem; raise as `load` does, and if the file's `recipe` is another."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:

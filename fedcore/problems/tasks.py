@@ -66,7 +66,7 @@ class Task(ABC):
 
     @abstractmethod
     def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
-        """Return the orthonormal rows that an output spans; None if the task has no subspace."""
+        """Return an orthonormal basis, as rows, of an output's subspace; None if there is none."""
 
 
 class Subspace(Task):
@@ -91,7 +91,7 @@ class Subspace(Task):
         require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Require what `shared_basis` can read."""
+        """Require an output in which `shared_basis` finds a subspace."""
         names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
         if not names:
             raise InputError(f"{who} returns no V and no basis: run returns a mapping with one")
@@ -99,7 +99,7 @@ class Subspace(Task):
             require_tall(output[name], n_features, f"{who} returns {name}")
 
     def components(self, output: Mapping[str, Any]) -> np.ndarray:
-        """Return the rows of `shared_basis`."""
+        """Return the basis that `shared_basis` finds, as rows."""
         return shared_basis(output).T
 
 
@@ -125,7 +125,7 @@ class Classification(Task):
         """Accept all samples."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Require a mapping."""
+        """Require that the output is a mapping."""
         if not isinstance(output, Mapping):
             raise InputError(f"{who} returns a {type(output).__name__}: run returns a mapping")
 

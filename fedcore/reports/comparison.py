@@ -65,7 +65,7 @@ def figure(
     metrics : sequence of str, optional
         Metrics to draw; by default all that every history has.
     path : path-like, optional
-        Where to save it, see `plotting.save`.
+        Where to save the figure, see `plotting.save`.
     force : bool
         Whether to replace files of that name that fedcore has not written.
     """
@@ -103,7 +103,7 @@ def figure(
 
 
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
-    """Return ``color`` and ``linestyle`` of each history: its algorithm's, if no two share one."""
+    """Return ``color`` and ``linestyle`` by history: its algorithm's, if the algorithms differ."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):
         return {label: look(name) for label, name in names.items()}

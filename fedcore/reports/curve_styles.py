@@ -1,7 +1,7 @@
 """Looks of algorithms in all figures: an algorithm declares its look, or its name determines one.
 
-An algorithm declares ``look=("blue", "dashed")``. No cell depends on this, so that after a change
-figures are drawn again but no cell runs again.
+An algorithm declares ``look=("blue", "dashed")``. No cell depends on a look: after a change of
+looks, figures are drawn again, but no cell runs again.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return a look from `distinct_looks` for each method, a value of the tag ``method`` in a plan.
+    """Return a look from `distinct_looks` by method, that is, by value of a plan's tag ``method``.
 
     The looks are the same in all experiments, on the pages of a run and in its notebook.
     """

@@ -26,7 +26,7 @@ BARRED = re.compile("([^\\W\\d_])\u0304")  # a letter below a combining macron
 def table(
     heads: Sequence[str], lines: Iterable[Sequence[str]], sides: str, *, caption: str, name: str
 ) -> str:
-    """Return a table; `sides` has ``l`` or ``r`` for each column, `name` becomes the label."""
+    """Return a LaTeX table; `sides` has ``l`` or ``r`` by column, `name` becomes the label."""
     body = [f"    {' & '.join(map(cell, line))} \\\\" for line in lines]
     return "\n".join(
         [
@@ -47,7 +47,7 @@ def table(
 
 
 def cell(text: str) -> str:
-    r"""Return the text of a cell; a number is set as one.
+    r"""Return the text of a cell in LaTeX; a number becomes a formula.
 
     Examples
     --------

@@ -95,9 +95,9 @@ def save(
     path : path-like
         Without a suffix.
     shown : iterable of Run or History, optional
-        What the figure shows. A configuration may leave out what the figure needs. If the list is
-        empty, the figure is only a line that says so, and the PNG file is marked (see
-        `shows_nothing`).
+        The runs or histories in the figure. They are none if the configuration leaves out all that
+        the figure needs. The figure is then only a line that says so, and the PNG file is marked
+        (see `shows_nothing`).
     title, line, corner : str
         Texts above the figure, beneath the title, and at the lower right. `line` may have several
         lines, and a tab parts a line into two columns.
@@ -131,7 +131,7 @@ def save(
 
 
 def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
-    """Write title, line and corner outside the panels; the files are large enough for all."""
+    """Write title, line and corner outside the panels; the saved files grow to hold them."""
     figure.draw_without_rendering()  # finds the layout, once for all files
     figure.set_layout_engine("none")
     for legend in figure.legends:  # by itself it moves to the edge of the file

@@ -49,9 +49,9 @@ def write(
     caption : str
         Paragraph above the table, not in the TSV.
     page : str, optional
-        The whole Markdown, in place of a table; there is no LaTeX then.
+        Text that the Markdown file gets in place of the table; no LaTeX is then written.
     shown : sequence of mapping, optional
-        Rows of Markdown and LaTeX instead of `rows`.
+        Rows that Markdown and LaTeX show in place of `rows`.
     below : sequence of str
         Points below the table, in the Markdown only.
 
@@ -80,7 +80,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return the TSV of a table; rows and errors are as in `write`, and errors say `what`."""
+    """Return a table as TSV; `rows` and errors as in `write`; errors call the table `what`."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]

@@ -30,7 +30,7 @@ def one_run(found: Description) -> str:
 def side_by_side(histories: Mapping[str, Description]) -> str:
     """Return a line for each history: where it ended, and what it cost; then the best values.
 
-    If there are several repeats, these are medians.
+    The values are medians if a history has several repeats.
     """
     every = list(histories.values())
     metrics = sorted({name for found in every for name in found["metrics"]})
@@ -247,7 +247,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Return the mark of a column that was not released or, without `name`, of all exact values."""
+    """Return a mark if a column, or without `name` a private run's exact value, is not released."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 

@@ -1,4 +1,4 @@
-"""Run all checks of one algorithm; one of them is here: no cost-free reading enters its result.
+"""Run all checks of one algorithm; the check that no cost-free reading enters a result is here.
 
 `Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing, so that a
 recorder can measure. If an algorithm computed with them, its ledger would lack this traffic.

@@ -2,9 +2,9 @@
 
 Steps are closures. A step could read something that the server knows but never sent, and the ledger
 would not notice. Clients know the hyper-parameters. All arrays, and all numbers that come from the
-clients' data, must be broadcast, or computed by the client from broadcast values. This also holds
-for looks from outside the protocol: the arrays of such a step are its message
-(`Federation.observe`).
+clients' data, must be broadcast, or computed by the client from broadcast values. The same holds
+for steps that run outside the protocol (`Federation.observe`): their arrays must come as their
+message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Change = Callable[[Any], Any]  # of a step
 
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
-    """Inside this context, replace every step by ``change(step)``, and call `after` once it ran."""
+    """Inside this context, replace every step by ``change(step)``; after its run, call `after`."""
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)

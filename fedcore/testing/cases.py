@@ -58,7 +58,8 @@ class Case:
     needs : callable
         ``(S, r) -> params`` that have no default, or that make the result depend on S alone.
     settings : tuple of mapping
-        Parameters with which communication and oracle are compared.
+        Each is a set of parameters for runs that are compared with ``communication`` and the
+        oracle.
     random : bool, optional
         Whether another seed gives another result; None if that is not known.
     clients_draw_start : bool
@@ -92,9 +93,9 @@ class Case:
 def case_of(algorithm: Algorithm) -> Case:
     """Return the `case` of an algorithm.
 
-    Missing entries are as in `Case`, except that it is then not known whether the method is random
-    or depends on the split. If a method for subspaces has a parameter ``rounds``, the case gives it
-    a few rounds; if it has ``clip``, the case lets it clip the rows.
+    Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which are
+    None (not known). If a method for subspaces has a parameter ``rounds``, the case gives it a few
+    rounds; if it has ``clip``, the case lets it clip the rows.
 
     Raises
     ------

@@ -77,7 +77,7 @@ class Text:
             raise fault(self._path, says, ("write both or none",), row=start)
 
     def rows(self, sign: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield the rows that are not blank, with the numbers of the lines that end them."""
+        """Yield each row that is not blank, with the number of the line in which it ends."""
         reader = self._reader(sign)
         for row in reader:
             if len(row) > 1 or row == [""] or "".join(row).strip():
@@ -95,8 +95,8 @@ class Text:
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
     """Return how many rows have the most common number of cells, and this number.
 
-    The sign does not fit, and the first number is 0, if these rows have one cell, or two cells that
-    may be one number.
+    The first result is 0, because the sign does not fit, if these rows have one cell, or two cells
+    that may be one number.
     """
     width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     wide = [row for row in rows if len(row) == width]

@@ -42,7 +42,7 @@ SUMMARIES = re.compile(
 
 
 class Doubt(NamedTuple):
-    """One thing that may be no measurement, or no sample, in tables with the same columns.
+    """One thing, in tables with the same columns, that may be no measurement or no sample.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ def identifies(name: Any, values: np.ndarray) -> bool:
 
     Such a column has whole numbers that all differ and lie close; or whole numbers whose column has
     the name of a code; or whole numbers that all have the same number of digits, at least seven, as
-    days have; or days as DD.MM; or hours as HH.MM.
+    dates such as 20190131 have. Or it has days as DD.MM, or hours as HH.MM.
     """
     values = values[np.isfinite(values)]
     first = values[:SAMPLE]
@@ -226,7 +226,7 @@ def _agreeing(
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:
-    """Return the first row of each text that says that its row sums up others, if texts differ."""
+    """Return first row and text of each mark of a summary; none if the column has but one text."""
     cells = column
     if not isinstance(column, list):
         values = as_values(column)

@@ -1,9 +1,9 @@
 """Match values that users give per feature, per client or per row by their labels.
 
 Clients' columns and every argument go through here. Labels are the names of a frame's columns, the
-index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … is no label. Values
-without labels are taken by position. Values whose labels do not match, objects that lack a value,
-and objects that are no containers of values are refused.
+index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … does not count as
+labels. Values without labels are taken by position. Values whose labels do not match, objects that
+lack a value, and objects that are no containers of values are refused.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def per_client(
     who : str
         What messages call it.
     noun : str
-        What it is for one client.
+        What messages call the value of one client.
     names : sequence of str or None
         Names of the clients, if they have any.
     count : int
@@ -184,11 +184,11 @@ def per_row(
     count : int
         How many rows there are.
     rows : sequence, optional
-        Labels of the rows; by default their numbers. If these are the labels, and `given` has other
-        whole numbers as labels, they are ignored, because they may be the rest of an index after
-        rows were dropped.
+        Labels of the rows; by default their numbers. By default, labels of `given` that are other
+        whole numbers are ignored, because they may be what is left of an index after rows were
+        dropped.
     has : str
-        Verb of `who`.
+        Verb that follows `who` in messages, such as "has".
 
     Returns
     -------
@@ -221,7 +221,7 @@ def per_row(
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
-    """Whether labels have a meaning: keys do, and a count 0, 1, 2, … only if it is wanted."""
+    """Whether labels have a meaning: an index 0, 1, 2, … has one only if `wanted` equals it."""
     if own is None:
         return False
     counts = list(own) == list(range(len(own)))

@@ -73,7 +73,7 @@ def check_clients(
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
     """Check a matrix and return it with its columns, if they have names, in the order of `names`.
 
-    Without `names`, columns can have no names but their numbers.
+    Without `names`, the columns of the matrix may have no names, or only their numbers as names.
     """
     own, order = column_names(matrix), None
     if own is not None:

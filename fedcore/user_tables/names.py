@@ -73,7 +73,7 @@ def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
-    """Return the columns that only some files or clients have; `lists` has the names of each."""
+    """Return the columns that some files or clients lack; `lists` has the column names of each."""
     every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
     common = set(every).intersection(*lists.values())
     for who, names in lists.items():

@@ -51,7 +51,7 @@ class Cells:
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
-        Columns, which are treated as one column, one after the other.
+        Columns, which are joined end to end and treated as one column.
     asked : str or None
         The decimal point that a user has named. It is used unless the file shows only the other
         decimal point.
@@ -125,7 +125,7 @@ class Cells:
         return at, self._cells[at].as_py()
 
     def told(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield sentences on how cells are read that are unclear or not in Python's form."""
+        """Yield sentences on unclear cells and those not in Python's form: how they are read."""
         for which in self._told:
             columns = np.flatnonzero(which.reshape(self._shape).any(axis=1)).tolist()
             if columns:

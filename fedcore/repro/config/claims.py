@@ -92,7 +92,8 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
     """Yield every item, or one item for each row of its ``each``.
 
-    Keys of a row that an item may have replace the item's own; other keys fill in ``{name}``.
+    A key of a row that is also a field of items replaces the item's own value; the values of other
+    keys replace ``{key}`` in the item's texts.
     """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
     for entry in _mappings(entries, where):
@@ -163,7 +164,7 @@ def _with_cells(
 
 
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return one selection and test merged into another; a test of another kind replaces it."""
+    """Merge selection and test of `over` into `under`; a test of another kind replaces it all."""
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
     if "test" in over and over["test"].keys() != under.get("test", over["test"]).keys():

@@ -130,7 +130,7 @@ def require_checkout(what: str) -> None:
 
 
 def list_papers(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
-    """Return the files of the checkout's papers by name; those without printed items come last."""
+    """Return the files of the checkout's papers by name; papers without printed items last."""
     names = sorted(file.parent.name for file in (checkout / FOLDER).glob("*/experiments.yaml"))
     found = {name: at(name, checkout) for name in names}
     return dict(sorted(found.items(), key=lambda item: not item[1].claims.is_file()))
@@ -164,7 +164,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return several papers' files by name; errors as of `find`, and one for equal names."""
+    """Return several papers' files by name; raise as `find` does, and for equal names."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)

@@ -39,7 +39,7 @@ def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
 def require_written_out(part: Any, where: str) -> None:
     """Refuse short forms that are left in a problem or experiment.
 
-    They are left if one stood within another, or in overrides.
+    A short form is left if it stood within another one, or in overrides.
     """
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key == "each" or (key == "variants" and isinstance(value, list)):

@@ -1,4 +1,4 @@
-"""Draw cells of a kept run that are made again within a time, cheap cells more often."""
+"""Draw cells of a kept run to make again within a given time; cheap cells are drawn more often."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jo
 
 
 def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
-    """Return the CPU seconds of cells and of their data, in which each job counts once."""
+    """Return the CPU seconds of cells and of making their data, each shared job counted once."""
     return sum({name: s for cell in cells for name, s in pool[cell].items()}.values())
 
 

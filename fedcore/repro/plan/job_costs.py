@@ -42,7 +42,7 @@ def seconds(benchmark: str | os.PathLike[str]) -> float:
 
 
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
-    """Return wall seconds of a cell and MB, by ``paper/experiment``, from kept notes of full runs.
+    """Return, by ``paper/experiment``, wall seconds and MB of a cell, from kept notes of full runs.
 
     The values are those of the last run in which some cell of the experiment has a time. Without
     the file the result is empty.

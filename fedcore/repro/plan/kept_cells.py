@@ -1,4 +1,4 @@
-"""Records of each history of a run, with which a stranger can compare: ``kept/records/``.
+"""Records of a run's histories, in ``kept/records/``, so that others can compare their own runs.
 
 There is one file for each paper. Its first line gives commit, machine, versions, time and memory of
 the run, and the cells on which each item rests. Every other line describes a history. It has the
@@ -120,7 +120,7 @@ def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[
 
 
 def settings_of(cell: Cell) -> str:
-    """Return the SHA-256 of everything but code on which a cell's history depends."""
+    """Return the SHA-256 of everything on which a cell's history depends, except code."""
     return hashlib.sha256(json.dumps(cell.spec(), sort_keys=True).encode()).hexdigest()
 
 
@@ -170,7 +170,7 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
     path : path
         The history that was made again.
     same : bool
-        Whether its bytes must be the same.
+        Whether the arrays' bytes must be the same, so that any difference is a disagreement.
     """
     history, none = History.load(path), Ends(None, None, None, None)
     new = ends_of(history)

@@ -210,7 +210,7 @@ class Plan:
         }
 
     def check_files(self) -> None:
-        """Refuse modules and notebooks that cannot be read, or that do not make what is named."""
+        """Refuse modules and notebooks that cannot be read, or lack a named table or figure."""
         for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])

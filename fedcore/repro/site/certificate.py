@@ -65,8 +65,8 @@ def compare(
     runs : mapping of str to KeptRun
         By paper.
     drawn, whole : collection of str
-        Cells that were to be made again, and papers that were made as a whole. The words of these
-        papers are compared.
+        `drawn` has the cells that were to be made again, `whole` the papers that were made as a
+        whole. The words of the papers in `whole` are compared.
     out : path
     records : path
         Folder of the records of the kept run.

@@ -1,6 +1,6 @@
 """Data of the interactive curves: the records of every run, thinned for a screen.
 
-With the data goes the command that runs a method as an experiment runs it.
+The data come with commands; each runs a method as an experiment runs it.
 """
 
 from __future__ import annotations

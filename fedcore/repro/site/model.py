@@ -31,7 +31,7 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
-    """Return the other columns with numbers that differ, or that stand in the only row."""
+    """Return the other columns with numbers that differ; of a single row, all with numbers."""
     names = [name for name in rows[0] if name not in besides]
     found = {name: {row[name] for row in rows if isinstance(row[name], float)} for name in names}
     return [name for name in names if len(found[name]) > 1 or (found[name] and len(rows) == 1)]

@@ -48,7 +48,7 @@ def privacy(run: Run) -> str:
 
 
 def sum_of_squares(run: Run) -> float | None:
-    """Return ``‖S‖_F²`` of all clients' samples; ``captured`` is a part of it.
+    """Return ``‖S‖_F²`` of all clients' samples, of which the metric ``captured`` is a part.
 
     None for a run without an exact answer.
     """

@@ -235,7 +235,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
 
 
 def _together(said: Sequence[str]) -> str:
-    """Return what came out of items of one sentence, and of how many if they differ."""
+    """Return the outcome of a sentence's items; if they differ, each with its number of items."""
     found = Counter(said)
     if len(found) == 1:
         return said[0]

@@ -59,7 +59,7 @@ def flags(
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return all values of every key in a list; keys are in the order of their first appearance."""
+    """Return for every key the list of its values; keys are in the order of first appearance."""
     found: dict[Key, list[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -107,7 +107,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
 
 
 def known(values: np.ndarray, failed: np.ndarray) -> np.ndarray:
-    """Return the values, with None for each NaN that no failure explains: nothing was measured.
+    """Return values, with None for a NaN without a failure, which means that nothing was measured.
 
     Parameters
     ----------

@@ -130,7 +130,8 @@ class Outcome:
     runs : int
         Number of runs that count.
     growth : float
-        Factor by which more runs would decide, as far as one can tell; 0 if no number would.
+        How many times as many runs would decide, as far as one can tell; 0 if no number of runs
+        would.
     """
 
     part: Part

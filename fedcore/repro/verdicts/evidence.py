@@ -2,7 +2,7 @@
 
 Each table is made once more, and the histories that it reads are noted. An item rests on those
 histories whose experiment and problem occur in the rows that it selects, if the table has columns
-for these.
+for experiment and problem.
 """
 
 from __future__ import annotations
@@ -54,9 +54,10 @@ class Evidence:
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return the factor by which more runs would decide an item as printed, and the cells.
+        """Return how many times as many runs would decide an item as printed, and of which cells.
 
-        The factor is 0 if no number of runs would decide, for example because rounding does.
+        This factor is 0 if no number of runs would decide, for example because rounding decides the
+        outcome.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]

@@ -37,7 +37,7 @@ WIDTH = 96
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
-    """Write verdicts as a TSV of all fields, and in the same folder as Markdown for reading."""
+    """Write verdicts as a TSV file of all fields and, beside it, a Markdown file for reading."""
     head = opening(question, verdicts) if question else ""
     tables.write(rows(verdicts), path, page=head + page(verdicts))
 
@@ -134,7 +134,7 @@ def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read a table of verdicts, or all tables of a folder, of a run or of a checkout's papers."""
+    """Read one table of verdicts, or all tables in a run's folder or of a checkout's papers."""
     where = Path(path)
     files = [where]
     if where.is_dir():
@@ -188,7 +188,8 @@ def chance(printed: Sequence[Verdict]) -> str:
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
     """Return the sections that are not empty.
 
-    They are causes, what was not judged, what would change the answer, and remarks on tests.
+    The sections are: causes, what was not judged, what would change the answer, and remarks on
+    tests.
     """
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]

@@ -52,7 +52,7 @@ class Change:
     ----------
     name : str
     what : str
-        A clause that ends "It holds if …".
+        A clause that completes the sentence "It holds if …".
     ground : str
         One of the grounds in ``claims.schema.yaml``.
     tried : int
@@ -86,7 +86,7 @@ class Reading:
     state, measured, runs
         As in `fedcore.repro.verdicts.claim_tests.Outcome`.
     lack : str
-        The `why` of the outcome, by the name that kept tables use.
+        The field `why` of the outcome, which kept tables call `lack`.
     failed : mapping of str to int
         Cells that fail, each with the side on which its printed number lies.
     parts : mapping of str to Part
@@ -105,7 +105,7 @@ class Reading:
 
     @property
     def how(self) -> str:
-        """What the reading fills in and replaces, as a clause; empty for the text to the letter."""
+        """What the reading fills in and replaces, as a clause; empty if it changes nothing."""
         return clause((*self.replaces, *self.fills_in))
 
 
@@ -116,8 +116,9 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` has the words of the
-        cause if a failing item holds without it, after "perhaps" if the runs cannot tell.
+        As in the claims file; `section` is "items" or "software". `cause` says why a failing item
+        fails, if the item holds without this cause; it begins with "perhaps" if the runs cannot
+        tell whether the item then holds.
     word : str
         A key of `WORDS`: the verdict on the text as printed.
     measured, why : str
@@ -333,7 +334,7 @@ def demand_of(
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     """Return the word for the text as printed, the outcome, and why it is no other word.
 
-    These depend only on the readings that replace nothing.
+    All three depend only on the readings that replace nothing.
     """
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
@@ -357,7 +358,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
-    """Return, for each of several readings as printed, what it fills in that not all fill in."""
+    """Return, for each of several readings as printed, what it fills in and some others do not."""
     common = set.intersection(*(set(reading.fills_in) for reading in ran))
     alone = "with nothing else filled in" if common else "to the letter"
     own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
@@ -382,7 +383,7 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Whether each number that fails in all readings lies between the readings' own numbers."""
+    """Whether each printed number that fails in all readings lies between the measured numbers."""
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
