@@ -10,7 +10,8 @@ a repeat of a cell          the same                     key of ``paper/experime
 the server's draws          the run's: that of           `SERVER`
                             `fedcore.run`, a repeat
 a client's draws            the run's                    `CLIENT`, the client's id
-newcomers' draws            the run's                    4; then `CLIENT`, the newcomer's number
+newcomers' draws            the run's                    the number 4; then `CLIENT`, the number of
+                                                         the newcomer
 privacy noise               entropy of the operating     none
                             system, for each client
 privacy noise in a          the run's                    `NOISE`, four words of a hash of

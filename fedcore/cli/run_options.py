@@ -299,8 +299,8 @@ class RunOptions(SimpleNamespace):
         task = chosen[0].task
         if wrong := [one.name for one in chosen if one.labelled and not task.labelled]:
             raise InputError(
-                f"{wrong[0]} learns numbers, and the labels of data sets are classes: "
-                "give files, and the column of the numbers with --labels"
+                f"{wrong[0]} is a regression, and the labels of fedcore's data sets are classes: "
+                "give files of your own, and name the column of the numbers with --labels"
             )
         parts = options.partition(self.partition, self.clients)
         spec = {"dataset": name, "partition": parts, **task.problem}

@@ -41,7 +41,7 @@ class Weakened(NamedTuple):
     ----------
     source : numpy.random.SeedSequence
     factor : float
-        Multiplies all noise, above 0.
+        Factor of all noise, a number above 0.
     """
 
     source: np.random.SeedSequence

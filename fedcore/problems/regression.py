@@ -34,7 +34,10 @@ class Truth(NamedTuple):
 
     @property
     def head_singular_values(self) -> np.ndarray:
-        """Singular values of ``W*/√n``, (k,); if all take part, from σ̄_max,* down to σ̄_min,*."""
+        """Singular values of ``W*/√n``, descending, of shape (k,).
+
+        If all clients take part, the first is σ̄_max,* and the last σ̄_min,*.
+        """
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 
 

@@ -95,5 +95,5 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def words(names: Iterable[str]) -> list[str]:
-    """Return the looks of algorithms in words; a figure is drawn again when its words change."""
+    """Describe each algorithm's colour and line; a figure is drawn again if one of them changes."""
     return [f"{name} {look(name)}" for name in sorted(set(names))]

@@ -30,7 +30,10 @@ Change = Callable[[Any], Any]  # of a step
 
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
-    """Inside this context, replace every step by ``change(step)``; after its run, call `after`."""
+    """Replace every step by ``change(step)`` inside this context.
+
+    After each exchange that has run a changed step, ``after`` is called with this step.
+    """
 
     def seen(exchange: Any) -> Any:
         @functools.wraps(exchange)

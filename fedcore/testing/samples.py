@@ -65,7 +65,7 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 def images(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
-    """Gaussian samples; a linear form that differs from client to client gives their classes."""
+    """Gaussian samples; each client's classes come from linear scores of its own."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]

@@ -226,7 +226,10 @@ def _agreeing(
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:
-    """Return first row and text of each mark of a summary; none if the column has but one text."""
+    """Return the first row and the text of each word, such as "Total", that names a summary row.
+
+    The list is empty if the column has only one distinct text.
+    """
     cells = column
     if not isinstance(column, list):
         values = as_values(column)

@@ -420,7 +420,10 @@ class Mpi:
             yield reply
 
     def _own_accounts(self, of: Sequence[int]) -> dict[int, Account]:
-        """Return the accounts of this rank's clients among `of`; none without `protect`."""
+        """Return the privacy accounts of the clients in `of` that this rank holds, by client.
+
+        The result is empty in a run that has not called `protect`.
+        """
         found = {i: self._sites[i].account for i in set(of) & self._sites.keys()}
         return {i: account for i, account in found.items() if account is not None}
 

@@ -220,7 +220,8 @@ class _Run:
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
         """Bring papers up to date, and also the pages if there are some.
 
-        Cells that were given repeats run even if Snakemake has no record of their histories.
+        Cells in `given` have got more repeats. They are run even if Snakemake lacks a record of how
+        their histories were made.
         """
         from fedcore.repro.commands import workflow
 

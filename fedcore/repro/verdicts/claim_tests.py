@@ -173,7 +173,8 @@ def judge_runs(
         For every point of the sentence, whether its runs agree (1 or 0), in the order of their
         seeds.
     given : mapping
-        ``probability``, the share, and ``every``, whether each point must hold by itself.
+        ``probability``: the share of all runs that must agree, by default more than half.
+        ``every``: whether the test is also made at each point.
     demand : Demand
     """
     q = given.get("probability", 0.5)

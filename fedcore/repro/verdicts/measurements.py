@@ -216,7 +216,7 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
 
 
 def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tables.Value]]:
-    """Return the points about which no run says anything, each by its columns.
+    """Return the points at which no run has a result, each as values by the names of columns.
 
     Such a point is listed in ``where`` and has no row, or it has only empty cells.
     """
