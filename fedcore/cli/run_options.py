@@ -227,13 +227,15 @@ class RunOptions(SimpleNamespace):
 
     def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
         """Return the clients' data, from a data set or from files (see `read`)."""
-        found = self._read(words, chosen, private)
+        found = self._unscaled(words, chosen, private)
         if not self.scale:
             return found
         draws, scales = zip(*(scaled(draw, self.center) for draw in found.draws), strict=True)
         return found._replace(draws=draws, scales=[*scales])
 
-    def _read(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
+    def _unscaled(
+        self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool
+    ) -> RunData:
         from fedcore import datasets
 
         if len(words) == 1 and words[0] in datasets.names():

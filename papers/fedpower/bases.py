@@ -119,5 +119,6 @@ def gaussian_delta(e: np.ndarray, moved: np.ndarray) -> np.ndarray:
 
 
 def unit_vectors() -> np.ndarray:
+    """Return unit vectors at equally spaced angles, shape (`ANGLES`, 2)."""
     angles = (np.arange(ANGLES) + 0.5) * (2.0 * math.pi / ANGLES)
     return np.column_stack([np.cos(angles), np.sin(angles)])

@@ -214,8 +214,8 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     if part and part in parts:
         said = [f"Ours, {part}: {_stands(parts[part]['state'], [parts[part]])}"]
         if parts[part]["state"] != state:
-            rest = [name for name in parts if name != part]
-            said.append(f"With {few(rest, NAMED, 'part')}: {state}")
+            alike = [name for name, one in parts.items() if one["state"] == state]
+            said.append(f"With {few(alike, NAMED, 'part')}: {state}")
     else:
         said = [f"Ours: {_stands(state, parts.values())}"]
     if replaced:  # the figure's title tells of `change`

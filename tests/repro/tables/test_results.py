@@ -313,7 +313,7 @@ def test_the_part_that_a_figure_shows_comes_first(results):
     assert came_out(results, "two").endswith("undecided, too few runs")
     assert came_out(results, "one") == came_out(results, "one", "", "one")  # has no such part
     drawn, whole = came_out(results, "three", "", "one").split(". ")
-    assert "holds" in drawn and "fails" in whole
+    assert "holds" in drawn and "fails" in whole and "two" in whole and "three" not in whole
 
 
 @pytest.mark.parametrize(
