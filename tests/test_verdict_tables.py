@@ -187,9 +187,12 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(kept, tmp_path):
     first = [made(name, "holds") for name in "abc"]
     gone = [left_out(v) for v in first]
     kept(*first)
-    for now in ((*gone[:2], replace(first[2], measured="7")), (gone[0], first[1], gone[2])):
-        assert [v.measured for v in kept(*now)] == ["6", "6", "7"]
     notes = tmp_path / "kept/kept/run.json"
+    for now in ((*gone[:2], replace(first[2], measured="7")), (gone[0], first[1], gone[2])):
+        run = json.loads(notes.read_text())
+        run["mf"]["commit"] += ", earlier"
+        notes.write_text(json.dumps(run))
+        assert [v.measured for v in kept(*now)] == ["6", "6", "7"]
     earlier = json.loads(notes.read_text())["mf"]["earlier"]
     assert [part["items"] for part in earlier] == [["c"], ["a"]]
     found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}})
@@ -197,6 +200,26 @@ def test_items_that_a_run_leaves_out_keep_their_verdicts(kept, tmp_path):
     found = kept(*now, papers=PAPERS | {"mf": {"a": "a rule"}}, whole=True)
     assert [v.word for v in found] == ["not run", "holds", "not run"]
     assert json.loads(notes.read_text())["mf"]["earlier"] == []
+
+
+def test_parts_that_one_commit_made_are_one_run(certificate, results, kept, tmp_path):
+    """The experiments that a part leaves out keep their times, and are not missing."""
+    first = [made(name, "holds") for name in "ab"]
+    kept(*first, whole=True)
+    notes = tmp_path / "kept/kept/run.json"
+    whole = json.loads(notes.read_text())["mf"]
+    plan = json.loads((results / "plans/mf.json").read_text())
+    cells = {n: s for n, s in plan["cells"].items() if s["experiment"] == "fig2"}
+    assert 0 < len(cells) < len(plan["cells"])
+    part = {"cells": cells, "missing": {"fig1": "left out"}}
+    (results / "plans/mf.json").write_text(json.dumps(plan | part))
+    verdict_pages.write(
+        [replace(first[0], measured="7"), left_out(first[1])], results / "verdicts/mf.tsv"
+    )
+    certificate.collect(results, tmp_path / "kept", PAPERS, CODES)
+    now = json.loads(notes.read_text())["mf"]
+    assert now["earlier"] == [] and now["missing"] == {} and now["times"] == whole["times"]
+    assert [v.measured for v in verdict_pages.read(tmp_path / "kept" / MF)] == ["7", "6"]
 
 
 def of_runs(word, n, **more):

@@ -3,12 +3,14 @@
 ``python tools/kept_records.py [PAPER …]`` reads results/, and ``fedcore certify`` compares with
 what it writes. Run it on the machine of the run, which it notes. A restored history lacks arrays:
 its record of before stands, with its machine, if that is of the same code, or else it stays out.
+The records of experiments that a run leaves out stand as well.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -86,13 +88,37 @@ def kept_run(plan: Plan, paper: str, before: kept_cells.KeptRun | None) -> kept_
     )
 
 
+def with_left_out(
+    run: kept_cells.KeptRun, before: kept_cells.KeptRun, left_out: Collection[str]
+) -> kept_cells.KeptRun:
+    """Add to the record of a run what was recorded before of the experiments that it left out."""
+    others = {p: kept for p, kept in before.cells.items() if p.split("/")[1] in left_out}
+    if not others:
+        return run
+    items = {
+        item: [*run.items.get(item, []), *(name for name in names if name in others)]
+        for item, names in (run.items | before.items).items()
+    }
+    return replace(
+        run,
+        commit=", ".join(sorted({run.commit, before.commit})),
+        machine=joined(before.machine, run.machine),
+        problems=before.problems | run.problems,
+        items={item: names for item, names in items.items() if names},
+        cells=others | run.cells,
+    )
+
+
 def keep(configfile: Path | None, kept: Path, papers: Collection[str]) -> None:
     """Keep the records of papers, by default of all that have been run."""
     plan = load_plan(read_configuration(configfile))
     done = Path(plan.config["paths"]["results"], "plans")
     for paper in papers or [name for name in plan.papers if (done / f"{name}.json").is_file()]:
         record = kept / f"{paper}.jsonl"
-        run = kept_run(plan, paper, kept_cells.read(record) if record.is_file() else None)
+        before = kept_cells.read(record) if record.is_file() else None
+        run = kept_run(plan, paper, before)
+        if before is not None:
+            run = with_left_out(run, before, plan.missing_of(paper))
         if run.cells:
             kept_cells.write(record, run)
         print(f"{paper}: {counted(len(run.cells), 'history', 'histories')} recorded")

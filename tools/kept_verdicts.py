@@ -73,10 +73,8 @@ def collect(
         could = could if notes["missing"] else set()
         found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could)
         tables_of[paper] = found
-        run[paper] = notes | {
-            "earlier": runs_of(stayed, last),
-            "rules": dict(sorted(checked[paper].items())),
-        }
+        run[paper] = joined(notes, runs_of(stayed, last))
+        run[paper]["rules"] = dict(sorted(checked[paper].items()))
     for paper, verdicts in tables_of.items():
         write(root, paper, verdicts)
     for old in root.glob("papers/*/verdicts.tsv"):
@@ -155,6 +153,25 @@ def runs_of(items: Collection[str], before: Run) -> list[Run]:
     of_older = {item for part in older for item in part["items"]}
     last["items"] = [item for item in items if item not in of_older]
     return [part for part in (last, *older) if part["items"]]
+
+
+def joined(notes: Run, parts: Sequence[Run]) -> Run:
+    """Return what was noted of a run, together with the earlier runs whose verdicts are kept.
+
+    What the same commit made with the same versions on the same machine is one run in parts.
+    """
+    run, others = dict(notes), []
+    for part in parts:
+        if any(part[name] != run[name] for name in ("commit", "versions", "machine")):
+            others.append(part)
+            continue
+        run["data"] = part["data"] | run["data"]
+        run["times"] = part["times"] | run["times"]
+        if part["judged by"] != run["judged by"]:
+            run["judged by"] = f"{part['judged by']}, {run['judged by']}"
+    made = run["data"].keys() | run["times"].keys()
+    run["missing"] = {name: why for name, why in run["missing"].items() if name not in made}
+    return run | {"earlier": others}
 
 
 def run_that_judged(item: str, notes: Run) -> Run:

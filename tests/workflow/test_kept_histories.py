@@ -128,3 +128,10 @@ def test_the_histories_that_the_repository_keeps_are_read():
     """Earlier versions wrote them, on a machine that is not here."""
     files = sorted((ROOT / "kept" / "histories").rglob("*.h5"))
     assert files and all(History.load(file).repeats for file in files)
+
+
+def test_records_of_experiments_that_a_run_leaves_out_stand(done):
+    first = recorded(done)
+    done.append("tiny.yaml", "\noverrides: {tiny: {cells: {'second/*': false}}}\n")
+    done.snakemake()
+    assert recorded(done) == first
