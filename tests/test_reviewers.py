@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import yaml
+
+from fedcore.repro.verdicts.claim_tests import Part
+from fedcore.repro.verdicts.verdicts import Reading, Verdict
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -34,3 +38,38 @@ def test_links_to_files_lead_somewhere(name):
     text = (ROOT / name).read_text(encoding="utf-8")
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (ROOT / target).exists(), target
+
+
+def part(k, n, state="undecided", lack="too few runs"):
+    return Part(state, (k, n), lack if state == "undecided" else "")
+
+
+@pytest.mark.parametrize(
+    "readings, growth",
+    [
+        ([[part(8, 10)]], 1.7),  # 13 of 15 hold, and 14 of 17; 12 of 15 does not
+        ([[part(10, 10, "holds"), part(8, 10)]], 1.7),
+        ([[part(8, 10), part(5, 10, lack="our runs spread too far")]], 0),
+        ([[part(8, 10)], [part(10, 10, "holds")]], 1.7),
+        ([[part(8, 10)], [part(0, 10, "fails")]], 0),  # more runs would make the two disagree
+        ([[part(2, 10), part(8, 10)], [part(0, 10, "fails")]], 1.7),
+        ([[part(10, 10, "holds")], [part(0, 10, "fails")]], 0),
+    ],
+)
+def test_what_would_decide_an_item(tool, readings, growth):
+    """So many runs that agree as often, unless readings as printed then disagree."""
+    states = [{one.state for one in parts} for parts in readings]
+    made = tuple(
+        Reading(
+            state="undecided" if "undecided" in found else found.pop(),
+            lack="what runs lack",
+            parts={str(i): one for i, one in enumerate(parts)},
+        )
+        for parts, found in zip(readings, states, strict=True)
+    )
+    told = {field.name: "" for field in fields(Verdict)}
+    verdict = Verdict(**told | {"word": "undecided", "readings": made})
+    item = {"readings": [{"replaces": []}]}
+    found, said = tool("reviewers").what_decides(verdict, item, {})
+    assert found == pytest.approx(growth)
+    assert bool(said)

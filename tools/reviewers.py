@@ -21,7 +21,8 @@ from fedcore.repro.config import claims
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.site import certificate
 from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.verdicts import NOT_RUN
+from fedcore.repro.verdicts.claim_tests import FAILS, FEW, HOLDS, UNDECIDED, judge_runs
+from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, demand_of
 
 ROOT = Path(__file__).parents[1]
 OWNER = "Names of authors, a DOI and a public address come from the owner, with the release."
@@ -81,6 +82,10 @@ what differs, and the command then ends with status 1. *Minutes* are CPU minutes
 the kept run. Where they are missing, the claim rests on formulas alone, or no run of the paper is
 recorded; the command is then the one that makes it.
 """
+OPEN = """The runs leave these items undecided. Networks are not among them. *CPU hours* are
+those of the additional runs, on the machine of the kept run.
+"""
+AUTHORS = "the authors: the paper leaves something open, and the readings disagree"
 # The software of `paper.md`, and what it rests on.
 OTHERS: dict[str, dict[str, str]] = {
     "fl4health": {
@@ -170,7 +175,61 @@ def page(root: Path) -> str:
                 )  # fmt: skip
         if rows:
             parts += [f"## [{paper}](../papers/{paper}/README.md)\n", tables.markdown(rows)]
-    return "\n".join([*parts, *certificates(root / "kept" / "certificates")])
+    return "\n".join([*parts, *open_items(root), *certificates(root / "kept" / "certificates")])
+
+
+def open_items(root: Path) -> list[str]:
+    """Return what would decide each undecided item of the papers with a record of their run."""
+    rows: list[tables.Row] = []
+    for record in sorted((root / kept_cells.FOLDER).glob("*.jsonl")):
+        folder, run = root / "papers" / record.stem, kept_cells.read(record)
+        printed = claims.read(folder / "claims.yaml")
+        items = claims.by_id(printed)
+        for verdict in verdict_pages.printed_items(verdict_pages.read(folder / "verdicts.tsv")):
+            if verdict.word == UNDECIDED:
+                growth, said = what_decides(verdict, items[verdict.id], printed["changes"])
+                cells = run.items.get(verdict.id, [])
+                hours = sum(run.cells[cell].cpu for cell in cells) * (growth - 1) / 3600
+                rows.append(
+                    {"paper": record.stem, "item": f"{verdict.title} ({verdict.source})",
+                     "what would decide it": said, "CPU hours": round(hours, 2) if growth else None}
+                )  # fmt: skip
+    return ["## Undecided items\n", OPEN, tables.markdown(rows)] if rows else []
+
+
+def what_decides(
+    verdict: Verdict, item: dict[str, Any], changes: dict[str, Any]
+) -> tuple[float, str]:
+    """Return what would decide an undecided item.
+
+    Returns
+    -------
+    growth : float
+        How many times as many runs would decide it if they agreed as often; 0 if none would, or if
+        the kept table does not tell how many.
+    said : str
+        The same in words, or why no number of runs would decide it.
+    """
+    ran = [one for one in verdict.readings if not one.replaces and not one.obstacle]
+    printed = [one for one in item["readings"] if not one["replaces"]]
+    demand = demand_of(item, printed[0], changes)
+    decided = {one.state for one in ran} - {UNDECIDED}
+    said, growths = list[str](), list[float]()
+    for one in ran:
+        if one.state != UNDECIDED:
+            continue
+        said.append(one.lack)
+        few = [part.share for part in one.parts.values() if part.lack == FEW]
+        for agree, n in few:
+            runs = [1.0] * agree + [0.0] * (n - agree)
+            growths.append(judge_runs([runs], {}, demand).growth)
+        if len(few) == sum(part.state == UNDECIDED for part in one.parts.values()):
+            decided.add(HOLDS if all(2 * agree > n for agree, n in few) else FAILS)
+        else:
+            growths.append(0.0)
+    if len(decided) > 1 or not said:
+        return 0.0, AUTHORS
+    return (max(growths) if growths and all(growths) else 0.0), "; ".join(dict.fromkeys(said))
 
 
 def certificates(folder: Path) -> list[str]:
