@@ -1,9 +1,10 @@
-"""Records of a run's histories, in ``kept/records/``, so that others can compare their own runs.
+"""Write and read records of a run's histories, with which others can compare their own runs.
 
-There is one file for each paper. Its first line gives commit, machine, versions, time and memory of
-the run, and the cells on which each item rests. Every other line describes a history. It has the
-SHA-256 of the arrays and, for each column, the median, the smallest and the largest of the repeats'
-last values, and the largest value of the whole column.
+The folder ``kept/records`` has one file for each paper. The first line of a file has the commit,
+the machine, the versions and the seed of the run. This line also lists the cells on which each item
+of the paper rests. Every other line describes the history of one cell, by the SHA-256 of its arrays
+and by statistics of its columns. For each column, the line has the median, minimum and maximum of
+the repeats' last values, and the largest absolute value of the whole column.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """Last values of a column over the repeats; None for values that are not finite."""
+    """Statistics of the last values of a column over the repeats.
+
+    A field is None if its value is not finite.
+    """
 
     median: float | None
     low: float | None  # over repeats and their twins
@@ -40,9 +44,9 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Return how the ends of this column in another run agree with these ends.
+        """Compare these statistics with the statistics `new` of the same column in another run.
 
-        Differences up to `zero` count as rounding.
+        The result is `DIGITS`, `RANGE` or `DIFFERS`. Differences up to `zero` count as rounding.
         """
         if self.median is None or new.median is None:
             return DIGITS if self.median is new.median else DIFFERS
@@ -56,17 +60,17 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of one history.
+    """Record of the history of one cell.
 
     Attributes
     ----------
     cell : str
         The path of the cell.
     sha256, settings, code : str
-        Checksums of the history's arrays and of the cell's settings, and the fingerprint of its
-        code.
+        Checksum of the history's arrays, checksum of the cell's settings, and fingerprint of the
+        cell's code.
     cpu, mb : float
-        CPU seconds and memory of the cell's job.
+        CPU seconds and MB of memory that the cell's job took.
     ends : dict of str to Ends
     """
 
@@ -81,21 +85,21 @@ class Kept:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """What is kept of a run of one paper.
+    """Record of a run of one paper.
 
     Attributes
     ----------
     commit, date : str
     machine, versions : dict of str to str
-        Results of `machine.describe_arithmetic` and of `fedcore.experiments.provenance.versions`.
+        Results of `machine.describe_arithmetic` and `fedcore.experiments.provenance.versions`.
     seed : int
         Master seed.
     probe : float
-        CPU seconds of `commands.probe.probe_speed` on the run's machine.
+        CPU seconds that `commands.probe.probe_speed` measured on the run's machine.
     problems : dict of str to float
-        CPU seconds that making the data of each problem took.
+        CPU seconds that it took to make the data of each problem.
     items : dict of str to list of str
-        Cells that an item rests on, by its id.
+        Paths of the cells on which each item rests, keyed by the item's id.
     cells : dict of str to Kept
     """
 
@@ -111,7 +115,10 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Whether BLAS, system, SIMD and versions equal a kept run's, so that bytes must be equal."""
+    """Return whether a kept run had the same BLAS, system, SIMD instructions and versions.
+
+    If so, a cell must give the same bytes again.
+    """
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
@@ -120,12 +127,12 @@ def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[
 
 
 def settings_of(cell: Cell) -> str:
-    """Return the SHA-256 of everything on which a cell's history depends, except code."""
+    """Return the SHA-256 of all settings on which a cell's history depends."""
     return hashlib.sha256(json.dumps(cell.spec(), sort_keys=True).encode()).hexdigest()
 
 
 def arrays_sha256(path: Path) -> str:
-    """Return the SHA-256 of names, types, shapes and bytes of all arrays of an HDF5 file."""
+    """Return one SHA-256 of the names, types, shapes and bytes of all arrays in an HDF5 file."""
     total = hashlib.sha256()
     names: list[str] = []
     with h5py.File(path) as file:
@@ -140,7 +147,7 @@ def arrays_sha256(path: Path) -> str:
 
 
 def ends_of(history: History) -> dict[str, Ends]:
-    """Return the last values of each column over the repeats."""
+    """Return the statistics of each column's last values over the repeats."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
         lasts = both = history.last(name).astype(float)
@@ -162,15 +169,17 @@ def _short(number: float) -> float | None:
 
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Return how a history agrees with its record, and the columns that differ in three digits.
+    """Return how well a history agrees with its record, and a row for each column that differs.
+
+    A column differs if its medians disagree in the first three digits.
 
     Parameters
     ----------
     kept : Kept
     path : path
-        The history that was made again.
+        File of the history that was made again.
     same : bool
-        Whether the arrays' bytes must be the same, so that any difference is a disagreement.
+        Whether any difference between the arrays' bytes counts as a disagreement.
     """
     history, none = History.load(path), Ends(None, None, None, None)
     new = ends_of(history)
@@ -192,7 +201,7 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
 
 
 def write(path: Path, run: KeptRun) -> None:
-    """Write what is kept of a run, a line for each history."""
+    """Write the record of a run, with one line for the run and one for each history."""
     head = {name: value for name, value in asdict(run).items() if name != "cells"}
     place = {cell: i for i, cell in enumerate(run.cells)}
     head["items"] = {name: [place[cell] for cell in cells] for name, cells in run.items.items()}
@@ -205,12 +214,12 @@ def write(path: Path, run: KeptRun) -> None:
 
 
 def read(path: Path) -> KeptRun:
-    """Read what `write` wrote.
+    """Read a record that `write` has written.
 
     Raises
     ------
     DataError
-        When the file is missing or damaged.
+        If the file is missing or damaged.
     """
     try:
         head, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -230,7 +239,7 @@ def read(path: Path) -> KeptRun:
 
 
 def read_all(folder: Path, papers: Iterable[str]) -> dict[str, KeptRun]:
-    """Return the records of all papers that have one."""
+    """Return the record of each paper that has one, keyed by the paper's name."""
     return {
         paper: read(folder / f"{paper}.jsonl")
         for paper in papers
