@@ -124,13 +124,7 @@ def certify(
 
 
 def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
-    """Write the configuration of a certificate's run into the folder `out`.
-
-    Raises
-    ------
-    InputError
-        If another machine has used `out`, or if `out` holds other files.
-    """
+    """Write a run's configuration into `out`; raise an error if another machine has used `out`."""
     import yaml
 
     note = out / MACHINE

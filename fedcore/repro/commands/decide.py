@@ -101,9 +101,9 @@ class _Run:
     Attributes
     ----------
     call : list of str
-        Options of every call of Snakemake, such as ``--cores=4``.
+        Options of each Snakemake call, such as ``--cores=4``.
     plan : Plan
-        The plan of the run, which includes all repeats added so far.
+        The plan, including all repeats added so far.
     results : path
     """
 
@@ -113,15 +113,7 @@ class _Run:
         self.results = Path(self.plan.config["paths"]["results"])
 
     def judged(self, paper: str | None) -> list[str]:
-        """Return the papers that have verdicts, restricted to `paper` if it is not None.
-
-        Raises
-        ------
-        InputError
-            If the run is a quick run, or if `paper` is unknown.
-        DataError
-            If none of these papers has verdicts.
-        """
+        """Return the names of the papers that have verdicts; raise an error if there are none."""
         plan = self.plan
         if plan.config["quick"]:
             raise InputError("a quick run has no words: take the configuration of a full one")
@@ -185,7 +177,7 @@ class _Run:
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
         """Choose the cheapest items that can be decided within `seconds` of CPU time.
 
-        Return these items, the new number of repeats of each cell, and the total CPU seconds.
+        Return the items, the new number of repeats of each cell, and the total CPU seconds.
         """
         from fedcore.repro.plan import job_costs
 
@@ -214,7 +206,7 @@ class _Run:
         return chosen, targets, spent
 
     def give(self, targets: Targets) -> None:
-        """Write the cells' numbers of repeats to ``repeats.yaml``, and renew the plan."""
+        """Write the cells' numbers of repeats to ``repeats.yaml``, and load the plan again."""
         import yaml
 
         from fedcore.files import atomic
@@ -234,8 +226,8 @@ class _Run:
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
         """Bring the results of papers up to date, and also the report if there is one.
 
-        The cells in `given` have got more repeats. Snakemake runs these cells even if it lacks a
-        record of how their histories were made.
+        Snakemake runs the cells in `given` even if it lacks a record of how their histories were
+        made.
         """
         from fedcore.repro.commands import workflow
 

@@ -97,7 +97,6 @@ def _end_by_signals() -> None:
 
 
 def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
-    """Return the specification that a JSON text contains."""
     try:
         return json.loads(text)
     except ValueError as error:

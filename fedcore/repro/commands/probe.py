@@ -12,8 +12,7 @@ import threadpoolctl
 def probe_speed() -> float:
     """Return the CPU seconds of a fixed computation, for comparing the speed of machines.
 
-    The computation uses one BLAS thread, as the workflow's jobs do. If several threads waited for
-    each other, their waiting would count as CPU time.
+    The computation uses one BLAS thread, as the workflow's jobs do.
     """
     matrix = np.random.default_rng(0).standard_normal((400, 400))
 

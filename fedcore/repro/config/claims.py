@@ -1,8 +1,8 @@
 """Read claims files, which say what a paper prints and how each printed item is tested.
 
-The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item: a
-claims file lists what each reading fills in or replaces. An item with the key ``each`` stands for
-several items, one for each entry of ``each``.
+The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item,
+which fills in or replaces details of the paper. An item with the key ``each`` stands for several
+items, one for each entry of ``each``.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     Returns
     -------
     dict
-        The claims with the schema's defaults. Each item that is run has a list ``readings``, which
-        starts with the reading that the item's own keys describe. Each reading has ``fills_in``,
-        ``replaces`` and a mapping ``cells``. Each cell of a reading has ``select`` and ``test``. If
-        an item tests one value, the name of its only cell is empty.
+        The claims with the schema's defaults. Each tested item has ``readings``, and the first
+        reading comes from the item's own keys. Each reading has ``fills_in``, ``replaces`` and a
+        mapping ``cells``. Each cell of a reading has ``select`` and ``test``. If an item tests one
+        value, the name of its only cell is empty.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
@@ -91,7 +91,7 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 
 
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Yield every item; for an item with ``each``, yield one item for each entry of ``each``.
+    """Yield every item, and expand items that have the key ``each``.
 
     If a key of an entry is a field of items, the key's value is merged into the item. The value of
     any other key of an entry replaces ``{key}`` in the item's texts.
@@ -115,9 +115,9 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
-    """Replace every ``{name}`` in the texts of `value` by the value of that name in `known`.
+    """Replace every ``{name}`` in the texts of `value` by the value in `known`.
 
-    A text that consists of ``{name}`` alone becomes the named value itself, with its type.
+    A text that is only ``{name}`` becomes the named value itself, with its type.
     """
     if isinstance(value, Mapping):
         return {key: _filled(item, known, where) for key, item in value.items()}
@@ -136,10 +136,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item with all its readings, each of which lists all cells of the item.
-
-    The first reading is made from the item's own keys.
-    """
+    """Return an item with all its readings, each of which lists all cells of the item."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -173,7 +170,7 @@ def _with_cells(
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge the keys ``select`` and ``test`` of `over` into `under`.
 
-    If the kinds of test differ, the test of `over` replaces the test of `under` entirely.
+    A test of another kind replaces the test of `under` entirely.
     """
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
@@ -204,7 +201,7 @@ def _row(
 def _points(path: Path, what: str) -> dict[str, Any]:
     """Return a cell for each point in the CSV file of a printed panel.
 
-    The columns ``y`` and ``dy`` have the value of each point and its reading error.
+    The column ``dy`` has the reading error of the column ``y``.
     """
     if not path.is_file():
         raise ConfigError(f"{what}: there is no file {path} with its points")
@@ -272,7 +269,7 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if no item tests a printed cell and the file does not say why."""
+    """Raise `ConfigError` if no item tests a printed cell and no reason is stated for that cell."""
     rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)

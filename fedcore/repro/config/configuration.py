@@ -14,10 +14,7 @@ REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
-    """Return the configuration files that every run reads.
-
-    Files in the working directory take precedence over files in the checkout.
-    """
+    """Return the configuration files of the working directory, or else of the checkout."""
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]

@@ -3,8 +3,8 @@
 In a paper's folder, ``experiments.yaml`` has the problems and experiments, and ``claims.yaml`` has
 what the paper prints. The module ``tables.py`` makes the paper's tables. The configuration gives
 the name of a paper in the checkout's folder ``papers``, and the path of any other paper's folder.
-The notebook ``notebooks/<paper>.ipynb`` draws the figures of a paper in the checkout. The figures
-of any other paper are drawn by ``figures.ipynb`` in the paper's folder.
+The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout, and
+``figures.ipynb`` in the folder of any other paper.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class PaperFiles:
     entry : str
         The paper's name or the path of its folder, as the configuration has it.
     notebook : path
-        Notebook that draws the figures. A paper without a notebook has no figures.
+        Notebook that draws the figures, if the paper has figures.
     """
 
     folder: Path
@@ -116,12 +116,7 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
 
 
 def require_checkout(what: str) -> None:
-    """Raise an error unless fedcore runs from a checkout, which the task `what` needs.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Raise `ConfigError` unless fedcore runs from a checkout, which the task `what` needs."""
     if not (CHECKOUT / "workflow/rules").is_dir():
         raise ConfigError(
             f"{what} needs a checkout, and this fedcore is an installed package: clone the "
@@ -145,8 +140,8 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
     Parameters
     ----------
     entry : str
-        Name of a paper of the checkout, or path of another folder. A path must contain a slash. A
-        relative path starts at the working directory.
+        Name of a paper of the checkout, or path of another folder. A path must contain a
+        slash.
     known : mapping
         The checkout's papers, as `list_papers` returns them.
     """
@@ -167,13 +162,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return the files of several papers, keyed by the papers' names.
-
-    Raises
-    ------
-    ConfigError
-        If `find` refuses an entry, or if two papers have the same name.
-    """
+    """Return the files of papers, keyed by name; raise `ConfigError` if two names are equal."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)

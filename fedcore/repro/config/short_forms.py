@@ -1,7 +1,6 @@
 """Expand the short forms in a paper's ``experiments.yaml``.
 
-The key ``each`` is a short form for problems that share keys. A list under ``variants`` is a short
-form for a grid of variants.
+The short forms are the key ``each`` for problems that share keys, and grids of ``variants``.
 """
 
 from __future__ import annotations
@@ -15,10 +14,7 @@ from fedcore.errors import ConfigError
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a copy of `base` with the values of `changes`.
-
-    Nested mappings are merged, and all other values are replaced.
-    """
+    """Return a copy of `base`, updated with `changes`, in which nested mappings are merged."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
@@ -41,10 +37,7 @@ def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def require_written_out(part: Any, where: str) -> None:
-    """Raise `ConfigError` if a problem or experiment still contains a short form.
-
-    A short form remains if it stood inside another short form or in the configuration's overrides.
-    """
+    """Raise `ConfigError` if a problem or experiment still contains a short form."""
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"

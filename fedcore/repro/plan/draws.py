@@ -17,7 +17,7 @@ Jobs = Mapping[str, float]
 def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
     """Return the jobs of each comparable cell, with estimated CPU seconds on this machine.
 
-    A cell is comparable if it has the same settings in the plan and in the kept run's record.
+    A cell is comparable if its settings are the same in the plan and in the kept record.
 
     Parameters
     ----------
@@ -47,8 +47,7 @@ def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
     """Draw cells that together take at most `seconds` of CPU time.
 
     The cheapest cell of each method of a paper comes first, and all other cells follow in random
-    order. The probability that a cell comes next is inversely proportional to its CPU seconds. A
-    cell is left out if it no longer fits into the time.
+    order. The probability that a cell comes next is inversely proportional to its CPU seconds.
     """
     cheapest: dict[tuple[str, str], str] = {}
     for cell in sorted(pool, key=lambda cell: (pool[cell][cell], cell)):

@@ -1,10 +1,7 @@
 """Write and read records of a run's histories, with which others can compare their own runs.
 
-The folder ``kept/records`` has one file for each paper. The first line of a file has the commit,
-the machine, the versions and the seed of the run. This line also lists the cells on which each item
-of the paper rests. Every other line describes the history of one cell, by the SHA-256 of its arrays
-and by statistics of its columns. For each column, the line has the median, minimum and maximum of
-the repeats' last values, and the largest absolute value of the whole column.
+The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
+as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
 """
 
 from __future__ import annotations
@@ -33,10 +30,7 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """Statistics of the last values of a column over the repeats.
-
-    A field is None if its value is not finite.
-    """
+    """Statistics of a column's last values over the repeats; each is None if it is not finite."""
 
     median: float | None
     low: float | None  # over repeats and their twins
@@ -44,9 +38,9 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Compare these statistics with the statistics `new` of the same column in another run.
+        """Return how well the statistics `new` of another run agree with these statistics.
 
-        The result is `DIGITS`, `RANGE` or `DIFFERS`. Differences up to `zero` count as rounding.
+        Differences up to `zero` count as rounding.
         """
         if self.median is None or new.median is None:
             return DIGITS if self.median is new.median else DIFFERS
@@ -115,10 +109,7 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Return whether a kept run had the same BLAS, system, SIMD instructions and versions.
-
-    If so, a cell must give the same bytes again.
-    """
+    """Return whether BLAS, system, SIMD and versions are as in a kept run, so bytes must agree."""
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
@@ -147,7 +138,7 @@ def arrays_sha256(path: Path) -> str:
 
 
 def ends_of(history: History) -> dict[str, Ends]:
-    """Return the statistics of each column's last values over the repeats."""
+    """Return the `Ends` of each column of a history."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
         lasts = both = history.last(name).astype(float)
@@ -170,8 +161,6 @@ def _short(number: float) -> float | None:
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
     """Return how well a history agrees with its record, and a row for each column that differs.
-
-    A column differs if its medians disagree in the first three digits.
 
     Parameters
     ----------

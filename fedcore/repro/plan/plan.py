@@ -1,8 +1,8 @@
 """Derive from the configuration files which problems to make and which cells to run.
 
 ``config.yaml`` names the papers to run, and ``papers/<paper>/experiments.yaml`` describes the
-experiments of one paper. Schemas check all these files before any job runs, and refuse unknown
-keys.
+experiments of one paper. A cell is an algorithm with fixed parameters on one problem. Schemas
+refuse unknown keys before any job runs.
 """
 
 from __future__ import annotations
@@ -52,12 +52,12 @@ class Plan:
     Attributes
     ----------
     config : dict
-        Content of ``config.yaml``, checked and with defaults filled in.
+        The checked ``config.yaml``, with defaults filled in.
     papers : dict of str to dict
-        Content of each paper's ``experiments.yaml``, after the configuration's ``overrides``.
+        The checked ``experiments.yaml`` of each paper, with ``overrides`` applied.
     unavailable : dict of str to str
-        Why each of these problems is not run, keyed by ``<paper>/<problem>``. The reason is that
-        data cannot be obtained, or that a method needs a package that is not installed.
+        Reason why a problem is not run, such as missing data or a missing package, keyed by
+        ``<paper>/<problem>``.
     files : dict of str to PaperFiles
         Paths of the files of each paper.
     all_cells : dict of str to list of Cell
@@ -97,7 +97,7 @@ class Plan:
         return cells
 
     def cell(self, path: str) -> Cell:
-        """Return the cell at `path`; raise `ConfigError` if it is unknown or cannot run."""
+        """Return the cell at `path`; raise `ConfigError` if this cell cannot run."""
         if path in self.cells:
             return self.cells[path]
         cells = {cell.path: cell for cell in chain.from_iterable(self.all_cells.values())}
@@ -107,7 +107,7 @@ class Plan:
         raise ConfigError(f"{path} is not run: {reason}")
 
     def problem(self, name: str) -> str:
-        """Return `name`; raise `ConfigError` if this problem is unknown or cannot be made."""
+        """Return `name`; raise `ConfigError` if this problem cannot be made."""
         require_known(name, self.problems, "there is no problem")
         if name in self.unavailable:
             raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
@@ -166,8 +166,8 @@ class Plan:
     def raw_files(self, problem: str) -> list[str]:
         """Return the raw files that must exist before the data of a problem are made.
 
-        The first file is ``fetched.json``, which lists the downloaded files. If another package
-        defines the data set, all files in the data set's folder follow.
+        The first file is ``fetched.json``. If another package defines the data set, all files in
+        the data set's folder follow.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -192,7 +192,7 @@ class Plan:
         return fingerprint(*self.problem_digests(problem), self.problem_entry(problem))
 
     def recipe(self, problem: str) -> str:
-        """Return one digest of everything from which this plan makes a problem's file."""
+        """Return one digest of all settings and code that determine a problem's file."""
         name, code = problem.partition("/")[2], self.problem_code(problem)
         how = {"seed": self.config["seed"], "surrogate": self.config["surrogates"]}
         return build.recipe(name, self.problems[problem], code=code, **how)
@@ -223,7 +223,7 @@ class Plan:
         return json.dumps(self.describe(paper), indent=1).encode()
 
     def write(self, folder: Path) -> None:
-        """Write the plan of each paper to ``<folder>/<paper>.json``, which the jobs read."""
+        """Write the plan of each paper to ``<folder>/<paper>.json``."""
         for paper in self.papers:
             text = self.encoded(paper)
             try:
@@ -236,7 +236,7 @@ class Plan:
                 ) from error
 
     def claims_of(self, paper: str) -> dict[str, Any]:
-        """Return the checked claims file of a paper, which is read at the first call."""
+        """Return the checked claims file of a paper."""
         if paper in self._claims:
             return self._claims[paper]
         path, settings = self.files[paper].claims, self.papers[paper]
@@ -263,8 +263,6 @@ def load_plan(
 ) -> Plan:
     """Return the plan of a configuration, without problems whose data cannot be obtained.
 
-    The papers' claims files are read later, by `Plan.claims_of`.
-
     Parameters
     ----------
     config : mapping
@@ -272,7 +270,8 @@ def load_plan(
     checkout : path
         Checkout whose folder ``papers`` has the papers that the configuration may call by name.
     answers : callable, optional
-        Function that says whether the server of an address can be reached.
+        Function that says whether the server of an address can be reached; see
+        `datasets.missing`.
     """
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
@@ -339,14 +338,14 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
 
 
 def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if the newcomers' problem is unknown or has no held-out samples."""
+    """Raise `ConfigError` if the problem of new clients is unknown or has no held-out samples."""
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
         raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
 
 
 def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]) -> list[Cell]:
-    """Return the cells of a paper that the configuration selects, with its changes applied."""
+    """Return the cells of a paper that the configuration selects, with the overrides applied."""
     described = list(_described(settings, files, config))
     names = [cell.short for cell in described]
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
@@ -378,7 +377,6 @@ def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, 
 def _described(
     settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
 ) -> Iterator[Cell]:
-    """Yield all cells that a paper's ``experiments.yaml`` describes."""
     problems = settings["problems"]
     for experiment, spec in settings["experiments"].items():
         where = f"{files.paper}, experiment {experiment}"
@@ -446,10 +444,7 @@ def _cells_of_run(
 
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if a cell has more repeats than its problem has random data sets.
-
-    Two repeats on the same data could give the same result.
-    """
+    """Raise `ConfigError` if a cell has more repeats than its problem has random data sets."""
     made = draws_of(problem)
     if made is not None and cell.repeats > made:
         raise ConfigError(
@@ -492,7 +487,7 @@ def check_cell(cell: Cell, where: str) -> None:
 
 
 def _leave_out_without_package(plan: Plan) -> None:
-    """Leave out each problem with a method that needs a package that is not installed."""
+    """Leave out problems whose methods need a package that is not installed."""
     for cell in chain.from_iterable(plan.all_cells.values()):
         packages = algorithms.get(cell.algorithm).task.packages
         missing = [package for package in packages if find_spec(package) is None]

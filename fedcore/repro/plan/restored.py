@@ -1,8 +1,7 @@
 """Keep a list of restored histories, for which the workflow makes no data.
 
-``results/restored.json`` has an entry for each history that was put back into the results. An entry
-has the checksum of the history's file and a digest of its cell. A history no longer counts as
-restored if its file, its cell's settings or its cell's code has changed.
+``results/restored.json`` has an entry for each history that was put back into the results. A
+history no longer counts as restored if its file, or the settings or code of its cell, has changed.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ def _file(results: Path) -> Path:
 
 
 def _read(results: Path) -> dict[str, dict[str, str]]:
-    """Return the entries of ``restored.json``, or an empty dict if there is no such file."""
     file = _file(results)
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))

@@ -1,8 +1,4 @@
-"""Write out the answers to the papers' questions, and the evidence for each verdict.
-
-Every sentence is assembled from verdicts, from names of headline claims, and from clauses about
-changes.
-"""
+"""Write out the answers to the papers' questions, and the evidence for each verdict."""
 
 from __future__ import annotations
 
@@ -80,7 +76,7 @@ def filled_in(verdict: Verdict) -> str:
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return what the first reading without replacements fills in, or else `Verdict.otherwise`."""
+    """Return `fills_in` of the first reading without replacements, or of `Verdict.otherwise`."""
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)
     return first.fills_in if first else ()
@@ -92,10 +88,9 @@ def test_of(verdict: Verdict) -> str:
 
 
 def second_line(verdict: Verdict) -> str:
-    """Return the evidence of the reading `Verdict.otherwise`, with its changes and their grounds.
+    """Return the evidence, the changes and the grounds of the reading `Verdict.otherwise`.
 
-    The text is empty if there is no such reading. A filled-in choice is named only if `filled_in`
-    does not name it.
+    The text is empty if `Verdict.otherwise` is None. Choices that `filled_in` names are left out.
     """
     reading = verdict.otherwise
     if reading is None:
@@ -115,12 +110,12 @@ def _ground(change: Change) -> str:
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the state of the reading `Verdict.otherwise`, or an empty text without one."""
+    """Return the state of the reading `Verdict.otherwise`, or an empty text if it is None."""
     return "" if verdict.otherwise is None else verdict.otherwise.state
 
 
 def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Count each verdict or, if `otherwise`, each state of the readings `Verdict.otherwise`."""
+    """Return pairs (verdict, frequency); if `otherwise`, count states of `Verdict.otherwise`."""
     counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 

@@ -2,12 +2,11 @@
 
 `judge_runs` is test A, in which each run agrees or disagrees. `judge_number` is test B for a
 printed number, and `judge_exact` is test C for exact statements. Each test finds that the printed
-text holds, that the text fails, or that the runs cannot tell. If the runs cannot tell, the test
-says what would decide. ``docs/judging.md`` has the rules and their error rates, which
-``tools/error_rates.py`` computes.
+text holds, that the text fails, or that the runs cannot tell. ``docs/judging.md`` has the rules and
+their error rates, which ``tools/error_rates.py`` computes.
 
 A run that was lost, diverged or never reached its goal has the value NaN or infinity, which counts
-against the printed text. A run that says nothing about the item has the value None, which does not.
+against the printed text. A run that says nothing about the item has the value None.
 """
 
 from __future__ import annotations
@@ -61,10 +60,10 @@ class Demand(NamedTuple):
     level : float
         Significance level at which test B fails; 0.002 for a headline claim.
     searched : int
-        Number of readings that a search tried to find this one. The weight is multiplied, and the
-        level divided, by this number.
+        Number of readings among which a search found this reading. The required weight is
+        multiplied by `searched`, and the level is divided by `searched`.
     cells : int
-        Number of cells that are judged jointly. They share the error rate of a failure.
+        Number of cells that are judged jointly and share the error rate of a failure.
     """
 
     weight: float = 20.0
@@ -74,12 +73,12 @@ class Demand(NamedTuple):
 
     @property
     def holds(self) -> float:
-        """Least weight from `weigh` with which test A holds."""
+        """Least weight with which test A holds."""
         return self.weight * self.searched
 
     @property
     def fails(self) -> float:
-        """Least weight from `weigh` with which test A fails."""
+        """Least weight with which test A fails."""
         return self.holds * self.cells
 
 
@@ -96,8 +95,8 @@ class Part:
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     share : tuple of int
-        Number of runs that agree, or of points that hold, and their total number. The tuple is
-        empty if nothing is counted.
+        Number of runs that agree, or of points that hold, and the total number; empty if nothing
+        is counted.
     lack : str
         Kind of evidence that is lacking if the runs cannot tell. A panel has the kind that most of
         its undecided points lack.
@@ -127,11 +126,11 @@ class Outcome:
     why : str
         Why the runs cannot tell and what would decide; empty if the runs can tell.
     side : int
-        If a number fails, 1 if the printed number is above the measured one, and -1 if below.
+        1 if a printed number fails because it is too large, -1 if it is too small, else 0.
     runs : int
         Number of runs that the test uses.
     growth : float
-        Estimate of how many times as many runs would decide; 0 if no number of runs would.
+        Estimated factor by which the number of runs must grow to decide; 0 if no number would.
     """
 
     part: Part
@@ -148,11 +147,11 @@ class Outcome:
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
-    """Return the weights of evidence that the true share exceeds `q`, and that it is below `q`.
+    """Return the weights of evidence for a true share of agreeing runs above and below `q`.
 
     Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
     divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale of mean
-    1 in `n`. The probability that the weight ever reaches w is then at most 1/w (Ville, 1939).
+    1, which ever reaches w with probability at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -251,7 +250,7 @@ def judge_number(
     values : list
         Values of the runs in the order of their seeds.
     given : mapping
-        Settings of the test, as ``number`` in ``claims.schema.yaml`` describes them.
+        Settings of the test, as in ``number`` of ``claims.schema.yaml``.
     demand : Demand
     pooled : (deviation, degrees of freedom), optional
         Standard deviation pooled over similar rows, used if there are fewer than five runs.
@@ -319,8 +318,7 @@ def _quantile(level: float, freedom: int) -> float:
     """Return the quantile that |t| of Student's distribution exceeds with probability `level`.
 
     For levels below `USUAL.level`, the result is at least the quantile for `HEAVY` degrees of
-    freedom, scaled to standard deviation 1. Without this bound, runs with heavy tails would fail
-    too often.
+    freedom, scaled to standard deviation 1.
     """
     normal = float(scipy.stats.t.ppf(1 - level / 2, freedom))
     if level >= USUAL.level:
@@ -362,7 +360,8 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
     agree : list
         For each value, 1 if it is as printed, 0 if not, and None if it says nothing.
     limits : sequence of float or None
-        Upper limits of the values. The outcome shows the smallest ratio of limit to value.
+        Upper limits of the values. The outcome shows the smallest ratio of limit to
+        value if this ratio is at least 1.05.
     """
     n, silent = len(agree), agree.count(None)
     share: tuple[int, ...] = ()
@@ -454,7 +453,7 @@ def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
 
 
 def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
-    """Return the standard deviation within groups and its degrees of freedom, or None if 0."""
+    """Return the pooled standard deviation of groups and its degrees of freedom; None if 0."""
     known = [[v for v in group if v is not None and math.isfinite(v)] for group in groups]
     freedom = sum(len(group) - 1 for group in known if group)
     if not freedom:

@@ -56,7 +56,7 @@ class Evidence:
     def growth(self, name: str) -> tuple[float, list[str]]:
         """Return how many times as many runs would decide an item, and the cells of these runs.
 
-        The factor is 0 if no number of runs would decide, for example because rounding decides.
+        The factor is 0 if no number of runs would decide, for example because of rounding.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]

@@ -38,7 +38,7 @@ class Measurements:
     folder : Path
     stand_ins : bool
     left_out : set of str
-        Names of problems and experiments that the run left out. Their points may lack results.
+        Names of problems and experiments that the run left out, whose points may lack results.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -74,7 +74,6 @@ class Measurements:
         return outcomes, stand_in
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
-        """Return the rows that a cell selects."""
         table, where, points = self.table(select["table"]), select["where"], select["points"]
         for row in table[:1]:
             for name in (select["column"], *where, *points):
@@ -133,7 +132,7 @@ class Measurements:
 
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
-    """Return the rows whose columns have the values in `where`, or one of a list of values."""
+    """Return the rows with the values in `where`, in which a list stands for any of its values."""
     rows = list(table)
     for column, value in where.items():
         wanted = {one for v in (value if isinstance(value, list) else [value]) for one in _alike(v)}
@@ -142,7 +141,7 @@ def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
 
 
 def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
-    """Return the values that match `wanted`, each as a pair (is a bool, value).
+    """Return the values that match `wanted`, each as a pair (whether it is a bool, value).
 
     A text also matches the value that it denotes, because YAML reads ``1e-6`` as text.
     """
@@ -270,7 +269,7 @@ def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows],
 
 
 def _check_values(rows: Rows, column: str, flags: bool, where: str) -> None:
-    """Raise an error unless a column holds flags, or else numbers, as its test requires."""
+    """Raise `ConfigError` if a column lacks the flags or the numbers that its test needs."""
     for row in rows:
         value = row[column]
         if flags and not (value is None or isinstance(value, bool)):

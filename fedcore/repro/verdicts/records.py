@@ -1,9 +1,8 @@
 """Record in ``papers/<paper>/tests.tsv`` when each item got its present test.
 
 A row has the fingerprint of an item's test, and the date and commit of the test's first use. The
-row also has the seed of the runs that had been seen before the test's first use. A new test makes
-no cell run again, because no history or cell holds a fingerprint of a test. A new test needs runs
-with a new seed.
+row also has the seed of the runs that had been seen by that date. A new test needs runs with a new
+seed, but leaves existing histories valid.
 """
 
 from __future__ import annotations

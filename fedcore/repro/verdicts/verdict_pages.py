@@ -105,7 +105,7 @@ def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
 
 
 def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the checks of this software, which do not judge the papers."""
+    """Return the verdicts on checks of this software."""
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
@@ -121,7 +121,7 @@ def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Return a line for each kept verdict that is worse or missing in the papers of `new`."""
+    """Return a line for each item whose verdict in `new` is worse than the kept one or missing."""
     now, lines = words_of(new), []
     papers = {name.partition("/")[0] for name in now}
     for name, before in words_of(kept).items():
@@ -145,7 +145,7 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
 
 
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Count the verdicts on the printed items of each paper and of all papers, as table rows."""
+    """Return table rows that count the verdicts on each paper's printed items and on all items."""
     printed = printed_items(verdicts)
     none = dict.fromkeys((word for word, _ in answers.tally(printed)), 0)
     found = grouped(printed, "paper")
@@ -177,7 +177,7 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def chance(printed: Sequence[Verdict]) -> str:
-    """Return how many verdicts may be chance, and for how many items this is not known."""
+    """Return a text that says how many verdicts may be due to chance."""
     late = sum(bool(v.remark) for v in printed)
     if not late:
         return f"{CHANCE}."
@@ -186,11 +186,7 @@ def chance(printed: Sequence[Verdict]) -> str:
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
-    """Return the title and the points of each section that is not empty.
-
-    The sections have causes of failures, reasons why items were not judged, changes that would
-    alter the answer, and remarks on tests.
-    """
+    """Return the title and the points of each section that is not empty."""
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
@@ -236,7 +232,6 @@ def _table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _told(v: Verdict, form: str) -> dict[str, str]:
-    """Return the columns of a verdict in a table, such as its cause and its test."""
     return {
         **_words(v, form),
         "cause": v.cause if v.word == FAILS else "",
@@ -301,7 +296,7 @@ def overview(
 
 
 def is_quick(verdicts: Iterable[Verdict]) -> bool:
-    """Return whether the verdicts come from a quick run, which only says what ran."""
+    """Return whether the verdicts come from a quick run."""
     return any(v.word in (RAN, DID_NOT_RUN) for v in verdicts)
 
 

@@ -1,10 +1,9 @@
 """Give a verdict on each item as printed, and on readings that change what is printed.
 
 ``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. A reading is one
-way to run an item: it fills in what the paper leaves open, or replaces what the paper says. Every
-verdict is computed from the claims file and from the paper's tables of measured values.
-`fedcore.repro.verdicts.claim_tests` has the tests, and `fedcore.repro.verdicts.verdict_pages`
-writes the pages. ``docs/judging.md`` has the rules.
+way to run an item. Each reading fills in what the paper leaves open, or replaces what the paper
+says. Every verdict is computed from the claims file and from the paper's tables of measured values.
+``docs/judging.md`` has the rules.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ STAND_INS = "It ran on stand-ins for the data."
 
 @dataclass(frozen=True)
 class Change:
-    """Change that fills in what a paper leaves open, or replaces what the paper says.
+    """Change that fills in or replaces a detail of the paper.
 
     Attributes
     ----------
@@ -57,9 +56,9 @@ class Change:
     ground : str
         Reason for the change, one of the grounds in ``claims.schema.yaml``.
     tried : int
-        Number of readings that the search for this change tried; 1 without a search.
+        Number of readings that a search tried to find this change.
     part : str
-        How much of the item the search covered; empty if no search covered the item.
+        How much of the item the search covered, or an empty text.
     """
 
     name: str
@@ -81,9 +80,9 @@ class Reading:
     Attributes
     ----------
     fills_in, replaces : tuple of Change
-        Changes of the reading. A reading that replaces nothing runs the item as printed.
+        A reading without `replaces` runs the item as printed.
     obstacle : str
-        Why the reading was not run. If so, all later fields are empty.
+        Why the reading was not run, in which case all later fields are empty.
     state, measured, runs
         Fields of the `fedcore.repro.verdicts.claim_tests.Outcome`.
     lack : str
@@ -118,12 +117,12 @@ class Verdict:
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
         Texts from the claims file; `section` is "items" or "software". `cause` says why the item
-        fails, if it does not fail without this cause. `cause` begins with "perhaps" if the runs
-        without this cause cannot tell.
+        fails, unless it also fails without this cause. `cause` begins with "perhaps" if the item
+        is undecided without this cause.
     word : str
         Verdict on the text as printed, which is a key of `WORDS`.
     measured, why : str
-        Evidence as printed, and the reason if the item is undecided or was not run.
+        Evidence for `word`, and the reason if the item is undecided or was not run.
     remark : str
         Remark on the item's test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
@@ -154,9 +153,9 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading with replacements that is shown beside the verdict as printed, or None.
 
-        This reading has the fewest replacements of all readings that hold and replace something. If
-        no such reading holds, the first reading that was run is shown. If the paper contradicts
-        itself, only readings by the contradicting passage count, even if they do not hold.
+        Among the readings with replacements that hold, the result has the fewest replacements. If
+        no reading with replacements holds, the result is the first one that was run. If the paper
+        contradicts itself, only readings that follow the contradicting passage count.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
@@ -230,14 +229,13 @@ def _absence(item: Mapping[str, Any], otherwise: str) -> str:
 
 
 def _remark(said: str, readings: Sequence[Reading]) -> str:
-    """Return the remark on a test, or an empty text if the test was applied to no run."""
     return said if any(reading.state for reading in readings) else ""
 
 
 def _claimed(
     item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading], word: str
 ) -> dict[str, Any]:
-    """Return the fields of a verdict that come from the claims file; only failures get a cause."""
+    """Return the fields of a verdict that come from the claims file."""
     shown = ""
     if "cause" in item and word == FAILS:
         cause = causes[item["cause"]]
@@ -262,7 +260,7 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
     ----------
     verdict : Verdict
     item : mapping
-        The verdict's item, whose test must not have changed since the verdict was made.
+        The verdict's item, whose test must not have changed since.
     claims : mapping
         The item's claims file.
     """
@@ -294,7 +292,6 @@ def _reading(
     measurements: Measurements,
     paper: str,
 ) -> Reading:
-    """Return a reading of an item with its outcome."""
     fills_in, replaces = (
         tuple(_change(name, changes[name], item["id"]) for name in given[key])
         for key in ("fills_in", "replaces")
@@ -325,7 +322,7 @@ def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
 def demand_of(
     item: Mapping[str, Any], reading: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> Demand:
-    """Return how strong the evidence for a verdict by this reading must be."""
+    """Return how strong the evidence for a verdict by `reading` must be."""
     tried = (changes[name].get("tried", 1) for name in reading["replaces"])
     demand = HEADLINE if "headline" in item else USUAL
     return demand._replace(searched=math.prod(tried))
@@ -383,7 +380,7 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Return whether each number that fails in all readings lies between measured numbers."""
+    """Return whether each printed number failing in all readings lies between measured numbers."""
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
