@@ -1,1 +1,1 @@
-"""The reproduction: what the workflow needs and the library does not."""
+"""Code that reproduces the papers and that only the Snakemake workflow needs."""

@@ -1,4 +1,4 @@
-"""Commands that only the workflow and its readers need; `fedcore.__main__` adds them."""
+"""Commands of the Snakemake workflow, which `fedcore.__main__` adds to the command line."""
 
 from fedcore.repro.commands.certify import certify
 from fedcore.repro.commands.decide import decide

@@ -1,4 +1,4 @@
-"""The command `certify`: make a draw of a kept run again, compare, and write a certificate."""
+"""The command `certify`: rerun random cells of a kept run, and certify which results agree."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -124,7 +124,7 @@ def certify(
 
 
 def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
-    """Write the configuration of a certificate's run; refuse a folder of another machine."""
+    """Write a run's configuration into `out`; raise an error if another machine has used `out`."""
     import yaml
 
     note = out / MACHINE
@@ -146,7 +146,7 @@ def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
 
 
 def _make(out: Path, cells: Collection[str], whole: Collection[str], cores: int) -> None:
-    """Make cells, and the words of whole papers, by the workflow in a folder of its own."""
+    """Run Snakemake in the folder `out` to make cells, and verdicts on the papers in `whole`."""
     from fedcore.repro.commands import workflow
     from fedcore.repro.config.papers import CHECKOUT
 

@@ -1,4 +1,4 @@
-"""The command `decide`: more repeats for the cells whose undecided items cost least to decide."""
+"""The command `decide`: run more repeats, so that undecided items of papers get decided."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -24,7 +24,10 @@ Targets = dict[str, int]  # repeats of cells, by their paths
 
 
 class Open(NamedTuple):
-    """An undecided item: numbers of repeats that would decide it, or the reason why none would."""
+    """An undecided item of a paper, with the numbers of repeats that would decide it.
+
+    If more repeats cannot be run or would not help, `reason` says why.
+    """
 
     item: str
     targets: Targets
@@ -93,14 +96,14 @@ def decide(
 
 
 class _Run:
-    """The run of a configuration.
+    """The run of the workflow to which `fedcore decide` adds repeats.
 
     Attributes
     ----------
     call : list of str
-        Arguments of Snakemake that bring the run up to date.
+        Options of each Snakemake call, such as ``--cores=4``.
     plan : Plan
-        The plan, with the repeats that have been given so far.
+        The plan, including all repeats added so far.
     results : path
     """
 
@@ -110,7 +113,7 @@ class _Run:
         self.results = Path(self.plan.config["paths"]["results"])
 
     def judged(self, paper: str | None) -> list[str]:
-        """Return the papers that have verdicts; refuse a run that has none for these papers."""
+        """Return the names of the papers that have verdicts; raise an error if there are none."""
         plan = self.plan
         if plan.config["quick"]:
             raise InputError("a quick run has no words: take the configuration of a full one")
@@ -123,7 +126,7 @@ class _Run:
         return found
 
     def words(self, papers: Sequence[str]) -> dict[str, str]:
-        """Return the word of each item, by ``<paper>/<id>``."""
+        """Return the verdict on each item, keyed by ``<paper>/<id>``."""
         from fedcore.repro.verdicts import verdict_pages
 
         found = verdict_pages.read_papers(self.results / "verdicts", papers)
@@ -146,7 +149,7 @@ class _Run:
         return found
 
     def _open(self, item: str, factor: float, cells: Sequence[str]) -> Open:
-        """Return an undecided item that `factor` times as many runs of its cells would decide."""
+        """Return the `Open` object of an item that `factor` times as many runs would decide."""
         from fedcore.repro.plan.plan import draws_of
 
         if not factor:
@@ -172,7 +175,10 @@ class _Run:
         return Open(item, targets)
 
     def choose(self, found: Sequence[Open], seconds: float) -> tuple[list[Open], Targets, float]:
-        """Return the items to decide within `seconds` of CPU, new repeats by cell, and the cost."""
+        """Choose the cheapest items that can be decided within `seconds` of CPU time.
+
+        Return the items, the new number of repeats of each cell, and the total CPU seconds.
+        """
         from fedcore.repro.plan import job_costs
 
         now = {path: cell.repeats for path, cell in self.plan.cells.items()}
@@ -200,7 +206,7 @@ class _Run:
         return chosen, targets, spent
 
     def give(self, targets: Targets) -> None:
-        """Write numbers of repeats beside the configuration."""
+        """Write the cells' numbers of repeats to ``repeats.yaml``, and load the plan again."""
         import yaml
 
         from fedcore.files import atomic
@@ -218,10 +224,10 @@ class _Run:
         self.plan = planned(self._configfile)
 
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
-        """Bring papers up to date, and also the pages if there are some.
+        """Bring the results of papers up to date, and also the report if there is one.
 
-        Cells in `given` have got more repeats. They are run even if Snakemake lacks a record of how
-        their histories were made.
+        Snakemake runs the cells in `given` even if it lacks a record of how their histories were
+        made.
         """
         from fedcore.repro.commands import workflow
 
@@ -234,7 +240,7 @@ class _Run:
 
 
 def forced(results: Path, given: Collection[str]) -> list[str]:
-    """Return Snakemake's arguments that force new histories of cells and plans of their papers."""
+    """Return Snakemake's options for remaking the cells' histories and their papers' plans."""
     if not given:
         return []
     papers = sorted({path.partition("/")[0] for path in given})

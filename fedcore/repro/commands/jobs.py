@@ -1,4 +1,4 @@
-"""The jobs of the workflow, each a command; `snakemake -p` prints it as a person can run it."""
+"""The commands that Snakemake runs as jobs, and that a person can also run by hand."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -37,7 +37,7 @@ CONFIGFILE = click.option(
 
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
-    """Return the plan of a command's configuration, of all papers or only of some."""
+    """Return the plan of a configuration, for `papers` or by default for all papers."""
     from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
@@ -50,11 +50,11 @@ def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
 
 
 class JobError(FedcoreError):
-    """An error that ends a job without anybody's mistake, such as a full disk."""
+    """Error that ends a job for an outside reason, such as a full disk or a signal."""
 
 
 class Jobs(click.Group):
-    """Commands that end with one sentence even on a full disk, without memory, or by a signal."""
+    """Group of commands that report a full disk, a lack of memory or a signal in one sentence."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""
@@ -86,7 +86,7 @@ class Jobs(click.Group):
 
 
 def _end_by_signals() -> None:
-    """Let signals end this process by an exception; the process does nothing but this job."""
+    """Let the signals in `ENDING` raise `JobError`, so that they do not kill this process."""
 
     def end(number: int, frame: FrameType | None) -> None:
         raise JobError(f"the job was ended before it was done, by {signal.Signals(number).name}")
@@ -97,7 +97,6 @@ def _end_by_signals() -> None:
 
 
 def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
-    """Return a specification, read from JSON."""
     try:
         return json.loads(text)
     except ValueError as error:

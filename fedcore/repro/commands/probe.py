@@ -1,4 +1,4 @@
-"""How fast this machine is."""
+"""Measure how fast this machine is."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import threadpoolctl
 
 
 def probe_speed() -> float:
-    """Return the CPU seconds of a fixed piece of work, which compares two machines.
+    """Return the CPU seconds of a fixed computation, for comparing the speed of machines.
 
-    The work has one BLAS thread, as jobs have. With two threads, the time in which they wait for
-    each other would count as work.
+    The computation uses one BLAS thread, as the workflow's jobs do.
     """
     matrix = np.random.default_rng(0).standard_normal((400, 400))
 

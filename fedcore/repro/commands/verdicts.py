@@ -1,4 +1,4 @@
-"""The command `verdicts`: the answer to each paper's question, and the words of its items."""
+"""The command `verdicts`: print each paper's answer and the verdicts on its items."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -104,7 +104,7 @@ def verdicts(
 
 
 def _questions(kept: Path) -> dict[str, str]:
-    """Return the question that the headline claims of each paper of the checkout answer."""
+    """Return the question in each paper's ``claims.yaml``, keyed by the paper's name."""
     from fedcore.files.strict_yaml import read_yaml
 
     files = {file.parent.name: file for file in sorted(kept.glob("*/claims.yaml"))}
@@ -112,7 +112,7 @@ def _questions(kept: Path) -> dict[str, str]:
 
 
 def _notes(kept: Path) -> dict[str, str]:
-    """Return each paper's title and citation, and the run from which its kept table comes."""
+    """Return each paper's title, its citation, and the run that made its kept verdicts."""
     file = kept.parent / "kept" / "run.json"
     found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
     return {
@@ -127,7 +127,7 @@ def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
 
 
 def _results(kept: Path) -> Path:
-    """Return the folder with verdicts: of a full run, else of a quick one, else the kept tables."""
+    """Return the first folder that has verdicts: ``results``, ``results/quick``, or else `kept`."""
     for folder in (Path("results"), Path("results/quick")):
         if any((folder / name).exists() for name in ("verdicts.tsv", "verdicts")):
             return folder

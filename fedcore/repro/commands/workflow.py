@@ -1,4 +1,4 @@
-"""Start Snakemake from a command, and end it when the command ends."""
+"""Start Snakemake from a fedcore command, and end Snakemake when the command ends."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
-    """Run Snakemake with these arguments; return its status.
+    """Run Snakemake with the arguments `words`, and return its exit status.
 
-    Signals that end this process are passed on to Snakemake and its jobs, because these would
-    otherwise outlive this process.
+    SIGINT, SIGTERM and SIGHUP are passed on to Snakemake and its jobs, which would otherwise
+    outlive this process.
 
     Raises
     ------
     DataError
-        After such a signal, when Snakemake has ended.
+        If SIGINT, SIGTERM or SIGHUP came before Snakemake ended.
     """
     came: list[signal.Signals] = []
     command = [sys.executable, "-m", "snakemake", "--logger", "rich", *words]

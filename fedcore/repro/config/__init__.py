@@ -1,1 +1,1 @@
-"""The configuration's files: papers, what they print, and their short forms."""
+"""Read the configuration files: a run's settings, and each paper's experiments and claims."""

@@ -1,8 +1,8 @@
-"""Claims files: what a paper prints, and how each item is judged.
+"""Read claims files, which say what a paper prints and how each printed item is tested.
 
-``papers/<paper>/claims.yaml`` has the question, the printed tables, the items with their tests,
-what each reading fills in or replaces, facts, figures, and the checks of this software. An item
-with ``each`` stands for one item per row of ``each``.
+The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item,
+which fills in or replaces details of the paper. An item with the key ``each`` stands for several
+items, one for each entry of ``each``.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with everything written out; without items if the file is missing."""
+    """Return a claims file with all short forms expanded, or without items if there is no file."""
     found = read_yaml(path) if path.is_file() else {"items": []}
     return written_out(found, str(path), path.parent)
 
 
 def by_id(claims: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the items of a claims file, and its checks of this software, by their ids."""
+    """Return the items and the software checks of a claims file, keyed by their ids."""
     return {item["id"]: item for section in SECTIONS for item in claims[section]}
 
 
 def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:
-    """Return a printed table of numbers: rows by their labels, and each row's numbers by column."""
+    """Return a printed table of numbers as ``{row label: {column: number}}``."""
     table = read(path)["tables"][name]
     return {
         table["labels"][row]: dict(zip(table["columns"], map(float, values), strict=True))
@@ -48,22 +48,23 @@ def printed_table(path: Path, name: str) -> dict[str, dict[str, float]]:
 
 
 def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) -> dict[str, Any]:
-    """Write out a claims file and check it.
+    """Expand the short forms of a claims file, and check the result.
 
     Parameters
     ----------
     claims : mapping
     where : str
-        What an error calls the file.
+        Name of the file in error messages.
     folder : path
-        The paper's folder, with the points read from panels in ``printed/``.
+        The paper's folder, whose subfolder ``printed`` has the points of printed panels.
 
     Returns
     -------
     dict
-        The claims, with the schema's defaults. Each item that is run has ``readings``, its own
-        first. Each reading has ``fills_in``, ``replaces`` and, by name, ``cells``, each with
-        ``select`` and ``test``. An item of one value has one cell, named by the empty text.
+        The claims with the schema's defaults. Each tested item has ``readings``, and the first
+        reading comes from the item's own keys. Each reading has ``fills_in``, ``replaces`` and a
+        mapping ``cells``. Each cell of a reading has ``select`` and ``test``. If an item tests one
+        value, the name of its only cell is empty.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
@@ -90,10 +91,10 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 
 
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
-    """Yield every item, or one item for each row of its ``each``.
+    """Yield every item, and expand items that have the key ``each``.
 
-    A key of a row that is also a field of items replaces the item's own value; the values of other
-    keys replace ``{key}`` in the item's texts.
+    If a key of an entry is a field of items, the key's value is merged into the item. The value of
+    any other key of an entry replaces ``{key}`` in the item's texts.
     """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
     for entry in _mappings(entries, where):
@@ -114,7 +115,10 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
-    """Replace every ``{name}``; a text that is only ``{name}`` becomes the value with its type."""
+    """Replace every ``{name}`` in the texts of `value` by the value in `known`.
+
+    A text that is only ``{name}`` becomes the named value itself, with its type.
+    """
     if isinstance(value, Mapping):
         return {key: _filled(item, known, where) for key, item in value.items()}
     if isinstance(value, list):
@@ -132,7 +136,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item whose readings have all cells written out; its own reading comes first."""
+    """Return an item with all its readings, each of which lists all cells of the item."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -164,7 +168,10 @@ def _with_cells(
 
 
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge selection and test of `over` into `under`; a test of another kind replaces it all."""
+    """Merge the keys ``select`` and ``test`` of `over` into `under`.
+
+    A test of another kind replaces the test of `under` entirely.
+    """
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
     if "test" in over and over["test"].keys() != under.get("test", over["test"]).keys():
@@ -175,7 +182,7 @@ def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _row(
     item: dict[str, Any], cells: Mapping[str, Any], tables: Mapping[str, Any], what: str
 ) -> dict[str, str | None]:
-    """Return a printed row by columns, and fill the item in from the printed table."""
+    """Return the printed row of an item, keyed by column, and fill in missing keys of the item."""
     name, row = item["row"]
     require_known(name, tables, f"{what}: unknown table")
     table = tables[name]
@@ -192,7 +199,10 @@ def _row(
 
 
 def _points(path: Path, what: str) -> dict[str, Any]:
-    """Return the points that were read from a panel as cells; ``dy`` is the error of ``y``."""
+    """Return a cell for each point in the CSV file of a printed panel.
+
+    The column ``dy`` has the reading error of the column ``y``.
+    """
     if not path.is_file():
         raise ConfigError(f"{what}: there is no file {path} with its points")
     cells = {}
@@ -207,7 +217,7 @@ def _points(path: Path, what: str) -> dict[str, Any]:
 
 
 def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) -> None:
-    """Check what the schema cannot check in an item."""
+    """Raise `ConfigError` if an item breaks a rule that the schema cannot express."""
     if "cause" in item:
         require_known(item["cause"], checked["causes"], f"{where}: unknown cause")
     for key in ("source", "kind", "printed"):
@@ -259,7 +269,7 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
-    """Refuse a printed cell that no item judges, unless the file says why."""
+    """Raise `ConfigError` if no item tests a printed cell and no reason is stated for that cell."""
     rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)

@@ -1,4 +1,4 @@
-"""The configuration as Snakemake reads it: each file changes values of earlier files."""
+"""Merge the configuration files as Snakemake does, so that later files override earlier ones."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
-    """Return the files that every run reads: from the working folder, or else from the checkout."""
+    """Return the configuration files of the working directory, or else of the checkout."""
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]
 
 
 def read_configuration(changes: Path | None) -> dict[str, Any]:
-    """Return the configuration of a run with ``--configfile changes``; errors as of `read_yaml`."""
+    """Return the configuration of a run, with the values in the file `changes` merged in.
+
+    Errors are those of `read_yaml`.
+    """
     found: dict[str, Any] = {}
     for path in files():
         found = merge(found, read_yaml(path))

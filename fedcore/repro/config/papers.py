@@ -1,10 +1,10 @@
-"""Where the files of a paper lie: in one folder, named after the paper.
+"""Find the files of a paper, which lie in one folder with the paper's name.
 
-``experiments.yaml`` has the paper's problems and experiments, ``claims.yaml`` has what the paper
-prints, and ``tables.py`` makes its tables, with modules beside it. The configuration names a paper
-in the checkout's folder ``papers`` by its name, and any other paper by the path of its folder. A
-notebook draws the figures: ``notebooks/<paper>.ipynb`` of the checkout, or ``figures.ipynb`` of
-another folder.
+In a paper's folder, ``experiments.yaml`` has the problems and experiments, and ``claims.yaml`` has
+what the paper prints. The module ``tables.py`` makes the paper's tables. The configuration gives
+the name of a paper in the checkout's folder ``papers``, and the path of any other paper's folder.
+The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout, and
+``figures.ipynb`` in the folder of any other paper.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary
 
 @dataclass(frozen=True)
 class PaperFiles:
-    """Files of one paper; all but the first may be missing.
+    """Paths of the files of one paper, of which only ``experiments.yaml`` must exist.
 
     Attributes
     ----------
     folder : path
-        The paper's folder. Its name is the paper's name, which also names results and rules, and
-        seeds the random streams.
+        The paper's folder, whose name is the paper's name. The paper's name also names results and
+        rules, and enters the random seeds.
     entry : str
-        What the configuration calls the paper: its name, or the path of its folder.
+        The paper's name or the path of its folder, as the configuration has it.
     notebook : path
-        The notebook that draws the figures; a paper without it has no figures.
+        Notebook that draws the figures, if the paper has figures.
     """
 
     folder: Path
@@ -56,37 +56,37 @@ class PaperFiles:
 
     @property
     def paper(self) -> Path:
-        """Problems and experiments."""
+        """File of the paper's problems and experiments."""
         return self.folder / "experiments.yaml"
 
     @property
     def claims(self) -> Path:
-        """What is printed; without the file there are no verdicts."""
+        """File that says what the paper prints; without this file there are no verdicts."""
         return self.folder / "claims.yaml"
 
     @property
     def beside_claims(self) -> list[Path]:
-        """Files that are read with the claims: points read from panels, and the record of tests."""
+        """CSV files with the points of printed panels, and ``tests.tsv``, the record of tests."""
         return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
 
     @property
     def report(self) -> Path:
-        """Module that makes the tables; by default `DEFAULT_TABLES`."""
+        """File of the module that makes the tables; this file may be missing."""
         return self.folder / "tables.py"
 
     @property
     def tables(self) -> str:
-        """Import path of the module that makes the tables."""
+        """Import path of the module that makes the tables, by default `DEFAULT_TABLES`."""
         return f"{self.name}.tables" if self.report.is_file() else DEFAULT_TABLES
 
     @property
     def beside(self) -> str:
-        """Beginning of a shell command that lets Python import modules of the paper."""
+        """Prefix of shell commands that lets Python import modules of the paper's folder."""
         folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 
     def make_importable(self) -> None:
-        """Let Python find the modules of the paper's folder."""
+        """Let this process import the modules of the paper's folder."""
         if not self.report.is_file():
             return
         folder = str(self.folder.parent.absolute())
@@ -106,7 +106,7 @@ class PaperFiles:
 
 
 def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
-    """Return the places of the files of the paper that the configuration calls `entry`."""
+    """Return the paths of the files of the paper that the configuration calls `entry`."""
     if "/" not in entry:
         return PaperFiles(
             checkout / FOLDER / entry, entry, checkout / "notebooks" / f"{entry}.ipynb"
@@ -116,12 +116,7 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
 
 
 def require_checkout(what: str) -> None:
-    """Refuse a task for which an installed package lacks the files.
-
-    Raises
-    ------
-    ConfigError
-    """
+    """Raise `ConfigError` unless fedcore runs from a checkout, which the task `what` needs."""
     if not (CHECKOUT / "workflow/rules").is_dir():
         raise ConfigError(
             f"{what} needs a checkout, and this fedcore is an installed package: clone the "
@@ -130,22 +125,25 @@ def require_checkout(what: str) -> None:
 
 
 def list_papers(checkout: Path = CHECKOUT) -> dict[str, PaperFiles]:
-    """Return the files of the checkout's papers by name; papers without printed items last."""
+    """Return the files of the checkout's papers, keyed by the papers' names.
+
+    Papers without a claims file come last.
+    """
     names = sorted(file.parent.name for file in (checkout / FOLDER).glob("*/experiments.yaml"))
     found = {name: at(name, checkout) for name in names}
     return dict(sorted(found.items(), key=lambda item: not item[1].claims.is_file()))
 
 
 def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
-    """Return the files of a paper as the configuration names it.
+    """Check a paper's entry in the configuration, and return the paper's files.
 
     Parameters
     ----------
     entry : str
-        Name of a paper of the checkout, or path of a folder elsewhere, which has a slash; a
-        relative one starts at the working directory.
+        Name of a paper of the checkout, or path of another folder. A path must contain a
+        slash.
     known : mapping
-        The checkout's papers, see `own`.
+        The checkout's papers, as `list_papers` returns them.
     """
     if "/" not in entry:
         _require_name(entry, f"papers: '{entry}'")
@@ -164,7 +162,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return several papers' files by name; raise as `find` does, and for equal names."""
+    """Return the files of papers, keyed by name; raise `ConfigError` if two names are equal."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)
@@ -179,7 +177,7 @@ def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str,
 
 
 def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
-    """Refuse a paper's file that names tables or figures that nothing makes."""
+    """Raise `ConfigError` if a paper lists a table or figure that no code can make."""
     if settings["figures"] and not files.notebook.is_file():
         raise ConfigError(
             f"{files.paper}, figures: '{next(iter(settings['figures']))}' needs a notebook that "
@@ -194,7 +192,7 @@ def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
 
 
 def _require_name(name: str, what: str) -> None:
-    """Refuse a name that cannot be a Python module or a target."""
+    """Raise `ConfigError` for a name that cannot be a Python module or a Snakemake target."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
         raise ConfigError(
             f"{what} cannot be the name of a paper, as Python imports its folder: "

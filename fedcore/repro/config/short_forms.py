@@ -1,6 +1,6 @@
-"""Expand the short forms of a paper's file.
+"""Expand the short forms in a paper's ``experiments.yaml``.
 
-The short forms are problems that share keys (``each``) and grids of variants.
+The short forms are the key ``each`` for problems that share keys, and grids of ``variants``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fedcore.errors import ConfigError
 
 
 def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `base` with the values of `changes`: mappings are merged, other values replaced."""
+    """Return a copy of `base`, updated with `changes`, in which nested mappings are merged."""
     merged = copy.deepcopy(dict(base))
     for key, value in changes.items():
         if isinstance(value, Mapping) and isinstance(merged.get(key), Mapping):
@@ -25,7 +25,7 @@ def merge(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]
 
 
 def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return a paper's file with its short forms expanded."""
+    """Return the content of a paper's ``experiments.yaml`` with all short forms expanded."""
     problems = _named(_problems(paper["problems"]), f"{where}: two problems are")
     experiments = copy.deepcopy(paper["experiments"])
     for name, experiment in experiments.items():
@@ -37,10 +37,7 @@ def written_out(paper: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def require_written_out(part: Any, where: str) -> None:
-    """Refuse short forms that are left in a problem or experiment.
-
-    A short form is left if it stood within another one, or in overrides.
-    """
+    """Raise `ConfigError` if a problem or experiment still contains a short form."""
     for key, value in part.items() if isinstance(part, Mapping) else enumerate(part):
         if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"
@@ -62,7 +59,7 @@ def _named(pairs: Iterable[tuple[str, dict[str, Any]]], twice: str) -> dict[str,
 
 
 def _problems(problems: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every problem; for a problem with ``each``, the problems that ``each`` names."""
+    """Yield every problem with its name, and expand problems that have the key ``each``."""
     for name, spec in problems.items():
         common = {key: value for key, value in spec.items() if key != "each"}
         for member, changes in spec.get("each", {name: {}}).items():
@@ -70,7 +67,7 @@ def _problems(problems: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]
 
 
 def _grid(axes: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every combination of one variant from each axis; the last axis changes fastest."""
+    """Yield all combinations of one variant from each axis; the last axis varies fastest."""
     for chosen in product(*(axis.items() for axis in axes)):
         changes: dict[str, Any] = {}
         for _, change in chosen:

@@ -1,1 +1,1 @@
-"""From the configuration to problems and cells, and whether their results are up to date."""
+"""Plan a run: find its problems and cells, and check whether their results are up to date."""

@@ -1,4 +1,4 @@
-"""Draw cells of a kept run to make again within a given time; cheap cells are drawn more often."""
+"""Draw random cells of a kept run that `fedcore certify` reruns within a given time."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ Jobs = Mapping[str, float]
 
 
 def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
-    """Return each cell that can be compared, with its jobs and their CPU seconds on this machine.
+    """Return the jobs of each comparable cell, with estimated CPU seconds on this machine.
 
-    Such a cell is in the plan and in the record, with the same settings in both.
+    A cell is comparable if its settings are the same in the plan and in the kept record.
 
     Parameters
     ----------
     plan : Plan
     runs : mapping of str to KeptRun
-        By paper.
+        Record of the kept run of each paper.
     probe : float
-        CPU seconds of `commands.probe.probe_speed` on this machine.
+        CPU seconds that `commands.probe.probe_speed` measures on this machine.
     """
     found: dict[str, Jobs] = {}
     for paper, run in runs.items():
@@ -39,16 +39,15 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jo
 
 
 def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
-    """Return the CPU seconds of cells and of making their data, each shared job counted once."""
+    """Return the total CPU seconds of several cells, and count each shared job only once."""
     return sum({name: s for cell in cells for name, s in pool[cell].items()}.values())
 
 
 def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
-    """Return cells of at most so many CPU seconds in all.
+    """Draw cells that together take at most `seconds` of CPU time.
 
-    The cheapest cell of each method of a paper comes first; the others follow by chance. A cell
-    that costs half as much as another is twice as likely to come next. A cell that no longer fits
-    is left out.
+    The cheapest cell of each method of a paper comes first, and all other cells follow in random
+    order. The probability that a cell comes next is inversely proportional to its CPU seconds.
     """
     cheapest: dict[tuple[str, str], str] = {}
     for cell in sorted(pool, key=lambda cell: (pool[cell][cell], cell)):

@@ -1,4 +1,4 @@
-"""What a run will take on this machine: hours and memory, from what earlier runs took."""
+"""Forecast the hours and the memory of a run on this machine from records of earlier runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from fedcore.words import counted
 
 
 def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, float]]:
-    """Return seconds and MB of each cell in the last kept run.
+    """Return the CPU seconds and the MB of memory that each cell took in the last kept run.
 
-    For a cell that this run did not have, the values are those of its experiment's cells on
-    average. Cells without any record are left out, and so are all cells of a quick run. CPU seconds
-    were measured on that run's machine.
+    If the kept run lacks a cell, the result has the mean wall seconds and the largest memory of the
+    cell's experiment. Cells without any record, and all cells of a quick run, are left out. CPU
+    seconds were measured on the kept run's machine.
     """
     if plan.config["quick"]:
         return {}
@@ -34,16 +34,16 @@ def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, fl
 
 
 def sentence(plan: Plan, cores: int, probe: float, checkout: Path = CHECKOUT) -> str:
-    """Return a sentence on the time and the memory that cells without a history need.
+    """Return a sentence that forecasts the time and the memory of all cells without a history.
 
     Parameters
     ----------
     plan : Plan
     cores : int
     probe : float
-        CPU seconds of `commands.probe.probe_speed` on this machine.
+        CPU seconds that `commands.probe.probe_speed` measures on this machine.
     checkout : path
-        Its folder ``kept`` says what earlier runs took.
+        Checkout whose folder ``kept`` has the records of earlier runs.
     """
     results, clients = (Path(plan.config["paths"][key]) for key in ("results", "clients"))
     todo = [path for path in plan.cells if not (results / f"histories/{path}.h5").is_file()]

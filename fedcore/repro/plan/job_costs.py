@@ -1,4 +1,4 @@
-"""Time and memory that jobs took: of one job that has run, and of the cells of full runs."""
+"""Read the time and the memory that jobs took, from benchmark files and from kept notes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUTSIDE = 1.5
 
 
 class Took(NamedTuple):
-    """Time and memory that a job took; of a very short job, CPU time and memory are 0."""
+    """Time and memory of a job; CPU time and memory are 0 if the job was very short."""
 
     cpu: float  # seconds
     wall: float  # seconds
@@ -22,7 +22,7 @@ class Took(NamedTuple):
 
 
 def measured(benchmark: str | os.PathLike[str]) -> Took | None:
-    """Return what a job took, by its benchmark file; None if the file is missing or has no time."""
+    """Return the time and memory in a benchmark file; None if it is missing or has no time."""
     try:
         with open(benchmark, encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file, delimiter="\t"))
@@ -36,16 +36,19 @@ def measured(benchmark: str | os.PathLike[str]) -> Took | None:
 
 
 def seconds(benchmark: str | os.PathLike[str]) -> float:
-    """Return the CPU seconds of a job, or else its wall seconds; 1 if there is no time."""
+    """Return the CPU seconds of a job, or its wall seconds if the CPU time is 0.
+
+    The result is 1 if the benchmark file gives no time.
+    """
     took = measured(benchmark) or Took(0.0, 1.0, 0.0)
     return took.cpu or took.wall
 
 
 def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
-    """Return, by ``paper/experiment``, wall seconds and MB of a cell, from kept notes of full runs.
+    """Return the mean wall seconds and the largest MB of the cells of each experiment.
 
-    The values are those of the last run in which some cell of the experiment has a time. Without
-    the file the result is empty.
+    The keys of the result are ``<paper>/<experiment>``. The values come from the last full run that
+    timed a cell of the experiment. If the file `notes` cannot be read, the result is empty.
     """
     try:
         runs: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))

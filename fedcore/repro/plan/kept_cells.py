@@ -1,9 +1,7 @@
-"""Records of a run's histories, in ``kept/records/``, so that others can compare their own runs.
+"""Write and read records of a run's histories, with which others can compare their own runs.
 
-There is one file for each paper. Its first line gives commit, machine, versions, time and memory of
-the run, and the cells on which each item rests. Every other line describes a history. It has the
-SHA-256 of the arrays and, for each column, the median, the smallest and the largest of the repeats'
-last values, and the largest value of the whole column.
+The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
+as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """Last values of a column over the repeats; None for values that are not finite."""
+    """Statistics of a column's last values over the repeats; each is None if it is not finite."""
 
     median: float | None
     low: float | None  # over repeats and their twins
@@ -40,7 +38,7 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Return how the ends of this column in another run agree with these ends.
+        """Return how well the statistics `new` of another run agree with these statistics.
 
         Differences up to `zero` count as rounding.
         """
@@ -56,17 +54,17 @@ class Ends(NamedTuple):
 
 @dataclass(frozen=True)
 class Kept:
-    """What is kept of one history.
+    """Record of the history of one cell.
 
     Attributes
     ----------
     cell : str
         The path of the cell.
     sha256, settings, code : str
-        Checksums of the history's arrays and of the cell's settings, and the fingerprint of its
-        code.
+        Checksum of the history's arrays, checksum of the cell's settings, and fingerprint of the
+        cell's code.
     cpu, mb : float
-        CPU seconds and memory of the cell's job.
+        CPU seconds and MB of memory that the cell's job took.
     ends : dict of str to Ends
     """
 
@@ -81,21 +79,21 @@ class Kept:
 
 @dataclass(frozen=True)
 class KeptRun:
-    """What is kept of a run of one paper.
+    """Record of a run of one paper.
 
     Attributes
     ----------
     commit, date : str
     machine, versions : dict of str to str
-        Results of `machine.describe_arithmetic` and of `fedcore.experiments.provenance.versions`.
+        Results of `machine.describe_arithmetic` and `fedcore.experiments.provenance.versions`.
     seed : int
         Master seed.
     probe : float
-        CPU seconds of `commands.probe.probe_speed` on the run's machine.
+        CPU seconds that `commands.probe.probe_speed` measured on the run's machine.
     problems : dict of str to float
-        CPU seconds that making the data of each problem took.
+        CPU seconds that it took to make the data of each problem.
     items : dict of str to list of str
-        Cells that an item rests on, by its id.
+        Paths of the cells on which each item rests, keyed by the item's id.
     cells : dict of str to Kept
     """
 
@@ -111,7 +109,7 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Whether BLAS, system, SIMD and versions equal a kept run's, so that bytes must be equal."""
+    """Return whether BLAS, system, SIMD and versions are as in a kept run, so bytes must agree."""
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(
@@ -120,12 +118,12 @@ def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[
 
 
 def settings_of(cell: Cell) -> str:
-    """Return the SHA-256 of everything on which a cell's history depends, except code."""
+    """Return the SHA-256 of all settings on which a cell's history depends."""
     return hashlib.sha256(json.dumps(cell.spec(), sort_keys=True).encode()).hexdigest()
 
 
 def arrays_sha256(path: Path) -> str:
-    """Return the SHA-256 of names, types, shapes and bytes of all arrays of an HDF5 file."""
+    """Return one SHA-256 of the names, types, shapes and bytes of all arrays in an HDF5 file."""
     total = hashlib.sha256()
     names: list[str] = []
     with h5py.File(path) as file:
@@ -140,7 +138,7 @@ def arrays_sha256(path: Path) -> str:
 
 
 def ends_of(history: History) -> dict[str, Ends]:
-    """Return the last values of each column over the repeats."""
+    """Return the `Ends` of each column of a history."""
     twins, found = history.twins, {}
     for name, column in history.columns.items():
         lasts = both = history.last(name).astype(float)
@@ -162,15 +160,15 @@ def _short(number: float) -> float | None:
 
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
-    """Return how a history agrees with its record, and the columns that differ in three digits.
+    """Return how well a history agrees with its record, and a row for each column that differs.
 
     Parameters
     ----------
     kept : Kept
     path : path
-        The history that was made again.
+        File of the history that was made again.
     same : bool
-        Whether the arrays' bytes must be the same, so that any difference is a disagreement.
+        Whether any difference between the arrays' bytes counts as a disagreement.
     """
     history, none = History.load(path), Ends(None, None, None, None)
     new = ends_of(history)
@@ -192,7 +190,7 @@ def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, An
 
 
 def write(path: Path, run: KeptRun) -> None:
-    """Write what is kept of a run, a line for each history."""
+    """Write the record of a run, with one line for the run and one for each history."""
     head = {name: value for name, value in asdict(run).items() if name != "cells"}
     place = {cell: i for i, cell in enumerate(run.cells)}
     head["items"] = {name: [place[cell] for cell in cells] for name, cells in run.items.items()}
@@ -205,12 +203,12 @@ def write(path: Path, run: KeptRun) -> None:
 
 
 def read(path: Path) -> KeptRun:
-    """Read what `write` wrote.
+    """Read a record that `write` has written.
 
     Raises
     ------
     DataError
-        When the file is missing or damaged.
+        If the file is missing or damaged.
     """
     try:
         head, *lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
@@ -230,7 +228,7 @@ def read(path: Path) -> KeptRun:
 
 
 def read_all(folder: Path, papers: Iterable[str]) -> dict[str, KeptRun]:
-    """Return the records of all papers that have one."""
+    """Return the record of each paper that has one, keyed by the paper's name."""
     return {
         paper: read(folder / f"{paper}.jsonl")
         for paper in papers

@@ -1,4 +1,4 @@
-"""The machine of this process: CPU, BLAS, system, and what decides rounding."""
+"""Describe the CPU, the BLAS, the system and the SIMD instructions of this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import threadpoolctl
 
 
 def describe_machine() -> dict[str, str]:
-    """Return CPU and BLAS of this machine, and its system, as pages name them."""
+    """Return the names of this machine's CPU, BLAS and operating system."""
     cpu = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.is_file():
@@ -26,7 +26,7 @@ def describe_machine() -> dict[str, str]:
 
 
 def describe_arithmetic() -> dict[str, str]:
-    """Return CPU, BLAS with its kernel, system and SIMD instructions of this process."""
+    """Return the CPU, the BLAS with its kernel, the system and the SIMD instructions."""
     import scipy.linalg  # it loads the BLAS that jobs use; 0.2 s
 
     scipy.linalg.get_blas_funcs("gemm")

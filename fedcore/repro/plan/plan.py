@@ -1,8 +1,8 @@
-"""From configuration files to a plan: which problems to make and which cells to run.
+"""Derive from the configuration files which problems to make and which cells to run.
 
-``config.yaml`` names the papers to run; ``papers/<paper>/experiments.yaml`` describes the
-experiments of one paper. Both files are checked against their schemas, which refuse unknown keys,
-before any job runs.
+``config.yaml`` names the papers to run, and ``papers/<paper>/experiments.yaml`` describes the
+experiments of one paper. A cell is an algorithm with fixed parameters on one problem. Schemas
+refuse unknown keys before any job runs.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ NAMED = {"experiment", "problem", "status", "algorithm", "variant", "repeat"}
 
 @dataclass
 class Plan:
-    """Everything that a configuration asks for.
+    """The problems and cells of a run, as its configuration describes them.
 
     Attributes
     ----------
     config : dict
-        The checked ``config.yaml``, defaults filled in.
+        The checked ``config.yaml``, with defaults filled in.
     papers : dict of str to dict
-        The checked paper files, after ``overrides``.
+        The checked ``experiments.yaml`` of each paper, with ``overrides`` applied.
     unavailable : dict of str to str
-        Why problems are not run, by ``<paper>/<problem>``: their data cannot be obtained, or a
-        method that would run on them needs a package that is not installed.
+        Reason why a problem is not run, such as missing data or a missing package, keyed by
+        ``<paper>/<problem>``.
     files : dict of str to PaperFiles
-        Where the files of each paper lie.
+        Paths of the files of each paper.
     all_cells : dict of str to list of Cell
         All cells of each paper, including cells that cannot run.
     """
@@ -73,7 +73,7 @@ class Plan:
 
     @cached_property
     def problems(self) -> dict[str, dict[str, Any]]:
-        """Specification of every problem, by ``<paper>/<problem>``."""
+        """Specification of every problem, keyed by ``<paper>/<problem>``."""
         return {
             f"{paper}/{name}": spec
             for paper, settings in self.papers.items()
@@ -82,7 +82,7 @@ class Plan:
 
     @cached_property
     def cells(self) -> dict[str, Cell]:
-        """Every cell that can run, by its path."""
+        """All cells that can run, keyed by their paths."""
         recipe = cache(self.recipe)  # many cells share a problem
         cells: dict[str, Cell] = {}
         for cell in chain.from_iterable(self.all_cells.values()):
@@ -97,7 +97,7 @@ class Plan:
         return cells
 
     def cell(self, path: str) -> Cell:
-        """Return a cell that can run."""
+        """Return the cell at `path`; raise `ConfigError` if this cell cannot run."""
         if path in self.cells:
             return self.cells[path]
         cells = {cell.path: cell for cell in chain.from_iterable(self.all_cells.values())}
@@ -107,7 +107,7 @@ class Plan:
         raise ConfigError(f"{path} is not run: {reason}")
 
     def problem(self, name: str) -> str:
-        """Return the name of a problem that can be made; errors as of `cell`."""
+        """Return `name`; raise `ConfigError` if this problem cannot be made."""
         require_known(name, self.problems, "there is no problem")
         if name in self.unavailable:
             raise ConfigError(f"{name} is not made: {self.unavailable[name]}")
@@ -115,15 +115,15 @@ class Plan:
 
     @property
     def judged(self) -> list[str]:
-        """Papers whose printed items get verdicts; the others are users' own studies."""
+        """Names of the papers whose printed items get verdicts."""
         return [paper for paper, settings in self.papers.items() if settings["judged"]]
 
     def cells_of(self, paper: str) -> list[Cell]:
-        """Return the cells of one paper."""
+        """Return those cells of a paper that can run."""
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
     def missing_of(self, paper: str) -> dict[str, str]:
-        """Return why experiments and problems of a paper are not run, by their names."""
+        """Return the reason for each experiment and problem of a paper that is not run."""
         why = f"it is left out by the configuration, under overrides.{paper}.{CELLS}."
         missing = dict.fromkeys(self.papers[paper]["experiments"], why)
         for cell in self.all_cells[paper]:
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def not_run(self) -> dict[str, str]:
-        """Why problems and whole experiments are not run, by ``<paper>/<name>``."""
+        """Reason for each problem and experiment that is not run, keyed by ``<paper>/<name>``."""
         return {
             f"{paper}/{name}": reason
             for paper in self.papers
@@ -143,7 +143,7 @@ class Plan:
         }
 
     def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
-        """Return why data of problems cannot be obtained; see `datasets.missing`."""
+        """Return why the data of problems cannot be obtained; see `datasets.missing`."""
         from fedcore import datasets
 
         raw, surrogate = self.config["paths"]["raw"], self.config["surrogates"]
@@ -155,7 +155,7 @@ class Plan:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
-        """Leave out the problems whose data cannot be obtained, unless they have results."""
+        """Leave out problems whose data cannot be obtained, unless data or results exist."""
         results, clients = (Path(self.config["paths"][key]) for key in ("results", "clients"))
         for name, reason in self.missing_data(answers).items():
             paper, problem = name.split("/")
@@ -164,10 +164,10 @@ class Plan:
                 self.unavailable.setdefault(name, reason)
 
     def raw_files(self, problem: str) -> list[str]:
-        """Return the raw files that must exist before a problem is made.
+        """Return the raw files that must exist before the data of a problem are made.
 
-        The first is the record of what was fetched. For another package's data set, all its files
-        follow.
+        The first file is ``fetched.json``. If another package defines the data set, all files in
+        the data set's folder follow.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -179,7 +179,7 @@ class Plan:
         return [str(record), *(str(file) for file in others if file != record)]
 
     def problem_entry(self, problem: str) -> str:
-        """Return the entry of a problem's data set in the registry, on which its file depends."""
+        """Return the registry entry of a problem's data set, as JSON without addresses."""
         described = build.described(self.problems[problem], surrogate=self.config["surrogates"])
         return json.dumps(described, sort_keys=True)
 
@@ -188,17 +188,17 @@ class Plan:
         return build.digests(self.problems[problem], surrogate=self.config["surrogates"])
 
     def problem_code(self, problem: str) -> str:
-        """Return the fingerprint of a problem's code and of its entry in the registry."""
+        """Return one fingerprint of a problem's code and of its data set's registry entry."""
         return fingerprint(*self.problem_digests(problem), self.problem_entry(problem))
 
     def recipe(self, problem: str) -> str:
-        """Return the recipe by which a problem's file shows that it was made from this plan."""
+        """Return one digest of all settings and code that determine a problem's file."""
         name, code = problem.partition("/")[2], self.problem_code(problem)
         how = {"seed": self.config["seed"], "surrogate": self.config["surrogates"]}
         return build.recipe(name, self.problems[problem], code=code, **how)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return what the jobs of a paper need: settings, files, cells, missing problems."""
+        """Return the settings, the cells and the missing problems of a paper, for its jobs."""
         cells = self.cells_of(paper)
         return {
             "paper": paper,
@@ -210,7 +210,7 @@ class Plan:
         }
 
     def check_files(self) -> None:
-        """Refuse modules and notebooks that cannot be read, or lack a named table or figure."""
+        """Raise an error if a needed table module or notebook is missing or cannot be read."""
         for paper, files in self.files.items():
             files.make_importable()
             paper_files.require_drawable(files, self.papers[paper])
@@ -219,11 +219,11 @@ class Plan:
                 imported_by(files.notebook, paper)
 
     def encoded(self, paper: str) -> bytes:
-        """Return the text of the file that a paper's jobs read."""
+        """Return the JSON text that the jobs of a paper read, as bytes."""
         return json.dumps(self.describe(paper), indent=1).encode()
 
     def write(self, folder: Path) -> None:
-        """Write what each paper's jobs read, ``<folder>/<paper>.json``."""
+        """Write the plan of each paper to ``<folder>/<paper>.json``."""
         for paper in self.papers:
             text = self.encoded(paper)
             try:
@@ -236,7 +236,7 @@ class Plan:
                 ) from error
 
     def claims_of(self, paper: str) -> dict[str, Any]:
-        """Return what a paper prints, read at the first call."""
+        """Return the checked claims file of a paper."""
         if paper in self._claims:
             return self._claims[paper]
         path, settings = self.files[paper].claims, self.papers[paper]
@@ -261,18 +261,17 @@ def load_plan(
     *,
     answers: Callable[[str], bool] | None = None,
 ) -> Plan:
-    """Check a configuration, read its papers, and find the problems whose data cannot be obtained.
-
-    What the papers print is read later, by `Plan.claims_of`.
+    """Return the plan of a configuration, without problems whose data cannot be obtained.
 
     Parameters
     ----------
     config : mapping
         Contents of ``config.yaml``.
     checkout : path
-        Its folder ``papers`` has the papers that the configuration may call by their names.
+        Checkout whose folder ``papers`` has the papers that the configuration may call by name.
     answers : callable, optional
-        Says whether the server of an address can be reached; see `datasets.missing`.
+        Function that says whether the server of an address can be reached; see
+        `datasets.missing`.
     """
     if {*"{}"} & {*str(checkout.absolute())}:
         raise ConfigError(f"{checkout.absolute()}: move it, as Snakemake takes no braces in a path")
@@ -290,7 +289,7 @@ def load_plan(
 
 
 def _read_paper(files: PaperFiles, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Read and check a paper file, and merge the configuration's overrides into it."""
+    """Read a paper's ``experiments.yaml``, merge in the configuration's overrides, and check it."""
     path, changes = files.paper, {key: value for key, value in changes.items() if key != CELLS}
     settings = written_out(check(read_yaml(path), "paper", str(path)), str(path))
     for group in ("problems", "experiments"):
@@ -319,7 +318,7 @@ def _check_names(names: Iterable[str], known: Collection[str], what: str) -> Non
 
 
 def _check_problem(spec: dict[str, Any], where: str) -> None:
-    """Refuse a problem that `build` would refuse, and fill its parameters into its label."""
+    """Check the specification of a problem, and fill its parameters into its label."""
     try:
         build.digests(spec)
         build.check(spec)
@@ -339,14 +338,14 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
 
 
 def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
-    """Refuse newcomers of an unknown problem, or of one without held-out samples."""
+    """Raise `ConfigError` if the problem of new clients is unknown or has no held-out samples."""
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
         raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
 
 
 def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]) -> list[Cell]:
-    """Return the cells of a paper that the configuration wants, changed as it says."""
+    """Return the cells of a paper that the configuration selects, with the overrides applied."""
     described = list(_described(settings, files, config))
     names = [cell.short for cell in described]
     wanted = config["overrides"].get(files.name, {}).get(CELLS, {"*": {}})
@@ -378,7 +377,6 @@ def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, 
 def _described(
     settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]
 ) -> Iterator[Cell]:
-    """Yield the cells that a paper's file describes."""
     problems = settings["problems"]
     for experiment, spec in settings["experiments"].items():
         where = f"{files.paper}, experiment {experiment}"
@@ -419,7 +417,7 @@ def _cells_of_run(
 ) -> Iterator[Cell]:
     """Yield a cell for every problem and variant of a run; all cells have the `shared` fields.
 
-    Values of the run have precedence over values of its experiment's `spec`.
+    Values in `run` take precedence over values in the experiment's `spec`.
     """
     for problem in run.get("problems", spec.get("problems")):
         require_known(problem, problems, f"{where}: unknown problem")
@@ -446,7 +444,7 @@ def _cells_of_run(
 
 
 def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
-    """Refuse more repeats than draws, because a repeat on the data of another may be its copy."""
+    """Raise `ConfigError` if a cell has more repeats than its problem has random data sets."""
     made = draws_of(problem)
     if made is not None and cell.repeats > made:
         raise ConfigError(
@@ -457,7 +455,7 @@ def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
 
 
 def draws_of(problem: Mapping[str, Any]) -> int | None:
-    """Return how many draws a problem has; None if all repeats share its data."""
+    """Return the number of random data sets of a problem; None if all repeats share one."""
     return (
         problem["draws"] * len(combinations(problem.get("over", {})))
         if "draws" in problem
@@ -466,7 +464,7 @@ def draws_of(problem: Mapping[str, Any]) -> int | None:
 
 
 def check_cell(cell: Cell, where: str) -> None:
-    """Refuse parameters, metrics and stopping rules with which the job would fail."""
+    """Raise `ConfigError` if a cell's parameters, metrics or stopping rules are invalid."""
     try:
         values = {
             k: 1.0 if v == "reference" and k in REFERENCES else v for k, v in cell.params.items()
@@ -489,7 +487,7 @@ def check_cell(cell: Cell, where: str) -> None:
 
 
 def _leave_out_without_package(plan: Plan) -> None:
-    """Leave out the problems of methods that need a package that is not installed."""
+    """Leave out problems whose methods need a package that is not installed."""
     for cell in chain.from_iterable(plan.all_cells.values()):
         packages = algorithms.get(cell.algorithm).task.packages
         missing = [package for package in packages if find_spec(package) is None]

@@ -1,8 +1,7 @@
-"""Restored histories, which were put back into the results: no data are made for them.
+"""Keep a list of restored histories, for which the workflow makes no data.
 
-``results/restored.json`` has an entry for each restored history, with the checksum of its file and
-a digest of its cell. A history does not count as restored any more if it was made anew, or if its
-cell has other settings or other code by now.
+``results/restored.json`` has an entry for each history that was put back into the results. A
+history no longer counts as restored if its file, or the settings or code of its cell, has changed.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from fedcore.repro.plan.plan import Plan
 
 
 def note(plan: Plan, cells: Iterable[Cell]) -> None:
-    """Note that the histories of these cells have just been put back."""
+    """Record in ``restored.json`` that the histories of these cells were restored."""
     results = Path(plan.config["paths"]["results"])
     entries = _read(results)
     for cell in cells:
@@ -30,7 +29,7 @@ def note(plan: Plan, cells: Iterable[Cell]) -> None:
 
 
 def paths(plan: Plan) -> set[str]:
-    """Return the paths of the cells whose histories were put back and have not changed since."""
+    """Return the paths of the cells whose restored histories have not changed since."""
     results = Path(plan.config["paths"]["results"])
     return {
         path
@@ -44,7 +43,6 @@ def _file(results: Path) -> Path:
 
 
 def _read(results: Path) -> dict[str, dict[str, str]]:
-    """Return all entries; none if there is no file."""
     file = _file(results)
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
@@ -62,8 +60,8 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
 def _entry(results: Path, cell: Cell) -> dict[str, str]:
     """Return the checksum of a cell's history and a digest of the cell.
 
-    The checksum is empty if there is no history. The digest covers all on which the cell's job
-    depends.
+    The checksum is empty if there is no history. The digest covers the cell's settings, its code,
+    and the recipes of its problems.
     """
     history = results / "histories" / f"{cell.path}.h5"
     sha256 = ""

@@ -1,4 +1,4 @@
-"""Whether a history was made by the code and with the settings of a planned cell."""
+"""Check whether a history was made with the code and the settings of a planned cell."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from fedcore.history import History
 
 
 def changed(cell: Cell, history: History) -> list[str]:
-    """Return in words which settings of a cell differ from those that made its history.
+    """Return a text for each setting in which a cell differs from its history.
 
-    A history does not record when its run should stop, or which iterates it should keep.
+    Stopping rules and the choice of iterates are not compared, because histories do not record
+    them.
     """
     about, tune = history.about, cell.tune
     chosen = (tune or {}).get("over", {})  # by the run itself
@@ -44,9 +45,9 @@ def changed(cell: Cell, history: History) -> list[str]:
 
 
 def outdated(cell: Cell, history: History) -> str:
-    """Return why a history is not what a plan asks for; empty if the history is.
+    """Return why a history is out of date, or an empty text if it is up to date.
 
-    A restored history is a record of its own commit, so that only its settings are compared.
+    Only the settings of a restored history are compared, because another commit made the history.
     """
     if not history.about.get("restored"):
         if history.about["code"] != cell.code:
@@ -57,7 +58,7 @@ def outdated(cell: Cell, history: History) -> str:
 
 
 def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """Return by which measure, on which repeats and over which values a cell or history tunes."""
+    """Return the measure, the repeats and the parameter values of a cell's or history's tuning."""
     if not tune:
         return ()
     settings = combinations(tune["over"]) if "over" in tune else tune["settings"]

@@ -1,1 +1,1 @@
-"""From tables to verdicts on what is printed."""
+"""Compare measured tables with what papers print, and give verdicts."""

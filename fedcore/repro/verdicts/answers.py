@@ -1,8 +1,4 @@
-"""Answers to papers' questions from the headline claims, and the evidence of each verdict in words.
-
-Every sentence here is made from words, from the names of headline claims, and from the clauses of
-changes. Nobody types a sentence.
-"""
+"""Write out the answers to the papers' questions, and the evidence for each verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +13,7 @@ SHORT = {UNDECIDED: "open"}  # of words, in an answer
 
 
 def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the headline claims."""
+    """Return the verdicts on headline claims."""
     return [v for v in verdicts if v.headline and v.section != SOFTWARE]
 
 
@@ -59,7 +55,7 @@ def _decided(asked: Sequence[Verdict]) -> str:
 
 
 def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
-    """Return, for each word that occurs, the names of the headline claims that have this word."""
+    """Return a text for each verdict that occurs, with the names of its headline claims."""
     told = []
     for word in WORDS:
         names = "; ".join(v.headline for v in verdicts if v.word == word)
@@ -70,31 +66,31 @@ def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
 
 
 def first_line(verdict: Verdict) -> str:
-    """Return the evidence of the first line, and why its word is no other."""
+    """Return the evidence for a verdict, and the reason if it is undecided or not run."""
     return "; ".join(filter(None, [verdict.measured, verdict.why]))
 
 
 def filled_in(verdict: Verdict) -> str:
-    """Return the choices that were made where the paper leaves them open, as a clause."""
+    """Return a clause with the choices that fill in what the paper leaves open."""
     return clause(_fillings(verdict))
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return what the first reading as printed fills in, or else what the second line fills in."""
+    """Return `fills_in` of the first reading without replacements, or of `Verdict.otherwise`."""
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)
     return first.fills_in if first else ()
 
 
 def test_of(verdict: Verdict) -> str:
-    """Return why the item has this test, and whether runs had been seen before it was set."""
+    """Return why an item has its test, together with the remark on this test."""
     return "; ".join(filter(None, [verdict.because, verdict.remark]))
 
 
 def second_line(verdict: Verdict) -> str:
-    """Return the evidence of the second line, with its changes and grounds; empty without one.
+    """Return the evidence, the changes and the grounds of the reading `Verdict.otherwise`.
 
-    What the reading fills in is named if the first line does not fill it in.
+    The text is empty if `Verdict.otherwise` is None. Choices that `filled_in` names are left out.
     """
     reading = verdict.otherwise
     if reading is None:
@@ -114,28 +110,28 @@ def _ground(change: Change) -> str:
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the word of the second line; empty without one."""
+    """Return the state of the reading `Verdict.otherwise`, or an empty text if it is None."""
     return "" if verdict.otherwise is None else verdict.otherwise.state
 
 
 def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return words of first lines or, if `otherwise`, of second lines, each with its frequency."""
+    """Return pairs (verdict, frequency); if `otherwise`, count states of `Verdict.otherwise`."""
     counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 
 
 def count_words(verdicts: Iterable[Verdict], otherwise: bool = False) -> str:
-    """Return how often each word occurs, as in ``1 holds, 2 fail``."""
+    """Return how often each verdict occurs, as in ``1 holds, 2 fail``."""
     return ", ".join(f"{n} {form(word, n)}" for word, n in tally(verdicts, otherwise))
 
 
 def form(word: str, number: int) -> str:
-    """Return a word in the singular or plural form that follows a number."""
+    """Return a verdict in the singular or plural form that fits a number."""
     return {HOLDS: "hold", FAILS: "fail"}.get(word, word) if number > 1 else word
 
 
 def what_would_change(verdicts: Iterable[Verdict]) -> list[str]:
-    """Return, for each headline claim that does not hold, what would decide or change its word."""
+    """Return what would decide or change the verdict on each headline claim that does not hold."""
     said = []
     for v in headlines(verdicts):
         if v.word in (UNDECIDED, NOT_RUN) and v.why:

@@ -1,13 +1,12 @@
-"""Tests that compare measured values with what is printed, by statistics over the runs.
+"""Statistical tests that compare the measured values of runs with what a paper prints.
 
-`judge_runs` is test A, yes or no per run; `judge_number` is test B; `judge_exact` is test C. Each
-test says that a printed text holds, that it fails, or that these runs cannot tell. In the last case
-it says what would decide. ``docs/judging.md`` has the rule and its error rates, which
-``tools/error_rates.py`` computes.
+`judge_runs` is test A, in which each run agrees or disagrees. `judge_number` is test B for a
+printed number, and `judge_exact` is test C for exact statements. Each test finds that the printed
+text holds, that the text fails, or that the runs cannot tell. ``docs/judging.md`` has the rules and
+their error rates, which ``tools/error_rates.py`` computes.
 
-NaN or an infinite value stands for a run that was lost, diverged or never reached its goal. None
-stands for a run that says nothing about the item. Neither agrees with what is printed, but only the
-former speaks against it.
+A run that was lost, diverged or never reached its goal has the value NaN or infinity, which counts
+against the printed text. A run that says nothing about the item has the value None.
 """
 
 from __future__ import annotations
@@ -52,19 +51,19 @@ Numbers = list[float | None]
 
 
 class Demand(NamedTuple):
-    """How strong the evidence for a word must be.
+    """Strength of the evidence that a verdict needs.
 
     Attributes
     ----------
     weight : float
-        Value of W from which test A holds or fails; 100 for a headline claim.
+        Least weight from `weigh` with which test A holds or fails; 100 for a headline claim.
     level : float
-        Level at which test B fails; 0.002 for a headline claim.
+        Significance level at which test B fails; 0.002 for a headline claim.
     searched : int
-        Number of readings among which this one was found. The evidence must be stronger by this
-        factor.
+        Number of readings among which a search found this reading. The required weight is
+        multiplied by `searched`, and the level is divided by `searched`.
     cells : int
-        Number of cells that are judged jointly. The error rate of a failure is divided among them.
+        Number of cells that are judged jointly and share the error rate of a failure.
     """
 
     weight: float = 20.0
@@ -74,12 +73,12 @@ class Demand(NamedTuple):
 
     @property
     def holds(self) -> float:
-        """Value of W from which test A holds."""
+        """Least weight with which test A holds."""
         return self.weight * self.searched
 
     @property
     def fails(self) -> float:
-        """Value of W from which test A fails."""
+        """Least weight with which test A fails."""
         return self.holds * self.cells
 
 
@@ -89,21 +88,22 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 @dataclass(frozen=True)
 class Part:
-    """Outcome of a cell, or of the points of a panel, as data without words.
+    """Outcome of a cell, or of all points of a panel, as structured data.
 
     Attributes
     ----------
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     share : tuple of int
-        How many runs agree, or points hold, and out of how many; empty if none are counted.
+        Number of runs that agree, or of points that hold, and the total number; empty if nothing
+        is counted.
     lack : str
-        If the runs cannot tell, the kind of evidence that they lack; for a panel, the kind that
-        most undecided points lack.
+        Kind of evidence that is lacking if the runs cannot tell. A panel has the kind that most of
+        its undecided points lack.
     at : tuple of str
-        The points that lack this evidence, if they are known.
+        Known points that lack the evidence named in `lack`.
     silent : str
-        The claims file's reason why runs say nothing there.
+        Reason in the claims file why some runs say nothing about the item.
     """
 
     state: str
@@ -115,23 +115,22 @@ class Part:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How the values compare with what is printed.
+    """Result of a test that compares measured values with what is printed.
 
     Attributes
     ----------
     part : Part
-        The outcome as data.
+        The result as structured data.
     measured : str
-        The measured values, as text for people.
+        Text that summarizes the measured values.
     why : str
-        Why the runs cannot tell, and what would decide; empty if they can tell.
+        Why the runs cannot tell and what would decide; empty if the runs can tell.
     side : int
-        If a number fails, whether the printed number is above (1) or below (-1) ours.
+        1 if a printed number fails because it is too large, -1 if it is too small, else 0.
     runs : int
-        Number of runs that count.
+        Number of runs that the test uses.
     growth : float
-        How many times as many runs would decide, as far as one can tell; 0 if no number of runs
-        would.
+        Estimated factor by which the number of runs must grow to decide; 0 if no number would.
     """
 
     part: Part
@@ -148,11 +147,11 @@ class Outcome:
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
-    """Return the weights with which `k` of `n` runs speak for a share above `q`, and for one below.
+    """Return the weights of evidence for a true share of agreeing runs above and below `q`.
 
-    The weights are the mean likelihoods of the shares above and below, each divided by the
-    likelihood of `q` itself. If the share is `q`, each weight is a martingale of mean 1. So each
-    weight ever reaches w with probability 1/w at most, however often one looks (Ville, 1939).
+    Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
+    divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale of mean
+    1, which ever reaches w with probability at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -165,16 +164,16 @@ def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
 def judge_runs(
     points: Sequence[Numbers], given: Mapping[str, Any], demand: Demand = USUAL
 ) -> Outcome:
-    """Test A: more than half of all runs agree, or more than a printed share.
+    """Make test A: whether more than half of all runs, or more than a printed share, agree.
 
     Parameters
     ----------
     points : sequence of list
-        For every point of the sentence, whether its runs agree (1 or 0), in the order of their
-        seeds.
+        For each point, a value for each run in the order of seeds. The value is 1 if the run
+        agrees, 0 if it disagrees, and None if it says nothing.
     given : mapping
-        ``probability``: the share of all runs that must agree, by default more than half.
-        ``every``: whether the test is also made at each point.
+        ``probability`` is the share that the agreeing runs must exceed, by default 0.5. ``every``
+        says whether the test is also made at each point.
     demand : Demand
     """
     q = given.get("probability", 0.5)
@@ -203,12 +202,15 @@ def judge_runs(
 
 
 def _most(values: Numbers) -> int:
-    """Return how many runs agree if every run without a result agrees."""
+    """Return how many runs would agree if all runs without a result agreed."""
     return values.count(1.0) + values.count(None)
 
 
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
-    """Test a share: return state, why runs cannot tell, what they lack, how many would decide."""
+    """Test the share of agreeing runs.
+
+    Return the state, why the runs cannot tell, what they lack, and how many runs would decide.
+    """
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
     if weigh(agree, n, q)[0] >= holds:
@@ -241,17 +243,17 @@ def judge_number(
     demand: Demand = USUAL,
     pooled: tuple[float, int] | None = None,
 ) -> Outcome:
-    """Test B: a printed number against the mean of ours.
+    """Make test B: compare a printed number with the mean of the measured values.
 
     Parameters
     ----------
     values : list
-        Values of the runs, in the order of their seeds.
+        Values of the runs in the order of their seeds.
     given : mapping
-        The test ``number`` of ``claims.schema.yaml``.
+        Settings of the test, as in ``number`` of ``claims.schema.yaml``.
     demand : Demand
     pooled : (deviation, degrees of freedom), optional
-        Pooled deviation of rows of one kind, which is used if there are fewer than five runs.
+        Standard deviation pooled over similar rows, used if there are fewer than five runs.
     """
     look = max((m for m in LOOKS if m <= len(values)), default=len(values))
     seen = values[:look]
@@ -313,11 +315,10 @@ def judge_number(
 
 @cache
 def _quantile(level: float, freedom: int) -> float:
-    """Return the quantile that |t| of Student's law exceeds with probability `level`.
+    """Return the quantile that |t| of Student's distribution exceeds with probability `level`.
 
-    At the small levels of headline claims and of many cells, runs with heavy tails would fail too
-    often. The result is then at least the quantile of Student's law of `HEAVY` degrees, scaled to
-    deviation 1.
+    For levels below `USUAL.level`, the result is at least the quantile for `HEAVY` degrees of
+    freedom, scaled to standard deviation 1.
     """
     normal = float(scipy.stats.t.ppf(1 - level / 2, freedom))
     if level >= USUAL.level:
@@ -329,7 +330,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return the difference that counts as none, and the largest one that a test may overlook."""
+    """Return the largest difference that counts as none, and the largest that a test may miss."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point
@@ -350,16 +351,17 @@ def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> s
 
 
 def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
-    """Test C: the statement is true for every value.
+    """Make test C: whether the printed statement is true for every value.
 
     Parameters
     ----------
     values : list
-        What is shown.
+        The measured values.
     agree : list
-        Whether each value is as printed: 1 or 0, or None for a value that says nothing.
+        For each value, 1 if it is as printed, 0 if not, and None if it says nothing.
     limits : sequence of float or None
-        Limits that values must not exceed; the outcome shows how much room is left.
+        Upper limits of the values. The outcome shows the smallest ratio of limit to
+        value if this ratio is at least 1.05.
     """
     n, silent = len(agree), agree.count(None)
     share: tuple[int, ...] = ()
@@ -380,9 +382,9 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
 
 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
-    """Return whether each value is as printed: 1 or 0, or None for a value that says nothing.
+    """Return for each value 1 if it is as printed, 0 if not, and None if it says nothing.
 
-    `limits` come from ``at_most`` or ``at_least``, one per value; other tests have no limits.
+    `limits` has a limit for each value, which only ``at_most`` and ``at_least`` in `given` use.
     """
     bounded = "at_most" in given or "at_least" in given
     return [
@@ -392,7 +394,7 @@ def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Num
 
 
 def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> float:
-    """Whether a value is as printed; a value that is not finite, of a lost run, never is."""
+    """Return 1 if a value is as printed, and 0 if it is not or is not finite."""
     if not math.isfinite(value):
         return 0.0
     if "equals" in given:
@@ -407,7 +409,7 @@ def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> floa
 
 
 def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
-    """Return the joint outcome of several cells: of a row, of a sentence's parts, or of a panel."""
+    """Return the joint outcome of several cells that form a table row, a sentence or a panel."""
     if len(found) == 1:
         return next(iter(found.values()))
     states = [outcome.state for outcome in found.values()]
@@ -451,7 +453,7 @@ def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
 
 
 def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
-    """Return the deviation within groups and its degrees of freedom; None without any."""
+    """Return the pooled standard deviation of groups and its degrees of freedom; None if 0."""
     known = [[v for v in group if v is not None and math.isfinite(v)] for group in groups]
     freedom = sum(len(group) - 1 for group in known if group)
     if not freedom:
@@ -461,7 +463,7 @@ def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
 
 
 def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean) -> str:
-    """Return the middle and the range of the values that are not missing, as text."""
+    """Return the mean, or another `middle`, and the range of the known values as text."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "no result"
@@ -470,7 +472,7 @@ def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean
 
 
 def _half_digit(printed: str | float) -> float:
-    """Return half a unit of the last digit of a number given as text; 0 if it is no text."""
+    """Return half a unit of the last printed digit, or 0 if the number is not a text."""
     if not isinstance(printed, str):
         return 0.0
     return 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)

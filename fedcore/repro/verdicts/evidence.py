@@ -1,8 +1,8 @@
-"""Evidence: the cells on which each item rests, and how many more runs would decide it.
+"""Find the cells on which each item rests, and how many runs would decide the item.
 
-Each table is made once more, and the histories that it reads are noted. An item rests on those
-histories whose experiment and problem occur in the rows that it selects, if the table has columns
-for experiment and problem.
+Each table is made again to find the histories that it reads. An item rests on the histories behind
+the table rows that it selects. Rows and histories are matched by experiment and problem, if the
+table has these columns.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ APART = ("experiment", "problem")  # columns by which rows tell cells apart
 
 
 class Evidence:
-    """The cells behind the items of a paper that has been run, and how many runs would decide.
+    """Cells behind the items of a paper, and how many runs would decide each item.
 
     Parameters
     ----------
     plan : path-like
-        File ``<results>/plans/<paper>.json``, whose tables have been made.
+        Plan file ``<results>/plans/<paper>.json`` of a paper whose tables exist.
     claims : mapping
-        A claims file as `fedcore.repro.config.claims.read` returns it.
+        Claims file, as `fedcore.repro.config.claims.read` returns it.
     """
 
     def __init__(self, plan: Any, claims: Mapping[str, Any]) -> None:
@@ -48,16 +48,15 @@ class Evidence:
             self._read[name] = [cell for cell in once.cells.values() if cell.short in once.asked]
 
     def cells(self) -> dict[str, list[str]]:
-        """Return the paths of the cells behind each item that was run, by its id."""
+        """Return the paths of the cells behind each item that was run, keyed by the item's id."""
         items = by_id(self._claims).items()
         found = {name: self._behind(item["readings"]) for name, item in items}
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return how many times as many runs would decide an item as printed, and of which cells.
+        """Return how many times as many runs would decide an item, and the cells of these runs.
 
-        This factor is 0 if no number of runs would decide, for example because rounding decides the
-        outcome.
+        The factor is 0 if no number of runs would decide, for example because of rounding.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]
@@ -76,7 +75,7 @@ class Evidence:
         return (max(factors) if factors and all(factors) else 0.0), self._behind(open_)
 
     def _behind(self, readings: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Return the cells behind those rows of the tables that the readings select."""
+        """Return the paths of the cells behind the table rows that the readings select."""
         found: set[str] = set()
         selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
         for select in selects:

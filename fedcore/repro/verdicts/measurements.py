@@ -1,4 +1,4 @@
-"""Measurements: test the rows of a paper's tables that a reading selects."""
+"""Test the rows that a reading of an item selects from a paper's tables."""
 
 from __future__ import annotations
 
@@ -27,19 +27,18 @@ Rows = Sequence[tables.Row]
 
 
 class Obstacle(Exception):
-    """Nothing was measured; the message is a sentence that says why."""
+    """Error if a reading has no measured values; the message says why."""
 
 
 class Measurements:
-    """Reads each table of one paper once, and compares its values with what is printed.
+    """Read each table of a paper once, and compare its values with what the paper prints.
 
     Parameters
     ----------
     folder : Path
     stand_ins : bool
     left_out : set of str
-        Names of what the run left out, such as problems without data. A point with such a name may
-        be missing.
+        Names of problems and experiments that the run left out, whose points may lack results.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -49,14 +48,14 @@ class Measurements:
     def measure(
         self, cells: Mapping[str, Cell], demand: Demand, what: str
     ) -> tuple[dict[str, Outcome], bool]:
-        """Apply the tests of a reading's cells to the rows that the cells select.
+        """Test each cell of a reading on the table rows that the cell selects.
 
         Returns
         -------
         outcomes : dict of str to Outcome
-            By the name of the cell.
+            Outcome of each cell, keyed by its name.
         stand_in : bool
-            Whether the reading was run on stand-ins for data.
+            Whether the reading was run on stand-in data.
 
         Raises
         ------
@@ -75,7 +74,6 @@ class Measurements:
         return outcomes, stand_in
 
     def _rows(self, select: Mapping[str, Any], what: str) -> list[tables.Row]:
-        """Return the rows that a cell selects."""
         table, where, points = self.table(select["table"]), select["where"], select["points"]
         for row in table[:1]:
             for name in (select["column"], *where, *points):
@@ -97,7 +95,7 @@ class Measurements:
         return self._tables[name]
 
     def _outcome(self, cell: Cell, rows: Rows, demand: Demand, what: str) -> Outcome:
-        """Return the outcome of a cell; undecided by rounding or by a missing point."""
+        """Return the outcome of a cell, which rounding or a missing point can make undecided."""
         select, pool, pooled = cell["select"], cell["test"].get("number", {}).get("pool"), None
         if pool is not None:
             like = {**select, "where": pool["where"], "points": pool["by"]}
@@ -134,7 +132,7 @@ class Measurements:
 
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
-    """Return the rows that have, in every column, the wanted value or one of a wanted list."""
+    """Return the rows with the values in `where`, in which a list stands for any of its values."""
     rows = list(table)
     for column, value in where.items():
         wanted = {one for v in (value if isinstance(value, list) else [value]) for one in _alike(v)}
@@ -143,9 +141,9 @@ def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
 
 
 def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
-    """Return the values that match `wanted`, each with whether it is a truth value.
+    """Return the values that match `wanted`, each as a pair (whether it is a bool, value).
 
-    YAML reads ``1e-6`` as text, so that a text also matches the value for which it stands.
+    A text also matches the value that it denotes, because YAML reads ``1e-6`` as text.
     """
     found = [wanted]
     if isinstance(wanted, str) and not wanted.startswith('"'):
@@ -156,7 +154,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Apply the test of a cell to the values of its column, in the order of the seeds."""
+    """Apply a cell's test to the values of its column, with runs in the order of their seeds."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)
@@ -194,7 +192,7 @@ def _judged(
 
 
 def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
-    """Return a point in words: a name alone, or a number with its column's name."""
+    """Return a point as text; a number follows the name of its column, as in ``n = 100``."""
     shown = {column: tables.show(value) for column, value in key.items()}
     return ", ".join(
         called.get(text, text if isinstance(key[column], str) else f"{column} = {text}")
@@ -203,7 +201,7 @@ def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
 
 
 def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
-    """Return the rows of a point in the order of their seeds; refuse two rows of one run."""
+    """Return the rows of a point in the order of seeds; raise an error if a run has two rows."""
     if "repeat" not in rows[0]:
         return rows
     repeat, n = Counter(row["repeat"] for row in rows).most_common(1)[0]
@@ -216,9 +214,9 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
 
 
 def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tables.Value]]:
-    """Return the points at which no run has a result, each as values by the names of columns.
+    """Return the points at which no run has a result, each as a dict from column to value.
 
-    Such a point is listed in ``where`` and has no row, or it has only empty cells.
+    A point without a result has only empty cells, or has no row although ``where`` lists it.
     """
     by, column = select["points"], select["column"]
     listed = {name: w for name in by if isinstance(w := select["where"].get(name), list)}
@@ -229,12 +227,12 @@ def _without_result(select: Mapping[str, Any], rows: Rows) -> list[dict[str, tab
 
 
 def _values(rows: Rows, column: str) -> Numbers:
-    """Return a column as numbers: None for an empty cell, and NaN for a run that failed."""
+    """Return the numbers of a column, with None for empty cells and NaN for failed runs."""
     return [None if (value := row[column]) is None else float(value) for row in rows]
 
 
 def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
-    """Return the limit of each row: the given number, or the row's value in the given column."""
+    """Return the limit for each row, which is a fixed number or the row's value in a column."""
     limit = given.get("at_most", given.get("at_least"))
     if isinstance(limit, str):
         require_known(limit, rows[0], "the limit is no column")
@@ -243,14 +241,14 @@ def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
 
 
 def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows], Outcome]) -> str:
-    """Return in words how rounding decides the outcome; empty if it does not."""
+    """Return a text that says how rounding decides the outcome; empty if it does not."""
     column = cell["select"]["column"]
     twin = f"{summaries.TWIN}{column}"
     if all(row.get(twin) is None for row in rows):
         return ""
 
     def last(row: tables.Row) -> float:
-        """Return a value for sorting; a run without a result comes after all numbers."""
+        """Return a row's value for sorting; rows without a result come after all numbers."""
         (value,) = _values([row], column)
         return math.inf if value is None or math.isnan(value) else value
 
@@ -271,7 +269,7 @@ def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows],
 
 
 def _check_values(rows: Rows, column: str, flags: bool, where: str) -> None:
-    """Refuse text, numbers where flags are needed, and flags where numbers are needed."""
+    """Raise `ConfigError` if a column lacks the flags or the numbers that its test needs."""
     for row in rows:
         value = row[column]
         if flags and not (value is None or isinstance(value, bool)):

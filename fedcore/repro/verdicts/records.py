@@ -1,8 +1,8 @@
-"""Records of tests: ``papers/<paper>/tests.tsv`` says when each item got the test that it has.
+"""Record in ``papers/<paper>/tests.tsv`` when each item got its present test.
 
-A row describes a test of an item: its fingerprint, the date and commit of its first use, and the
-seed of the runs that had been seen by then. No history and no cell holds a fingerprint, so that a
-new test makes no cell run again. But a new test needs runs with a new seed.
+A row has the fingerprint of an item's test, and the date and commit of the test's first use. The
+row also has the seed of the runs that had been seen by that date. A new test needs runs with a new
+seed, but leaves existing histories valid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ WORDS = ("absent", "called", "silent")  # keys of a `select` that test nothing
 
 
 def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
-    """Return the SHA-256 of the test of every item that has one, by its id."""
+    """Return the SHA-256 of each item's test, keyed by the item's id."""
     return {
         name: hashlib.sha256(
             json.dumps(
@@ -36,7 +36,7 @@ def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _without_words(value: Any) -> Any:
-    """Return a part of a claim without the texts of a `select`, which do not change a test."""
+    """Return a part of an item without the texts that do not change its test."""
     if isinstance(value, list):
         return [_without_words(one) for one in value]
     if isinstance(value, Mapping):
@@ -45,13 +45,13 @@ def _without_words(value: Any) -> Any:
 
 
 def read(folder: Path) -> list[tables.Row]:
-    """Return the records in a paper's folder."""
+    """Return the rows of ``tests.tsv`` in a paper's folder."""
     path = folder / FILE
     return tables.read(path) if path.is_file() else []
 
 
 def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, seed: int) -> None:
-    """Add a row for each item whose test differs from the last one recorded."""
+    """Add a row for each item whose test differs from its last recorded test."""
     rows = read(folder)
     last = {row["item"]: row["sha256"] for row in rows}
     new = [
@@ -65,7 +65,7 @@ def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, s
 
 
 def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return a remark on each item whose test is new, was changed, or was set after these runs."""
+    """Return remarks on items whose test is new, was changed, or came after runs with this seed."""
     found: dict[str, str] = {}
     rows = read(folder)
     for name, sha in fingerprints(claims).items() if rows else ():

@@ -1,4 +1,4 @@
-"""Verdicts as files: a table of all verdicts, and pages in Markdown and text for people."""
+"""Write and read tables of verdicts, and show verdicts as Markdown pages and as text."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ WIDTH = 96
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
-    """Write verdicts as a TSV file of all fields and, beside it, a Markdown file for reading."""
+    """Write verdicts to a TSV file with all fields, and to a Markdown file beside it."""
     head = opening(question, verdicts) if question else ""
     tables.write(rows(verdicts), path, page=head + page(verdicts))
 
 
 def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return verdicts as rows of a table, with their readings as JSON without empty fields."""
+    """Return verdicts as table rows, in which the readings are JSON without empty fields."""
     return [asdict(v) | {"readings": _json(v.readings)} for v in verdicts]
 
 
@@ -57,7 +57,7 @@ def _without_empty(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read what `write` wrote."""
+    """Read the verdicts from a TSV file of `write`."""
     found: list[dict[str, Any]] = tables.read(path)
     try:
         verdicts = [
@@ -82,12 +82,12 @@ def _part(state: str, share: Any = (), at: Any = (), **more: str) -> Part:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the tables of a folder, without files of killed processes, which begin with a dot."""
+    """Return the TSV files of a folder, except temporary files, whose names begin with a dot."""
     return sorted(folder.glob("[!.]*.tsv"))
 
 
 def kept_tables(folder: Path) -> list[Path]:
-    """Return the verdict tables that a checkout keeps, one in the folder of each paper."""
+    """Return the verdict tables that a checkout keeps in its papers' folders."""
     claims = sorted(folder.glob("*/claims.yaml"))
     return [table for file in claims if (table := file.with_name("verdicts.tsv")).is_file()]
 
@@ -100,28 +100,28 @@ def read_papers(folder: str | os.PathLike[str], papers: Collection[str]) -> list
 
 
 def printed_items(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the verdicts on what is printed, without the checks of this software."""
+    """Return the verdicts on printed items, without the checks of this software."""
     return [verdict for verdict in verdicts if verdict.section != SOFTWARE]
 
 
 def checks(verdicts: Iterable[Verdict]) -> list[Verdict]:
-    """Return the checks of this software, which do not judge the papers."""
+    """Return the verdicts on checks of this software."""
     return [verdict for verdict in verdicts if verdict.section == SOFTWARE]
 
 
 def counted_words(verdicts: Sequence[Verdict]) -> str:
-    """Return how many printed items there are, and how many have each word."""
+    """Return how many printed items there are, and how many have each verdict."""
     printed = printed_items(verdicts)
     return f"{counted(len(printed), 'item')} {AS_PRINTED}: {answers.count_words(printed)}"
 
 
 def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
-    """Return the word of each item, by ``<paper>/<id>``."""
+    """Return the verdict on each item, keyed by ``<paper>/<id>``."""
     return {f"{v.paper}/{v.id}": v.word for v in verdicts}
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Return which kept words have become worse or are gone, in the papers of `new`."""
+    """Return a line for each item whose verdict in `new` is worse than the kept one or missing."""
     now, lines = words_of(new), []
     papers = {name.partition("/")[0] for name in now}
     for name, before in words_of(kept).items():
@@ -134,7 +134,7 @@ def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
 
 
 def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read one table of verdicts, or all tables in a run's folder or of a checkout's papers."""
+    """Read verdicts from one table, or from all tables of a run or of a checkout's papers."""
     where = Path(path)
     files = [where]
     if where.is_dir():
@@ -145,7 +145,7 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
 
 
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return a row per paper with the number of each word on its printed items, and a total."""
+    """Return table rows that count the verdicts on each paper's printed items and on all items."""
     printed = printed_items(verdicts)
     none = dict.fromkeys((word for word, _ in answers.tally(printed)), 0)
     found = grouped(printed, "paper")
@@ -157,9 +157,9 @@ def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
 
 
 def opening(question: str, verdicts: Sequence[Verdict]) -> str:
-    """Return how a paper's page begins: question, answer, headlines, causes, what was not judged.
+    """Return the beginning of a paper's page, from the question to the counts of verdicts.
 
-    Quick runs have no answer, and therefore no such page.
+    The text is empty for a quick run, which has no answer.
     """
     printed = printed_items(verdicts)
     if is_quick(printed):
@@ -177,7 +177,7 @@ def opening(question: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def chance(printed: Sequence[Verdict]) -> str:
-    """Return how many words may be chance, and for how many items this cannot be said."""
+    """Return a text that says how many verdicts may be due to chance."""
     late = sum(bool(v.remark) for v in printed)
     if not late:
         return f"{CHANCE}."
@@ -186,11 +186,7 @@ def chance(printed: Sequence[Verdict]) -> str:
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
-    """Return the sections that are not empty.
-
-    The sections are: causes, what was not judged, what would change the answer, and remarks on
-    tests.
-    """
+    """Return the title and the points of each section that is not empty."""
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
@@ -207,12 +203,12 @@ def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
 
 
 def _numbered(texts: Counter[str], form: str = "{} ({})") -> list[str]:
-    """Return texts, each with its number of items; texts with the most items come first."""
+    """Return each text with its number of items; texts with the most items come first."""
     return [form.format(text, counted(n, "item")) for text, n in texts.most_common()]
 
 
 def page(verdicts: Sequence[Verdict]) -> str:
-    """Return the page: counts, what the words mean, and all items by paper and place."""
+    """Return a page with counts, the meaning of each verdict, and all items by paper and source."""
     printed = printed_items(verdicts)
     parts = [tables.markdown(counts(verdicts))] if printed else []
     there = [word for word, _ in answers.tally(printed)]
@@ -236,7 +232,6 @@ def _table(verdicts: Sequence[Verdict]) -> str:
 
 
 def _told(v: Verdict, form: str) -> dict[str, str]:
-    """Return both lines of a verdict and the texts that explain them."""
     return {
         **_words(v, form),
         "cause": v.cause if v.word == FAILS else "",
@@ -246,13 +241,13 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
 
 
 def _words(v: Verdict, form: str) -> dict[str, str]:
-    """Return both lines of a verdict; `form` is a template for a word and its evidence."""
+    """Return the verdict as printed, and the state of `Verdict.otherwise`, with their evidence."""
     otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
     return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
-    """Return each reading with its outcome, in words."""
+    """Return a text for each reading, with its changes and its outcome."""
     return [
         f"{f'if {r.how}' if r.how else AS_PRINTED}: "
         + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))
@@ -277,9 +272,9 @@ def overview(
     questions: Mapping[str, str] = {},
     kept: Iterable[Verdict] = (),
 ) -> str:
-    """Return, for a terminal, each paper's question, answer and counts, then the checks' counts.
+    """Return each paper's question, answer and counts, and the checks' counts, as text.
 
-    A quick run has no answers; the answers of the `kept` verdicts take their place.
+    A quick run has no answers, so that answers from the `kept` verdicts take their place.
     """
     everything, known = list(verdicts), grouped(printed_items(kept), "paper")
     quick = is_quick(everything)
@@ -301,12 +296,12 @@ def overview(
 
 
 def is_quick(verdicts: Iterable[Verdict]) -> bool:
-    """Whether verdicts come from a quick run, whose items have no words."""
+    """Return whether the verdicts come from a quick run."""
     return any(v.word in (RAN, DID_NOT_RUN) for v in verdicts)
 
 
 def ran(printed: Sequence[Verdict]) -> str:
-    """Return the number of items that a quick run has run, in words."""
+    """Return a text with the number of items that a quick run has run."""
     return f"{sum(v.word == RAN for v in printed)} of {counted(len(printed), 'item')} ran"
 
 
@@ -326,5 +321,5 @@ def _wrapped(text: str) -> str:
 
 
 def grouped(verdicts: Iterable[Verdict], by: str) -> dict[str, list[Verdict]]:
-    """Return the verdicts of each paper or each source, in the order of first appearance."""
+    """Return the verdicts grouped by the field `by`, in the order of first appearance."""
     return gathered((getattr(verdict, by), verdict) for verdict in verdicts)

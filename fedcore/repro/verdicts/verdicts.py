@@ -1,9 +1,9 @@
-"""Verdicts: one word for each item as printed, and at most one word for other readings of it.
+"""Give a verdict on each item as printed, and on readings that change what is printed.
 
-``papers/<paper>/claims.yaml`` says what is printed, how this is tested, and what each reading fills
-in and replaces. The tables of the paper hold what was measured. A word follows from the two, and
-nobody can write one down. `fedcore.repro.verdicts.claim_tests` has the tests, and
-`fedcore.repro.verdicts.verdict_pages` writes the pages. ``docs/judging.md`` has the rule.
+``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. A reading is one
+way to run an item. Each reading fills in what the paper leaves open, or replaces what the paper
+says. Every verdict is computed from the claims file and from the paper's tables of measured values.
+``docs/judging.md`` has the rules.
 """
 
 from __future__ import annotations
@@ -46,19 +46,19 @@ STAND_INS = "It ran on stand-ins for the data."
 
 @dataclass(frozen=True)
 class Change:
-    """One change of a reading, which fills in or replaces something.
+    """Change that fills in or replaces a detail of the paper.
 
     Attributes
     ----------
     name : str
     what : str
-        A clause that completes the sentence "It holds if …".
+        Clause that completes the sentence "It holds if …".
     ground : str
-        One of the grounds in ``claims.schema.yaml``.
+        Reason for the change, one of the grounds in ``claims.schema.yaml``.
     tried : int
-        If the change was found by a search, how many readings were tried.
+        Number of readings that a search tried to find this change.
     part : str
-        How much of the item the search covered; empty without a search.
+        How much of the item the search covered, or an empty text.
     """
 
     name: str
@@ -75,22 +75,22 @@ def clause(changes: Iterable[Change]) -> str:
 
 @dataclass(frozen=True)
 class Reading:
-    """One way in which an item was run, and what came out.
+    """One way to run an item, and its outcome.
 
     Attributes
     ----------
     fills_in, replaces : tuple of Change
-        A reading that replaces nothing is as printed.
+        A reading without `replaces` runs the item as printed.
     obstacle : str
-        Why the reading was not run; the fields below then say nothing.
+        Why the reading was not run, in which case all later fields are empty.
     state, measured, runs
-        As in `fedcore.repro.verdicts.claim_tests.Outcome`.
+        Fields of the `fedcore.repro.verdicts.claim_tests.Outcome`.
     lack : str
-        The field `why` of the outcome, which kept tables call `lack`.
+        Why the runs cannot tell, from the field `why` of the outcome.
     failed : mapping of str to int
-        Cells that fail, each with the side on which its printed number lies.
+        For each cell that fails, the field `side` of its outcome.
     parts : mapping of str to Part
-        Outcome of each cell, or of a panel's points, as data without words.
+        Outcome of each cell, or of all points of a panel, as structured data.
     """
 
     fills_in: tuple[Change, ...] = ()
@@ -105,7 +105,7 @@ class Reading:
 
     @property
     def how(self) -> str:
-        """What the reading fills in and replaces, as a clause; empty if it changes nothing."""
+        """Clause with all changes of the reading; empty if the reading changes nothing."""
         return clause((*self.replaces, *self.fills_in))
 
 
@@ -116,17 +116,17 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        As in the claims file; `section` is "items" or "software". `cause` says why a failing item
-        fails, if the item holds without this cause; it begins with "perhaps" if the runs cannot
-        tell whether the item then holds.
+        Texts from the claims file; `section` is "items" or "software". `cause` says why the item
+        fails, unless it also fails without this cause. `cause` begins with "perhaps" if the item
+        is undecided without this cause.
     word : str
-        A key of `WORDS`: the verdict on the text as printed.
+        Verdict on the text as printed, which is a key of `WORDS`.
     measured, why : str
-        The outcome as printed, and why the word is no other; sentences.
+        Evidence for `word`, and the reason if the item is undecided or was not run.
     remark : str
         Remark on the item's test; see `fedcore.repro.verdicts.records`.
     readings : tuple of Reading
-        The readings that were tried, the item's own first.
+        All readings of the item, in the order of the claims file.
     aside : bool
         Whether the item is a headline claim that the paper's question is not about.
     """
@@ -151,11 +151,11 @@ class Verdict:
 
     @property
     def otherwise(self) -> Reading | None:
-        """The reading of the second line: it replaces something, and it was run.
+        """The reading with replacements that is shown beside the verdict as printed, or None.
 
-        Among several such readings, the second line takes the reading with the fewest replacements
-        that holds, or else the first reading. If the paper contradicts itself, only readings by the
-        other passage are taken, even if they do not hold.
+        Among the readings with replacements that hold, the result has the fewest replacements. If
+        no reading with replacements holds, the result is the first one that was run. If the paper
+        contradicts itself, only readings that follow the contradicting passage count.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
@@ -176,24 +176,23 @@ def judge(
     quick: bool = False,
     remarks: Mapping[str, str] = {},
 ) -> list[Verdict]:
-    """Compare what a paper prints with what was measured.
+    """Return the verdicts on all items of a paper, from its tables of measured values.
 
     Parameters
     ----------
     paper : str
     claims : mapping
-        A claims file as `fedcore.repro.config.claims.read` returns it.
+        Claims file, as `fedcore.repro.config.claims.read` returns it.
     folder : Path
-        Where the paper's tables are.
+        Folder of the paper's tables.
     not_run : collection of str
         Names of problems and experiments of the paper that are not run.
     stand_ins : bool
-        Whether the run may have used stand-ins for data. Rows then count as made with stand-ins
-        unless their column ``status`` says where the data come from.
+        Whether table rows without a ``status`` count as made from stand-in data.
     quick : bool
-        Whether this is a run of toy size, whose items have no words.
+        Whether this is a quick run of toy size, which only says which items ran.
     remarks : mapping of str to str
-        Remarks on tests, by the id of the item.
+        Remark on the test of each item, keyed by the item's id.
     """
     measurements = Measurements(folder, stand_ins, {*not_run})
     found = []
@@ -224,20 +223,19 @@ def judge(
 
 
 def _absence(item: Mapping[str, Any], otherwise: str) -> str:
-    """Return what an item says about missing data, or else `otherwise`."""
+    """Return the item's own text about missing results, or else the text `otherwise`."""
     cells = [cell for one in item["readings"][:1] for cell in one["cells"].values()]
     return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), otherwise)
 
 
 def _remark(said: str, readings: Sequence[Reading]) -> str:
-    """Return the remark on a test; empty if the test was applied to no run."""
     return said if any(reading.state for reading in readings) else ""
 
 
 def _claimed(
     item: Mapping[str, Any], causes: Mapping[str, Any], readings: Sequence[Reading], word: str
 ) -> dict[str, Any]:
-    """Return the fields of a verdict that come from the claims file; only failures have a cause."""
+    """Return the fields of a verdict that come from the claims file."""
     shown = ""
     if "cause" in item and word == FAILS:
         cause = causes[item["cause"]]
@@ -256,13 +254,13 @@ def _claimed(
 
 
 def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any]) -> Verdict:
-    """Return a kept verdict with the words that its item has today; nothing is measured.
+    """Return a kept verdict with the present texts of its item, without measuring anything.
 
     Parameters
     ----------
     verdict : Verdict
     item : mapping
-        The verdict's item, whose test must be the same as then.
+        The verdict's item, whose test must not have changed since.
     claims : mapping
         The item's claims file.
     """
@@ -294,7 +292,6 @@ def _reading(
     measurements: Measurements,
     paper: str,
 ) -> Reading:
-    """Return a reading of an item with its outcome."""
     fills_in, replaces = (
         tuple(_change(name, changes[name], item["id"]) for name in given[key])
         for key in ("fills_in", "replaces")
@@ -325,16 +322,16 @@ def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
 def demand_of(
     item: Mapping[str, Any], reading: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> Demand:
-    """Return how strong the evidence of a reading of an item must be."""
+    """Return how strong the evidence for a verdict by `reading` must be."""
     tried = (changes[name].get("tried", 1) for name in reading["replaces"])
     demand = HEADLINE if "headline" in item else USUAL
     return demand._replace(searched=math.prod(tried))
 
 
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
-    """Return the word for the text as printed, the outcome, and why it is no other word.
+    """Return the verdict as printed, its evidence, and the reason if undecided or not run.
 
-    All three depend only on the readings that replace nothing.
+    The result depends only on the readings that replace nothing.
     """
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
@@ -358,7 +355,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
-    """Return, for each of several readings as printed, what it fills in and some others do not."""
+    """Return a clause for each reading, with those of its choices that not all readings share."""
     common = set.intersection(*(set(reading.fills_in) for reading in ran))
     alone = "with nothing else filled in" if common else "to the letter"
     own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
@@ -366,7 +363,7 @@ def _names(ran: Sequence[Reading]) -> list[str]:
 
 
 def _disagreement(named: Mapping[str, Reading]) -> str:
-    """Return why an item is undecided if its readings as printed have several words."""
+    """Return why an item is undecided if its readings without replacements disagree."""
     told: dict[str, list[str]] = {HOLDS: [], FAILS: [], UNDECIDED: []}
     for name, reading in named.items():
         found = "; ".join(filter(None, [reading.measured, reading.lack]))
@@ -383,7 +380,7 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Whether each printed number that fails in all readings lies between the measured numbers."""
+    """Return whether each printed number failing in all readings lies between measured numbers."""
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
