@@ -10,10 +10,10 @@ on P(E) from below and on P′(E) from above. With the chosen confidence,
     ε ≥ log((P(E) − δ) / P′(E))
 
 (Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
-whole run is one Gaussian mechanism of some μ, which is a stronger claim than (ε, δ) (Dong, Roth &
-Su, JRSS-B 2022). A Gaussian mechanism satisfies ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The same counts
-then bound μ, and through μ the ε at δ, more tightly (Nasr et al., *Tight auditing of differentially
-private machine learning*, USENIX Security 2023).
+whole run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian mechanism
+makes the stronger claim ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs then bound μ, and
+thereby the ε at δ more tightly (Nasr et al., *Tight auditing of differentially private machine
+learning*, USENIX Security 2023).
 
 A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
 ε says something only if the audit would notice too little noise. Every audit therefore has a
@@ -100,20 +100,13 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     """Return how strongly one reply speaks for the data set with the canary.
 
-    The client's Gram matrix is G₁ with the canary and G₀ without it. The score depends on the
-    reply:
-
-    * For ``Y = G Z + noise``, the reply to a message Z, the score is ``⟨Y − ½(G₁ + G₀) Z, (G₁ − G₀)
-      Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood ratio. If
-      the client sends its own Z with Y, the score uses that Z.
-    * For a Gram matrix, or its upper triangle row by row, the score is the same with Z = I.
-    * For a basis V, or any d × r matrix without a message, the score is ``tr Vᵀ(G₁ − G₀)V``.
-    * For any other vector, such as a vote, the score is 0.
-
-    Parameters
-    ----------
-    pair : fedcore.generators.canary.NeighbourPair
-    exchange : Exchange
+    The client's Gram matrix is G₁ with the canary and G₀ without it. The score depends on the form
+    of the reply. For ``Y = G Z + noise``, the reply to a message Z, the score is ``⟨Y − ½(G₁ + G₀)
+    Z, (G₁ − G₀) Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood
+    ratio. If the client sends its own Z with Y, the score uses that Z. For a Gram matrix, or its
+    upper triangle row by row, the score is the same with Z = I. For a basis V, or any d × r matrix
+    without a message, the score is ``tr Vᵀ(G₁ − G₀)V``. For any other vector, such as a vote, the
+    score is 0.
 
     Raises
     ------

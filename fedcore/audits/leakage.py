@@ -10,7 +10,6 @@ for n features. The server solves
 Let Q be an orthonormal basis of the span of the Z⁽ʲ⁾. The solution is ``Φ = B Qᵀ`` with ``B = G
 Q``. The error ``‖G (I − QQᵀ)‖_F`` of Φ does not grow with the rounds, and is zero if the Z⁽ʲ⁾ span
 the space. This result is Proposition 2, which holds for exact linear replies and exact arithmetic.
-G need not be positive semidefinite.
 
 In floating point, the Z⁽ʲ⁾ of a converging iteration are soon nearly dependent, and the paper's
 formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR
@@ -20,11 +19,10 @@ rounds, the replies in double precision do not determine all of G. The error the
 even if the Z⁽ʲ⁾ span the space.
 
 Replies of other methods are not ``G Z``. Replies of LocalPower come from several local steps and
-orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that changes from round to round. An
-honest but curious server would try the same attack. No Φ explains all replies of such methods, so
-the attack takes the smallest Φ with the least misfit. The error of this Φ may grow with the rounds.
-A large error means that *this* attack fails; another attack may succeed. The guess Φ = 0 has error
-1.
+orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that changes from round to round. No Φ
+explains all replies of these methods, so the attack takes the smallest Φ with the least misfit. The
+error of this Φ may grow with the rounds. A large error means that *this* attack fails; another
+attack may succeed. The guess Φ = 0 has error 1.
 """
 
 from __future__ import annotations
@@ -70,9 +68,9 @@ class Reconstruction:
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
         """Use one more pair of a message Z and its reply Y, both of shape (n, p).
 
-        A direction counts as new if its part outside the span so far is larger than ‖Z‖₂ times the
-        messages' rounding unit to the power 3/4. This factor is about 2e−12 in double precision.
-        Smaller parts would enlarge the rounding errors of the replies.
+        A direction counts as new if its part outside the span so far is larger than τ ‖Z‖₂. Here τ
+        is the messages' rounding unit to the power 3/4, about 2e−12 in double precision. Smaller
+        parts would enlarge the rounding errors of the replies.
 
         Returns
         -------
@@ -179,7 +177,7 @@ def _matrix(message: Any) -> np.ndarray | None:
 
 
 def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the part of `matrix` outside the span of `basis`, and coefficients of the rest."""
+    """Return the part of `matrix` outside the span of `basis`, and its coefficients inside."""
     inside = basis.T @ matrix
     rest = matrix - basis @ inside
     again = basis.T @ rest

@@ -1,8 +1,8 @@
 """Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-Only this package imports PyTorch. The parameters of a network are one vector, with the parameters
-of the body before those of the head. Server and clients exchange and keep such vectors. The ledger
-therefore counts networks like any other array, and the server averages them by ``w =
+No other package of fedcore imports PyTorch. The parameters of a network are one vector, with the
+parameters of the body before those of the head. Server and clients exchange and keep such vectors.
+The ledger therefore counts networks like any other array, and the server averages them by ``w =
 federation.mean(update, of=chosen)``. Sizes, splits, initial parameters and hyper-parameters of a
 network need no PyTorch. The plan, the closed formulas of the cost and `fedcore list methods`
 therefore work without PyTorch. The function `learner` gives a run the object that trains and
@@ -23,15 +23,6 @@ if TYPE_CHECKING:
 
 def learner(params: Params, federation: Federation) -> Learner:
     """Return the object that trains and evaluates the network of `params` on the clients' data.
-
-    Parameters
-    ----------
-    params : Params
-    federation : Federation
-
-    Returns
-    -------
-    fedcore.deep.training.Learner
 
     Raises
     ------

@@ -26,8 +26,8 @@ class Batch(NamedTuple):
     def cut(self, share: float) -> tuple[Batch, Batch]:
         """Return two batches, one with a share of the samples and one with the other samples.
 
-        The first batch has at least one sample, and otherwise its size is rounded down. If no
-        samples are left for the second batch, both batches hold all samples.
+        The size of the first batch is rounded down, but is at least one. If no samples are left for
+        the second batch, both batches hold all samples.
         """
         axis, size = self.y.ndim - 1, self.y.shape[-1]
         first = max(1, int(share * size))

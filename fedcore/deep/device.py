@@ -1,7 +1,7 @@
 """The device on which networks are trained, which is a core or an accelerator.
 
 The environment variable ``FEDCORE_DEVICE`` names the device, because it is a property of the
-machine. Its value is ``cpu`` (the default), or PyTorch's name of an accelerator (``cuda``,
+machine. The value is ``cpu`` (the default), or PyTorch's name of an accelerator (``cuda``,
 ``cuda:1``, ``mps``, …). On a core, clients train one after the other. On an accelerator, the
 clients of a round make each training step together. With the value ``together``, clients also make
 their steps together on a core, which is slower and serves tests. Results of two devices differ by
@@ -44,7 +44,8 @@ def read_device() -> Device:
     Raises
     ------
     FedcoreError
-        If PyTorch does not know the device or cannot reach it here, or if its memory is full.
+        If PyTorch does not know the device or cannot reach it here, or if the device's memory is
+        full.
     """
     return _named(os.getenv(VARIABLE) or "cpu")
 
@@ -52,11 +53,11 @@ def read_device() -> Device:
 def configure_torch() -> None:
     """Set PyTorch, for this whole process, to compute on accelerators as it does on a core.
 
-    Single precision is then not cut to 10 bits. According to PyTorch, cuDNN and cuBLAS get settings
-    with which the same seed gives the same bytes. These equal bytes have not been confirmed on an
-    accelerator yet. The command line and the jobs of the workflow call this function. `fedcore.run`
-    does not call this function, because the process belongs to the user. In a program of your own,
-    call this function before anything is computed on the accelerator.
+    Accelerators then compute in full single precision, not with 10 bits. With the settings for
+    cuDNN and cuBLAS, PyTorch promises the same bytes for the same seed. No test on an accelerator
+    has confirmed this promise yet. The command line and the jobs of the workflow call this
+    function. `fedcore.run` does not call this function, because the process belongs to the user. In
+    a program of your own, call this function before anything is computed on the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -72,10 +73,10 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
     ----------
     where : torch.device or str
     what : str
-        Words of the error message for what needs the memory.
+        Words that say what needs the memory, for the error message.
     remedy : str
-        Words of the error message for what would need less memory. The message adds remedies that
-        always help.
+        Words that say what would need less memory. The error message adds remedies that always
+        help.
 
     Raises
     ------

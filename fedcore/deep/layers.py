@@ -100,9 +100,9 @@ class Reshaped(Layer):
     """Layer that reads the numbers of sequences in another order, across the samples of a block.
 
     A block is `block` consecutive samples, or the remaining samples of a batch. The layer orders
-    the numbers of a block as an array (words, samples, numbers of a word). It then reads this
-    memory as an array (numbers of a word, samples, words). The next layer therefore takes one step
-    for every number of a word, and the input of each step mixes several words and samples.
+    the numbers of a block as an array (words, samples, numbers of a word). The layer then reads the
+    same memory as an array (numbers of a word, samples, words). The next layer therefore takes one
+    step for every number of a word, and the input of each step mixes several words and samples.
     """
 
     block: int

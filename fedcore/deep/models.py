@@ -1,14 +1,14 @@
 """Networks of the papers as tables of layers, with their sizes and initial parameters.
 
 The networks ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are from
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. Their widths and dropout are
-those of the authors' code. The network ``femnist_mlp3`` is in the authors' code, with three hidden
-layers where the paper prints two, and with a softmax before the softmax of the loss. The network
-``sent140_reshaped`` is the LSTM in the authors' code, which reads the words of four tweets as if
-they lay in memory in another order. The network ``tiny_mlp`` is for tests and examples. Every head
-is the last fully connected layer, with the dropout before this layer and the softmax after it, if
-any. The output of the body is therefore the representation. The outputs of a network are scores,
-and their cross-entropy is the loss.
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. The widths and the dropout of
+these networks are those of the authors' code. In the authors' code, ``femnist_mlp3`` has three
+hidden layers where the paper prints two, and a softmax before the softmax of the loss. In the
+authors' code, ``sent140_reshaped`` reads the words of four tweets as if they lay in memory in
+another order. The network ``tiny_mlp`` is for tests and examples. Every head is the last fully
+connected layer, with the dropout before this layer and the softmax after it, if any. The output of
+the body is therefore the representation. The outputs of a network are scores, and their
+cross-entropy is the loss.
 """
 
 from __future__ import annotations

@@ -5,16 +5,13 @@ newcomer gets one network and trains its head alone, epoch after epoch, while th
 change. An epoch is a round in which all newcomers take part (Appendix A.2), so that the momentum
 begins anew with each epoch.
 
-The paper does not say which network of a method a newcomer gets. Here the output of the method
-decides:
-
-- With ``parameters``, newcomers get this network of the server. FedAvg and APFL then give the same
-  network, if they have the same seed and hyper-parameters.
-- With ``body`` and ``heads``, newcomers get the clients' shared body and the mean of their heads.
-- With ``models``, newcomers get the mean of the clients' networks.
-
-A method whose clients send nothing has no network for a newcomer. The ledger does not count what a
-newcomer receives, because the run has ended.
+The paper does not say which network of a method a newcomer gets. Here the network depends on the
+output of the method. If the output has ``parameters``, newcomers get this network of the server.
+FedAvg and APFL give newcomers the same network, if both have the same seed and hyper-parameters. If
+the output has ``body`` and ``heads``, newcomers get the shared body and the mean of the heads. If
+the output has ``models``, newcomers get the mean of these networks. A method whose clients send
+nothing has no network for a newcomer. The ledger does not count what a newcomer receives, because
+the run has ended.
 """
 
 from __future__ import annotations

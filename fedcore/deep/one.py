@@ -1,7 +1,4 @@
-"""Compute layers for one client, with inputs (m, …) and a tensor for each parameter.
-
-The module `fedcore.deep.several` has the same names for several clients at once.
-"""
+"""Compute layers for one client, with inputs (m, …) and a tensor for each parameter."""
 
 from __future__ import annotations
 
@@ -25,12 +22,12 @@ def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on a core which entries of `x` dropout keeps, so that all devices keep the same."""
+    """Draw on a core, for all devices alike, which entries of `x` dropout keeps."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
 def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
-    """Return `x` with zeros where `kept` is false, and with the kept entries scaled up."""
+    """Return `x` with dropped entries set to zero and kept entries scaled up."""
     return x * kept.to(x.device) / (1 - layer.share)
 
 
@@ -85,8 +82,7 @@ def loss(scores: Tensor, y: Tensor) -> Tensor:
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the gradient of the mean cross-entropy for one fully connected layer.
 
-    The closed form takes half the time of PyTorch's own gradient, and heads are trained in
-    thousands of small steps.
+    The closed form takes half the time of PyTorch's automatic differentiation.
     """
     x = batch.x.flatten(1)
     error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)

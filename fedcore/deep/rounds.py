@@ -159,8 +159,7 @@ def average_networks(
 def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
     """Return the cost of `average_networks`.
 
-    In every round, each participant downloads w and uploads wᵢ. For fine-tuning, all clients
-    download w.
+    Participants download w and upload wᵢ in every round. For fine-tuning, all clients download w.
     """
     size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=size if params.fine_tune else 0)
@@ -180,8 +179,8 @@ def fine_tune(
 ) -> None:
     """Let every client train the head of `w` by itself and record the result, if asked for.
 
-    The source is Collins et al. (ICML 2021), Section 5.2, where +FT trains the head of the last
-    network for ten epochs.
+    In Section 5.2 of Collins et al., ICML 2021, +FT trains the head of the last network for ten
+    epochs.
     """
     if not params.fine_tune or record.ended:
         return
@@ -210,8 +209,8 @@ def average_bodies(
     """Average the bodies of all clients' networks in the rounds of `average`.
 
     The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the server
-    averages the heads as well. Each client that has not trained yet (see ``state.trained``) then
-    has the mean of the heads as its head.
+    averages the heads as well. With "averaged", a client that has not trained yet (see
+    ``state.trained``) uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -248,8 +247,8 @@ def shared_size(params: Personal, sizes: Sizes) -> int:
 def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
     """Return the cost of `average_bodies`.
 
-    In every round, each participant downloads and uploads the averaged parameters. All clients also
-    download one seed.
+    Participants download and upload the averaged parameters in every round. All clients download
+    one seed.
     """
     size = shared_size(params, sizes(params.model, shape.n_features))
     return params.cost(shape, up=size, down=size, once=1)

@@ -73,8 +73,8 @@ class Tuned(Params):
     Attributes
     ----------
     fine_tune : int
-        Number of epochs in which every client trains only its head after the last round. The result
-        is one more record.
+        Number of epochs in which every client trains only its head after the last round.
+        Fine-tuning adds one record.
     """
 
     fine_tune: CountOrZero = 0

@@ -51,10 +51,7 @@ def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
-    """Return each client's last output, by one call per client.
-
-    PyTorch's LSTM has one set of parameters, so one call cannot serve several clients.
-    """
+    """Return each client's last output, by one call of PyTorch's LSTM per client."""
     clients = zip(x, *own, strict=True)
     return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
 

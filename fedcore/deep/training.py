@@ -1,7 +1,4 @@
-"""Local training and evaluation of a network, from which methods build their client steps.
-
-Training is gradient descent with momentum, for one client or for several clients at once.
-"""
+"""Local training and evaluation of a network, from which methods build their client steps."""
 
 from __future__ import annotations
 
@@ -35,8 +32,7 @@ class Learner:
     """The network of a run and the ways to train it; a learner holds no parameters.
 
     PyTorch takes as many threads as it has in this process. The command line and the workflow give
-    it one thread, so that results do not depend on the number of cores. One thread suffices,
-    because steps are small, and clients and cells run side by side. On an accelerator (see
+    it one thread, so that results do not depend on the number of cores. On an accelerator (see
     `fedcore.deep.device`), the samples lie in its memory, and the clients of a round make their
     steps together.
 
@@ -56,8 +52,8 @@ class Learner:
     Raises
     ------
     InputError
-        If a client has fewer samples than a batch or a label that is no class, if samples do not
-        fit `augment` and `ground`, or if samples are float64 on the device mps.
+        If a client has fewer samples than a batch, or a label that is no class. Also if samples do
+        not fit `augment` and `ground`, or are float64 on the device mps.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -170,17 +166,17 @@ class Learner:
         *fixed: np.ndarray,
         pull: float = 0.0,
     ) -> np.ndarray:
-        """Make a step of gradient descent with momentum for each batch; return the parameters.
+        """Make a step of gradient descent with momentum for each batch; return the last `w`.
 
-        Each step is ``u ← momentum · u + gradient(w, batch, *fixed)`` and ``w ← w − rate · u``,
-        from the given `w` and u = 0, as in PyTorch's SGD. With a `pull`, the second formula is ``w
-        ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`. All local training in
-        this package is this loop.
+        Each step is ``u ← momentum · u + gradient(w, batch, *fixed)`` and ``w ← w − rate · u``, as
+        in PyTorch's SGD. The first step starts from `w` and u = 0. With a `pull`, the second
+        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`. All
+        local training in this package uses this loop.
 
         Clients whose steps run side by side descend together if they pass the same function
-        `gradient`. The function then gets and returns arrays with a leading axis of clients. Pass
-        vectors that differ between clients as `fixed`, and not in a closure. If a new `gradient` is
-        made for each client, the clients descend one by one.
+        `gradient`. The function `gradient` then gets and returns arrays with a leading axis of
+        clients. Pass vectors that differ between clients as `fixed`, and not in a closure. If a new
+        `gradient` is made for each client, the clients descend one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -223,11 +219,11 @@ class Learner:
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
-        """Return networks of the clients that are all the server's network."""
+        """Return the clients' networks if all clients use the server's network."""
         return self.networks(w, *self.split(w))
 
     def personal(self, held: np.ndarray, models: Sequence[np.ndarray]) -> Networks:
-        """Return networks of the clients, one model for each client."""
+        """Return the clients' networks if each client has its own model."""
         bodies, heads = zip(*map(self.split, models), strict=True)
         return self.networks(held, bodies, heads)
 

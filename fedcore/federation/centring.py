@@ -6,11 +6,12 @@ instead. The rounding error of the sum is then relative to the spread of the dat
 distance from the origin.
 
 Rounding changes the mean by 2⁻⁵³ of its size in each client's sum, in the sum over clients and in
-the division. After the subtraction, the mean of the data is this rounding error and not zero. The
-square of this rest mean enters the covariance. After k roundings, the square is at most k² 2⁻⁶⁶ of
-a feature's variance, if the feature's mean is at most `FAR` = 2²⁰ times its standard deviation.
-Each client counts its features whose mean is above this limit. If no client has such a feature, all
-clients together have none. Otherwise a second pass sums and subtracts the rest mean.
+the division. After the subtraction, the data therefore still have a small rest mean, whose square
+enters the covariance. If a feature's mean is at most `FAR` = 2²⁰ times its standard deviation, the
+square is at most k² 2⁻⁶⁶ of the feature's variance after k roundings. Each client counts its
+features whose mean is above `FAR` times their standard deviation. If no client counts a feature,
+all clients together have no such feature. If some client counts a feature, a second pass sums and
+subtracts the rest mean.
 """
 
 from __future__ import annotations
@@ -74,8 +75,8 @@ def blocks(clients: Clients) -> Iterator[np.ndarray]:
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Return the sum of the rows followed by their number, as one array in double precision.
 
-    A column of n entries, one of which is zero, has a standard deviation of at least its mean over
-    √n. Sparse columns are therefore summed directly. Only columns in which every row stores an
+    If one of n entries of a column is zero, the column's standard deviation is at least its mean
+    over √n. Sparse columns are therefore summed directly. Only columns in which every row stores an
     entry are summed like dense columns, by differences from the first row.
 
     Parameters
@@ -98,7 +99,7 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
-    """Return the sum of all rows in double precision; if `less` is given, each row minus `less`."""
+    """Return the sum of all rows, or of all rows minus `less`, in double precision."""
     found: Any = 0.0
     for start in range(0, len(data), ROWS):
         rows = data[start : start + ROWS]

@@ -2,7 +2,7 @@
 
 The decorators of this module declare faster ways to run a step. A step may run once for all clients
 (`stacked`), or be called by its own scheduler (`scheduled_by`). A function may also compute the sum
-of all replies in place of the step (`summed`). An engine need not use these ways.
+of all replies in place of the step (`summed`). An engine may also run every step client by client.
 """
 
 from __future__ import annotations
@@ -18,21 +18,12 @@ AnyExchange = TypeVar("AnyExchange", bound=Callable[..., Any])
 def stacked(step: AnyStep) -> AnyStep:
     """Declare that a client step also works on many clients at once, whose data have equal shapes.
 
-    The step's data, the arrays in its state and its reply then have a leading axis of clients. One
-    array operation replaces thousands of calls. The step must index axes from the end and reply
-    with one array. The step must use neither ``state.rng`` nor ``state.privacy``, and keep only
-    arrays of equal shape in its state. A client's reply must be the same, up to rounding, if the
-    step runs for this client alone. Which of these ways runs depends only on the engine and on the
-    clients' shapes and messages.
-
-    Parameters
-    ----------
-    step : callable
-
-    Returns
-    -------
-    callable
-        The step itself.
+    The step's data, the arrays in its state and its reply then have a leading axis of clients. The
+    step must index axes from the end and reply with one array. The step must use neither
+    ``state.rng`` nor ``state.privacy``, and keep only arrays of equal shape in its state. A
+    client's reply must be the same, up to rounding, if the step runs for this client alone. Whether
+    the step runs for many clients at once depends only on the engine and on the clients' shapes and
+    messages.
     """
     step.stacked = True  # type: ignore[attr-defined]
     return step
@@ -88,5 +79,5 @@ def protected(exchange: AnyExchange) -> AnyExchange:
 
 
 def name_of(step: Step) -> str:
-    """Return the name of a step's function for messages, also of a ``functools.partial``."""
+    """Return the name of a step's function; a step may be a ``functools.partial``."""
     return getattr(getattr(step, "func", step), "__name__", "a step")

@@ -5,8 +5,8 @@ and gathers, sums or averages replies. Each reply comes from a *client step*, a 
 ``step(data, state, message) -> reply``. The ``state`` stays with the client between rounds. The
 client's random generator is ``state.rng``. Values that depend on the client's data alone are in
 ``state.kept``, where later runs on the same data find them. The ledger is charged for every
-message, and in a private run for every release of noisy values (`Federation.protect`). A
-`Transport` carries the messages. By default, all clients are in this process.
+message, and in a private run for every release of noisy values (`Federation.protect`). By default,
+all clients are in this process.
 
 With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
 and labels.
@@ -73,9 +73,9 @@ class Federation:
     labelled : bool, default=False
         Whether steps get the clients' labels with the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
-        Reproducible source of the privacy noise, for simulations only. A run with such a source
-        gives no privacy. By default every client draws fresh entropy from the operating system (see
-        `fedcore.privacy.noise`).
+        Reproducible source of the privacy noise, for simulations only. A run with reproducible
+        noise gives no privacy. By default every client draws fresh entropy from the operating
+        system (see `fedcore.privacy.noise`).
     engine : callable, optional
         Function ``setup -> Transport``. The default is `Federation.engine`, which keeps all clients
         in this process.
@@ -191,10 +191,9 @@ class Federation:
         from the origin. A feature is far from the origin if its mean is above 2²⁰ times its
         standard deviation. The upload has d + 2 doubles at every precision of the data. The client
         downloads the mean, d doubles. If some client has a feature far from the origin, a second
-        round removes the mean that rounding has left, with d + 1 doubles up and d down. A client
-        that has a single, nonzero sample always causes a second round. No noise is added. With
-        plain sums, the server learns each client's upload. With secure aggregation, the server
-        learns only the sum of all uploads.
+        round removes the mean that rounding has left. The second round takes d + 1 doubles up and d
+        down. No noise is added. With plain sums, the server learns each client's upload. With
+        secure aggregation, the server learns only the sum of all uploads.
 
         Returns
         -------
@@ -229,8 +228,8 @@ class Federation:
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            Mean that `center` has subtracted, or zeros. A feature is constant if only the rounding
-            error of its mean is left.
+            Mean that `center` has subtracted, or zeros. A feature counts as constant if only the
+            rounding error of its mean is left.
 
         Returns
         -------
@@ -273,8 +272,9 @@ class Federation:
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as all sensitivities assume.
 
-        If `clip` is true, clients scale longer rows to norm `bound`. Otherwise, or if rows have
-        been reduced to factors, a longer row is an error. The bound must not come from the data.
+        If `clip` is true, clients scale longer rows to norm `bound`. Without `clip`, or if rows
+        have been reduced to factors, a longer row is an error. The bound must not come from the
+        data.
 
         Parameters
         ----------
@@ -317,7 +317,7 @@ class Federation:
         message : array, number, text, or a list or mapping of them
             Message to send. The ledger counts the message once for each receiver.
         to : sequence of int, optional
-            Positions of the clients that get it, from 0; all clients by default.
+            Positions of the clients that get the message, from 0; all clients by default.
 
         Raises
         ------
@@ -335,10 +335,10 @@ class Federation:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which iterations from `start` cost little, or None without them.
 
-        With such coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` returns such a block. The coordinates exist only
-        if all clients are in this process, their features far outnumber their samples, and no
-        transcript is kept. The ledger counts the same numbers as without coordinates.
+        With coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
+        `fedcore.parts.gram_products.gram_product` returns one. The coordinates exist only if all
+        clients are in this process, their features far outnumber their samples, and no transcript
+        is kept. The ledger counts the same numbers as without coordinates.
 
         Parameters
         ----------
@@ -364,9 +364,9 @@ class Federation:
         Parameters
         ----------
         step : callable
-            Function ``(data, state, message) -> reply``. Its arguments are the client's rows of
-            shape (n_i, n_features), the client's state, and the last message to the client. The
-            ledger counts the reply.
+            Function ``(data, state, message) -> reply``. The arguments of the step are the client's
+            rows of shape (n_i, n_features), the client's state, and the last message to the client.
+            The ledger counts the reply.
         of : sequence of int, optional
             Positions of the clients that take part, from 0; all clients by default.
 
@@ -398,7 +398,7 @@ class Federation:
         step : callable
             See `gather`. The reply is a number or an array, and has the same shape at each client.
         of : sequence of int, optional
-            Positions of the clients that take part, from 0; all clients by default.
+            See `gather`.
 
         Returns
         -------
@@ -439,14 +439,12 @@ class Federation:
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run `step` on the clients without communication; replies are dropped.
+        """Run a step at each client without communication, and drop the replies.
 
         Parameters
         ----------
-        step : callable
+        step, of
             See `gather`.
-        of : sequence of int, optional
-            Positions of the clients that run it, from 0; all clients by default.
         """
         self._transport.ask(Do(step, "none"), self._positions(of))
 
@@ -484,12 +482,7 @@ class Federation:
         return self._transport.ask(Read(name), self._positions(of))
 
     def client_states(self) -> Sequence[State]:
-        """Return all clients' states for checkpoints only, without charging the ledger.
-
-        Returns
-        -------
-        sequence of State
-        """
+        """Return all clients' states for checkpoints only, without charging the ledger."""
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:

@@ -1,8 +1,8 @@
 """Ledger of a run, which counts rounds, scalars and bytes, and holds the privacy accounts.
 
-The federation writes the ledger, so an algorithm need not. A *round* is one upload by the
-participating clients, together with the broadcast before it. A broadcast that no upload follows, as
-for the final result, costs bytes but is no round. Totals are sums over all clients.
+The federation writes the ledger; algorithms do not. A *round* is one upload by the participating
+clients, together with the broadcast before it. A broadcast that no upload follows, as for the final
+result, costs bytes but is no round. Totals are sums over all clients.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Ledger:
     scalars_up, scalars_down : int
         Numbers sent to and from the server, summed over clients.
     bytes_up, bytes_down : int
-        Bytes of these numbers, in the precision in which they were sent.
+        Bytes of the numbers, in the precision in which they were sent.
     privacy : Privacy or None
         Privacy accounts of a private run (see `Federation.protect`), or None for other runs.
     """

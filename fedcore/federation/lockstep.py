@@ -2,19 +2,19 @@
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix. Algebra
 on small blocks takes hardly longer than the function calls. Runs on the same clients, such as runs
-from several starts, need the same steps of the same clients. The runs therefore wait for each other
-at each such step, and their blocks are joined into one array
+from several starts, need the same steps of the same clients. Runs side by side wait for each other
+at each common step, and their blocks are joined into one array
 (`fedcore.federation.engines.in_process`).
 
 One run works at a time, until it makes a request. When all runs wait, the scheduler serves all
-requests with one key. Among the keys of waiting requests, it takes the key that was requested first
-in the whole schedule. The schedule depends on the runs alone, not on time.
+requests with one key. Among the keys of waiting requests, the scheduler takes the key that was
+requested first in the whole schedule. The schedule depends on the runs alone, not on time.
 
 BLAS may round a product of 10 columns differently if these columns are part of a block of 50. The
-values in the other 40 columns make no difference. Each run therefore has a `slot`, and `WIDTH`
-slots are a block. The runs of a block wait for each other. Products are as wide as a block, with
-zeros in the free slots, and everything else is computed run by run. A run therefore gives the same
-bits alone and beside others.
+rounding does not depend on the values in the other 40 columns. Each run therefore has a `slot`, and
+`WIDTH` slots are a block. The runs of a block wait for each other. Products are as wide as a block,
+with zeros in the free slots, and everything else is computed run by run. A run therefore gives the
+same bits alone and beside other runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """

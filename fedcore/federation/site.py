@@ -118,7 +118,7 @@ class Site:
         return self.account.events.total()
 
     def judge(self, step: Step, reply: Any, before: int) -> None:
-        """Note the step if some of its upload comes from no mechanism of `fedcore.privacy`."""
+        """Record the step as unprotected if its upload holds values that no mechanism returned."""
         assert self.account is not None
         grown = self.account.events.total() > before
         if grown and self.state.privacy.covers(reply):
@@ -127,7 +127,7 @@ class Site:
             self.expose(step)
 
     def expose(self, step: Step) -> None:
-        """Note that a step uploads values that no mechanism returned."""
+        """Record that a step uploads values that no mechanism returned."""
         assert self.account is not None
         self.account.unprotected.add(name_of(step))
 

@@ -58,10 +58,9 @@ class Transcript:
         self.exchanges: list[Exchange] = []
 
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Keep copies of the exchanges of one upload, whose number in the ledger is `number`.
+        """Keep copies of one upload, as triples of client, last message and reply.
 
-        An exchange is a triple of client, last message and reply; the client is None for a sum. A
-        message to many clients is copied once.
+        The client is None for a sum over clients. A message to many clients is copied once.
         """
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:

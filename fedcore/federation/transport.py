@@ -143,10 +143,7 @@ class Transport(Protocol):
         ...
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies, or None if this transport cannot form the sum.
-
-        If the result is None, the federation calls `ask`.
-        """
+        """Return the sum of the replies, or None if only `ask` can give them."""
         ...
 
 
@@ -164,7 +161,8 @@ class Setup:
     labelled : bool
         Whether steps get labels.
     noise : SeedSequence, Weakened or None
-        Source of the privacy noise in a simulation. With None, every client uses its own entropy.
+        Source of the privacy noise in a simulation. If the source is None, every client uses its
+        own entropy.
     apart : bool
         Whether the single replies of a sum are needed, for example by an audit.
     """

@@ -7,8 +7,8 @@ the other, and the last rank broadcasts the result. A single process would make 
 so that no bit depends on the number of ranks.
 
 At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
-shapes in them. A rank whose own hash differs ends the program. Without this check, the rank could
-wait for a message that no other rank will send.
+shapes in them. A rank with another hash ends the program. Without this check, the rank could wait
+for a message that no other rank will send.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
-    """Raised at another rank because rank 0 has ended."""
+    """Raised at each other rank when rank 0 has ended."""
 
 
 class Told(NamedTuple):
@@ -85,7 +85,7 @@ class Ranks:
     ----------
     rank : int
     alone : bool
-        Whether this is rank 0, and the other ranks wait while it runs a job.
+        Whether this is rank 0 and the other ranks wait for its job.
     busy : bool
         Whether an exchange has begun and not ended.
     """
@@ -308,7 +308,7 @@ class Mpi:
             site.protect()
 
     def change(self, change: Change) -> None:
-        """Change the samples of all clients by the change that rank 0 has."""
+        """Apply the change of rank 0 to the samples of all clients."""
         own = self._ranks.meet(type(change).__name__, change)
         self._together(lambda site: site.change(own), range(len(self.clients)))
         if getattr(own, "clip", True):
@@ -442,7 +442,7 @@ def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
     """Return the position of each rank's first client, followed by the number of clients.
 
     Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
-    If there are many ranks, some have no client.
+    If there are many ranks, some ranks have no client.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]

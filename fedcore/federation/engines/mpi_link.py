@@ -1,7 +1,7 @@
 """Send bytes between the ranks of an MPI program; no other module imports mpi4py.
 
 A rank that waits for a message tests now and then whether the message is there, and sleeps in
-between. MPI's own way of waiting would keep a core busy that another rank may need.
+between. Blocking calls of MPI would keep a core busy that another rank may need.
 """
 
 from __future__ import annotations

@@ -60,7 +60,6 @@ def write(results: Path, folder: Path, root: Path = Path()) -> Path:
     results : path
         Folder with the results of the run.
     folder : path
-        Folder to which the site is written.
     root : path
         Checkout of fedcore, which holds the claims files of the papers.
     """

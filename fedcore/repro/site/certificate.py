@@ -1,8 +1,7 @@
-"""Certificate of a repeated run, which says what was computed again and whether it agrees.
+"""Certificate of a repeated run, which lists the repeated cells and whether they agree.
 
 The repeated run is compared with the kept run, whose records are in the repository. A certificate
-is the content of ``codecheck.yml`` (https://codecheck.org.uk). The function `page` shows a
-certificate in Markdown.
+is the content of ``codecheck.yml`` (https://codecheck.org.uk).
 """
 
 from __future__ import annotations
@@ -130,7 +129,7 @@ def disagreements(found: Mapping[str, Any]) -> int:
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return a row for each item of the papers `whole` whose verdict differs from the kept run."""
+    """Return the items of the papers in `whole` whose verdicts differ from the kept verdicts."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]
@@ -159,7 +158,7 @@ def _inputs(plan: Plan, cells: Collection[str], records: Path) -> list[tables.Ro
 
 
 def _shares(runs: Mapping[str, KeptRun], found: Mapping[str, str]) -> list[tables.Row]:
-    """Return how many of each paper's cells, items and CPU seconds belong to repeated cells."""
+    """Return how many of each paper's cells, items and CPU seconds the repeated run covers."""
     rows: list[tables.Row] = []
     for paper, run in runs.items():
         words = {cell: word for cell, word in found.items() if cell in run.cells}
@@ -213,10 +212,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def write(found: Mapping[str, Any], out: Path) -> list[Path]:
-    """Write a certificate into a folder as a Markdown page and as ``codecheck.yml``.
-
-    The paths of these two files are returned.
-    """
+    """Write a certificate into a folder; return the paths of its Markdown page and YAML file."""
     check = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
     texts = {"certificate.md": page(found), "codecheck.yml": check}
     for name, text in texts.items():

@@ -119,10 +119,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give each run the colour and dashes that its method has in the plan.
-
-    A method that the plan does not name gets a colour and dashes that are distinct in this plot.
-    """
+    """Give each run its method's colour and dashes in the plan, or else a distinct look."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))

@@ -33,7 +33,7 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
     """Return the columns, except those in `besides`, whose numbers differ between the rows.
 
-    For a single row, all such columns that hold a number are returned.
+    For a single row, all columns with numbers, except those in `besides`, are returned.
     """
     names = [name for name in rows[0] if name not in besides]
     found = {name: {row[name] for row in rows if isinstance(row[name], float)} for name in names}
@@ -67,15 +67,15 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        Whether the results hold verdicts. A user's own study has none, because no paper prints it.
+        Whether the results hold verdicts; they hold none for a user's own study.
     verdicts, printed_items, checks : list of Verdict
         All verdicts, the verdicts on items that the paper prints, and the verdicts on checks of
         this software.
     plan : dict
-        The plan of the run, or an empty dictionary if the results hold no plan.
+        The plan of the run; empty if the results hold no plan.
     plan_file : path
     title, citation : str
-        Title and citation in the plan. Without a plan, the title is the paper's name.
+        Without a plan, the title is the paper's name.
     missing : dict of str to list of str
         For each reason, the names of the problems and experiments that were not run.
     question : str
@@ -114,13 +114,13 @@ class Paper:
 
     @property
     def command_options(self) -> str:
-        """Snakemake options that name the paper, which are empty for a paper of the checkout."""
+        """Snakemake options that name the paper; empty for a paper of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
 
     @cached_property
     def run(self) -> View:
-        """Date and commit of the run that gave the verdicts in `told`, and lines on this run."""
+        """Date, commit and description of the run that gave the verdicts in `told`."""
         missing, cost, date = sum(map(len, self.missing.values())), [], ""
         if not self.quick:
             commits = sorted({job["about"].get("commit", "unknown") for job in self.jobs})
@@ -220,8 +220,7 @@ class Paper:
     def judging(self, verdict: Verdict) -> View | None:
         """Return the table rows that decide a verdict, or None if no reading of the claim was run.
 
-        A reading is one interpretation of the claim. The rows are those that the first cell of the
-        first reading with a result selects.
+        The first cell of the first reading with a result selects the rows.
         """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)
@@ -235,10 +234,7 @@ class Paper:
         return judged_by(select, rows) if rows else None
 
     def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
-        """Return each change to the printed claim that some reading of the item makes.
-
-        A change comes with its reason and with the passages of the paper that it rests on.
-        """
+        """Return each change that a reading makes to the printed claim, with the reason for it."""
         readings = self._items[verdict.id]["readings"]
         of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]

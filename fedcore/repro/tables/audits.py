@@ -13,7 +13,7 @@ from fedcore.repro.tables.rows import Rows
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
     """Return for each algorithm and variant its two runs, with and without the canary.
 
-    An algorithm and variant is left out if one of these two runs is missing.
+    A pair is left out if one of its two runs is missing.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):
@@ -36,8 +36,8 @@ def bounds(results: Results, *experiments: str) -> Rows:
 
     The weakened twin is the same method with noise that is too small. The column ``claimed`` is the
     ε that the run was asked for, and ``accounted`` is the ε in its ledger. The twin's noise is
-    multiplied by ``noise_left``. If ``weakened_bound`` is above ``claimed``, the audit is able to
-    detect noise that is too small.
+    multiplied by ``noise_left``. If ``weakened_bound`` is above ``claimed``, the audit can detect
+    noise that is too small.
     """
     rows = []
     for experiment in experiments:

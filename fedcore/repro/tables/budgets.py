@@ -1,4 +1,4 @@
-"""Products with the data, privacy, and sum of squares of a run, for tables and plots."""
+"""Computation costs, privacy and sum of squares of a run, for tables and plots."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def products(run: Run, history: History) -> np.ndarray:
 
 
 def privacy(run: Run) -> str:
-    """Return "none" for a run without privacy, or its ε, its δ and the change that it hides."""
+    """Return "none" for a run without privacy, or else its ε, δ and neighbouring relation."""
     claim = run.history.about.get("privacy")
     if claim is None:
         return PLAIN
@@ -51,7 +51,7 @@ def privacy(run: Run) -> str:
 def sum_of_squares(run: Run) -> float | None:
     """Return ``‖S‖_F²`` for the matrix S of all clients' samples, or None without an exact answer.
 
-    The metric ``captured`` is a part of this sum.
+    The metric ``captured`` is a part of ``‖S‖_F²``.
     """
     known = run.history.reference.get("singular_values")
     return None if known is None else float(np.sum(known**2))

@@ -1,7 +1,6 @@
 """Write the tables of a paper, which a module of the paper declares.
 
-The Snakemake rule ``tables`` calls this module. A paper that declares no tables gets one table with
-the last values of every run.
+A paper that declares no tables gets one table with the last values of every run.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ class Table(NamedTuple):
     rows : callable
         Function that takes `Results` and returns the rows of the table.
     shown : callable, optional
-        Function that turns the rows of the table into the rows that Markdown shows. An example is
-        the result of `summaries.by_group`.
+        Function from the rows of the table to the rows in Markdown; see `summaries.by_group`.
     """
 
     rows: Callable[[Results], Rows]

@@ -172,7 +172,6 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
     Parameters
     ----------
     column : str
-        Name of a column of the history.
 
     Returns
     -------
@@ -185,8 +184,7 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 def _found(plan: Path) -> Path:
     """Return the first path that exists for a plan.
 
-    The function tries `plan`, this path from the folder above, and both paths with
-    ``results/quick`` in place of ``results``.
+    The path may lie in the folder above, or have ``results/quick`` in place of ``results``.
     """
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
     places = (plan, ".." / plan, quick, ".." / quick)
@@ -242,10 +240,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
 
 
 def _together(said: Sequence[str]) -> str:
-    """Return the outcomes of all items of one sentence as one text.
-
-    If the outcomes differ, the text gives each outcome with the number of its items.
-    """
+    """Return the common outcome of a sentence's items, or each outcome with its number of items."""
     found = Counter(said)
     if len(found) == 1:
         return said[0]
@@ -283,9 +278,9 @@ class Results:
         file does not exist, a relative path is tried from the folder above, and with
         ``results/quick`` in place of ``results``.
     symbols : mapping of str to str, optional
-        For each symbol of the paper, the size that it stands for. A size is ``n_samples``,
-        ``n_features``, ``n_clients``, or ``each`` for the mean number of samples per client. The
-        default symbols are "n", "d" and "clients".
+        Maps each symbol of the paper to a size. A size is ``n_samples``, ``n_features``,
+        ``n_clients``, or ``each`` for the mean number of samples per client. The default symbols
+        are "n", "d" and "clients".
 
     Attributes
     ----------
@@ -354,20 +349,18 @@ class Results:
         return any(history.released is not None for history in self._read.values())
 
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
-        """Yield the runs of some experiments, one experiment after the other.
+        """Yield the runs of each experiment in the order of the plan.
 
-        The runs of each experiment have the order of the plan. If only some of the runs have a tag,
-        this tag is None for the other runs. All rows of a table therefore have the same columns.
+        If only some of the runs have a tag, the tag is None for the other runs.
 
         Parameters
         ----------
         *experiments : str
-            Names of the experiments; the default is all experiments.
+            The default is all experiments.
         algorithm : str, optional
-            If it is given, only runs of this algorithm are yielded.
+            Yield only runs of this algorithm.
         **tags
-            Only runs whose tags have these values are yielded. The names ``problem`` and
-            ``variant`` count as tags.
+            Yield only runs whose tags have these values; ``problem`` and ``variant`` count as tags.
 
         Raises
         ------
@@ -423,10 +416,6 @@ class Results:
     def markdown(self, *names: str) -> str:
         """Return tables of the paper as Markdown, one below the other.
 
-        Parameters
-        ----------
-        *names : str
-
         Raises
         ------
         DataError
@@ -435,12 +424,7 @@ class Results:
         return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
-        """Return the problems that have cells in an experiment, in the order of the plan.
-
-        Parameters
-        ----------
-        experiment : str
-        """
+        """Return the problems that have cells in an experiment, in the order of the plan."""
         run = {cell.problem for cell in self.cells.values() if cell.experiment == experiment}
         return [name for name in self.plan["problems"] if name in run]
 
@@ -456,22 +440,22 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return the lines below a figure's title, which compare what is printed with the verdicts.
 
-        There is one line for each text in `sentences`. A line holds this text, a tab, and the
-        verdict on the reading of the claim that the figure shows. If `part` is given, the line
-        holds the verdict on this part of the reading instead. Verdicts on the whole claim and on
-        other readings follow if they differ. The result is empty if there are no verdicts, and a
-        quick run gets only a remark.
+        Each line holds a text of `sentences`, a tab, and the verdict on the reading of the claim
+        that the figure shows. If `part` is given, the verdict is on this part of the reading.
+        Verdicts on the whole claim and on other readings follow if they differ. Without verdicts,
+        the result is empty.
 
         Parameters
         ----------
         sentences : mapping of str to str
-            For the id of each item in the paper's claims, a few words that say what the paper
+            Maps the id of an item in the paper's claims to a few words that say what the paper
             prints.
         change : str
             Name of the change in the paper's claims that the figure makes and its title mentions.
             By default, the figure shows the first reading of each item.
         part : str
-            If items have several parts, the name of the part in the claims that the figure shows.
+            Name in the paper's claims of the part that the figure shows, if items have several
+            parts.
 
         Raises
         ------
@@ -493,7 +477,7 @@ class Results:
         )
 
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
-        """Return the text in a figure's corner, which names the run, its commit, sizes and repeats.
+        """Return the text in a figure's corner, with kind of run, commit, sizes and repeats.
 
         The text also marks surrogate data, rebuilt data, and measures that are not released.
 

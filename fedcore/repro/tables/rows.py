@@ -44,11 +44,10 @@ def flags(
     ----------
     holds : bool, or ndarray of shape (repeats,)
     *needed : float, or ndarray of shape (repeats,)
-        Values that the comparisons need. A missing value is NaN, for example because another method
-        failed in this repeat.
+        Values that the comparisons need. A value is NaN if it is missing.
     failed : bool, or ndarray of shape (repeats,)
-        Whether the method that should win has failed in each repeat. The comparison is false for
-        such a repeat, even if other values are missing.
+        Repeats in which the method that should win has failed. If this method has failed, the
+        comparison is false even if other values are missing.
 
     Returns
     -------
@@ -68,9 +67,9 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:
-    """Yield the groups of rows that agree in the columns `by`, in the order of first appearance.
+    """Yield each combination of values in the columns `by`, with the rows that have these values.
 
-    Each group is a pair of its values in the columns `by` and its rows.
+    The combinations have the order of their first appearance.
     """
     found = gathered((tuple(row[name] for name in by), row) for row in rows)
     for key, group in found.items():
@@ -89,9 +88,7 @@ def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
 
 
 def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of column `x`, and column `y` for each of these values.
-
-    The function `plotting.curve` takes these two arrays.
+    """Return the values of column `x`, and column `y` at each value, for `plotting.curve`.
 
     Parameters
     ----------
@@ -115,7 +112,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
 def known(values: np.ndarray, failed: np.ndarray) -> np.ndarray:
     """Return `values` with None in place of each NaN whose repeat has not failed.
 
-    Such a NaN means that nothing was measured.
+    A NaN without a failure means that nothing was measured.
 
     Parameters
     ----------

@@ -34,11 +34,10 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     Returns
     -------
     list of dict
-        Each row has the columns `by`, ``median``, ``min``, ``max`` and ``count``. The median counts
-        a repeat without a result as larger than all others. Minimum and maximum ignore repeats
-        without a result, and ``count`` counts all repeats. If some row of the table has a twin,
-        there are also the columns ``rounding`` and ``decided by`` (see `rounding` and
-        `decided_by`). These two columns are None in a group without twins.
+        Columns `by`, ``median``, ``min``, ``max`` and ``count`` (of all repeats). The median counts
+        a missing result as the largest value; minimum and maximum ignore missing results. If some
+        row has a twin, the columns ``rounding`` and ``decided by`` follow (see `rounding` and
+        `decided_by`). In a group without twins, ``rounding`` and ``decided by`` are None.
     """
     for row in rows:
         for name in (value, *by):
