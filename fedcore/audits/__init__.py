@@ -1,1 +1,1 @@
-"""Audits: attacks on transcripts and outputs, which bound from below how much a server learns."""
+"""Attacks on transcripts and outputs, which bound from below how much a server learns."""

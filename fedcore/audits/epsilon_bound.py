@@ -1,27 +1,26 @@
-"""Empirical privacy audit: a lower bound on ε from many runs on two neighbouring data sets.
+"""Lower bound on ε from many runs of a method on two neighbouring data sets.
 
-For every event E, the output of an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``, with P and
-P′ its distributions on the two data sets. The audit runs a method often on two data sets of
-`fedcore.generators.canary`, which are neighbours under the relation of the method's ledger. It
-scores what the server saw. E is "the score is beyond a threshold" or "the score is NaN". Half of
-the runs choose the event. The other half gives Clopper–Pearson bounds: P(E) from below and P′(E)
-from above. With the confidence asked for,
+Let P and P′ be the distributions of a method's output on two neighbouring data sets. For every
+event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The audit runs a method often on
+two data sets of `fedcore.generators.canary`, which are neighbours under the relation of the
+method's ledger. The audit scores what the server saw. E is "the score is beyond a threshold" or
+"the score is NaN". Half of the runs choose the event. The other half gives Clopper–Pearson bounds,
+on P(E) from below and on P′(E) from above. With the chosen confidence,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
 (Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
-claim is stronger than (ε, δ): the run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B
-2022), and ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The same counts then bound μ, and through μ the ε at δ,
-more tightly (Nasr et al., *Tight auditing of differentially private machine learning*, USENIX
-Security 2023).
+whole run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian mechanism
+makes the stronger claim ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs then bound μ, and
+thereby the ε at δ more tightly (Nasr et al., *Tight auditing of differentially private machine
+learning*, USENIX Security 2023).
 
-A bound above the claimed ε refutes the claim, with the confidence asked for. A bound below it says
-something only if the audit would notice too little noise. Every audit therefore has a weakened
-twin, which draws all noise smaller by a stated factor but charges its ledger for the full noise.
-The audit must refute the twin's claim. In an experiment, ``audit: canary`` records the score as a
-column, and ``noise_factor`` makes the twin. If a client takes several local steps before an upload,
-the score sees only the last one; the audit then says little, and no paper's configuration file uses
-an audit in this way.
+A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
+ε says something only if the audit would notice too little noise. Every audit therefore has a
+weakened twin. The twin multiplies all noise by a factor below 1 but charges its ledger for the full
+noise. The audit must refute the twin's claim. In an experiment, ``audit: canary`` records the score
+as a column, and ``noise_factor`` makes the twin. If a client takes several local steps before an
+upload, the score sees only the last step, and the audit says little.
 """
 
 from __future__ import annotations
@@ -55,18 +54,19 @@ STRETCH = 25  # neighbouring thresholds over which a bound is averaged
 
 
 class EpsilonBound(NamedTuple):
-    """Lower bound on ε, and the test that it rests on.
+    """A lower bound on ε, and the counts from which it follows.
 
     Attributes
     ----------
     epsilon : float
-        At least 0. With the confidence asked for, the method's ε is at least this bound, if the
+        At least 0. With the chosen confidence, the method's ε is at least this bound, if the
         assumption `gaussian` of `lower_bound` holds for the method.
     hits, false_alarms : int
-        Numbers of runs in which the event occurred: on the data set where it is more frequent, and
-        on the other. Runs that chose the event do not count.
+        Number of runs in which the event occurred, on the data set where it is more frequent
+        (`hits`) and on the other data set (`false_alarms`). Runs that chose the event are not
+        counted.
     runs : int
-        Number of runs on each data set, without those that chose the event.
+        Number of runs on each data set, without the runs that chose the event.
     """
 
     epsilon: float
@@ -76,16 +76,16 @@ class EpsilonBound(NamedTuple):
 
 
 def start_transcript() -> Transcript:
-    """Return a transcript of all that the only client sends."""
+    """Return a transcript of all uploads, which come from the only client."""
     return Transcript()
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return for each record of a run the sum of the scores of all uploads so far; see `score`.
+    """Return for each record the sum of the scores of all uploads so far; see `score`.
 
-    If the run records a ``threshold`` θ, the noise of a round is proportional to θ, and the score
-    of the round gets the weight 1/θ², as in the likelihood ratio. The audit may use θ, because the
-    method has paid for its release.
+    If the run records a ``threshold`` θ, the noise of a round is proportional to θ. The score of
+    the round then gets the weight 1/θ², as in the likelihood ratio. The audit may use θ, because
+    the method has paid for its release.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -98,22 +98,15 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
 
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
-    """Return how strongly one reply speaks for the data with the canary.
+    """Return how strongly one reply speaks for the data set with the canary.
 
-    G is the client's Gram matrix, G₁ with the canary and G₀ without. The score depends on the
-    reply:
-
-    * ``Y = G Z + noise`` to a message Z: ``⟨Y − ½(G₁ + G₀) Z, (G₁ − G₀) Z⟩``. In Gaussian noise of
-      variance σ² this is σ² times the log likelihood ratio. If the client sends a Z of its own
-      with Y, that Z is used.
-    * a Gram matrix, or its upper triangle row by row: the same with Z = I.
-    * a basis V, or any d × r matrix without a message: ``tr Vᵀ(G₁ − G₀)V``.
-    * any other vector, such as a vote: 0.
-
-    Parameters
-    ----------
-    pair : fedcore.generators.canary.NeighbourPair
-    exchange : Exchange
+    The client's Gram matrix is G₁ with the canary and G₀ without it. The score depends on the form
+    of the reply. For ``Y = G Z + noise``, the reply to a message Z, the score is ``⟨Y − ½(G₁ + G₀)
+    Z, (G₁ − G₀) Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood
+    ratio. If the client sends its own Z with Y, the score uses that Z. For a Gram matrix, or its
+    upper triangle row by row, the score is the same with Z = I. For a basis V, or any d × r matrix
+    without a message, the score is ``tr Vᵀ(G₁ − G₀)V``. For any other vector, such as a vote, the
+    score is 0.
 
     Raises
     ------
@@ -153,16 +146,17 @@ def audit(
     noise_factor: float | None = None,
     **params: Any,
 ) -> EpsilonBound:
-    """Run `algorithm` `runs` times on each of two neighbouring data sets and bound its ε.
+    """Run `algorithm` `runs` times on each of two neighbouring data sets, and bound its ε.
 
-    The ledger decides the neighbouring relation and which of the module's two bounds applies.
+    The ledger decides which neighbouring relation holds, and whether the bound for Gaussian
+    mechanisms applies.
 
     Parameters
     ----------
     algorithm : str
     n_components : int
     runs : int
-        Number of runs on each data set; half of them choose the threshold.
+        Number of runs on each data set; half of these runs choose the threshold.
     delta : float
         δ of the bound, and the algorithm's hyper-parameter ``delta``.
     confidence : float
@@ -170,8 +164,9 @@ def audit(
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
-        Factor below 1 that multiplies all noise; the ledger does not change. An audit of the honest
-        method says something only if the same audit refutes the ε that this weakened twin claims.
+        Factor below 1 that multiplies all noise; the ledger is charged for the full noise. An audit
+        of the unchanged method says something only if the same audit refutes the ε that this
+        weakened twin claims.
     **params
         Other hyper-parameters of the algorithm.
 
@@ -208,18 +203,18 @@ def audit(
 
 
 def is_gaussian(mechanisms: Sequence[str]) -> bool:
-    """Whether a run is one Gaussian mechanism: its ledger names Gaussian events only."""
+    """Return whether a run is one Gaussian mechanism, as its ledger names Gaussian events only."""
     return list(mechanisms) == [Gaussian.__name__]
 
 
 def from_histories(present: History, absent: History) -> EpsilonBound:
-    """95 % lower bound on ε, from two cells of an experiment with ``audit: canary``.
+    """Return a 95 % lower bound on ε from two cells of an experiment with ``audit: canary``.
 
     Parameters
     ----------
     present, absent : History
-        Histories of runs on neighbouring data. The bound compares their last scores at the δ of the
-        runs.
+        Histories of runs with and without the canary. The bound compares their last scores at the δ
+        of the runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -238,18 +233,18 @@ def lower_bound(
     confidence: float = 0.95,
     gaussian: bool = False,
 ) -> EpsilonBound:
-    """Lower bound on ε from scores of independent runs on two neighbouring data sets.
+    """Return a lower bound on ε from scores of independent runs on two neighbouring data sets.
 
     Parameters
     ----------
     present, absent : sequence of float
-        One score per run; may be NaN.
+        One score per run; a score may be NaN.
     delta : float
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
         Whether the claim is about a Gaussian mechanism; see `is_gaussian`. If True, the bound holds
-        for such methods only.
+        for Gaussian mechanisms only.
 
     Raises
     ------
@@ -298,13 +293,13 @@ def _privacy(recorder: Recorder) -> Privacy:
 
 
 def _is_basis(matrix: np.ndarray) -> bool:
-    """Whether the columns are orthonormal up to 1e-5; columns of noisy products hardly ever are."""
+    """Return whether the columns are orthonormal up to 1e-5, as noisy products hardly ever are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.allclose(matrix.T @ matrix, np.eye(matrix.shape[1]), rtol=0.0, atol=1e-5))
 
 
 def _ordered(scores: np.ndarray) -> np.ndarray:
-    """Scores with −∞ in place of NaN, so that no NaN is beyond a threshold."""
+    """Return the scores with −∞ in place of NaN, so that no NaN is above a threshold."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -322,9 +317,10 @@ def _bounds(
     confidence: float,
     gaussian: bool = False,
 ) -> np.ndarray:
-    """Clopper–Pearson bounds of ε, or of μ with `gaussian`; −inf where the counts say nothing.
+    """Return Clopper–Pearson lower bounds on ε, or on μ if `gaussian` is true.
 
-    Each of the two probabilities gets half of the error.
+    A bound is −∞ if the counts say nothing. The bounds on the two probabilities share the error
+    probability equally.
     """
     error = (1.0 - confidence) / 2.0
     low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits

@@ -1,28 +1,28 @@
 """Reconstruction of a client's Gram matrix from what the client sends.
 
-Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
-Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …, Z⁽ᵏ⁾ to a client and
-receives ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``. ``G = SᵢᵀSᵢ`` is the client's Gram matrix, n × n for n features. The
-server solves
+The source is Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component
+analysis*, Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …, Z⁽ᵏ⁾ to a
+client and receives ``Y⁽ʲ⁾ = G Z⁽ʲ⁾``. The matrix ``G = SᵢᵀSᵢ`` is the client's Gram matrix, n × n
+for n features. The server solves
 
     min ‖Φ‖_F  subject to  Φ [Z⁽¹⁾ … Z⁽ᵏ⁾] = [Y⁽¹⁾ … Y⁽ᵏ⁾].
 
-With Q an orthonormal basis of the span of the Z's, the solution is ``Φ = B Qᵀ``, ``B = G Q``. Its
-error ``‖G (I − QQᵀ)‖_F`` does not grow with the rounds, and is zero when the Z's span the space.
-This is Proposition 2, which holds for exact linear replies and exact arithmetic. G need not be
-positive semidefinite.
+Let Q be an orthonormal basis of the span of the Z⁽ʲ⁾. The solution is ``Φ = B Qᵀ`` with ``B = G
+Q``. The error ``‖G (I − QQᵀ)‖_F`` of Φ does not grow with the rounds, and is zero if the Z⁽ʲ⁾ span
+the space. This result is Proposition 2, which holds for exact linear replies and exact arithmetic.
 
-In floating point the Z's of a converging iteration are soon nearly dependent, and the paper's
-``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR factorisation,
-updated with every round; a direction that the first messages hardly contain becomes more precise
-with later ones. With quickly decaying spectra, or many rounds to a full span, the replies in double
-precision do not determine all of G: the error stays above zero even where the Z's span the space.
+In floating point, the Z⁽ʲ⁾ of a converging iteration are soon nearly dependent, and the paper's
+formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR
+factorisation, which is updated with every round. Later messages improve the precision of directions
+that the first messages hardly contain. If spectra decay quickly, or if a full span takes many
+rounds, the replies in double precision do not determine all of G. The error then stays above zero
+even if the Z⁽ʲ⁾ span the space.
 
-Other methods' replies are not ``G Z``. LocalPower's come from several local steps and
-orthonormalisations; FAPS's are ``Qᵢ Z`` with a Qᵢ that changes from round to round. An honest but
-curious server would try the same attack. No Φ then explains all replies, and the attack takes the
-smallest Φ with the least misfit. The error of this Φ may grow with the rounds. A large error means
-that *this* attack fails; another one may succeed. The guess Φ = 0 has error 1.
+Replies of other methods are not ``G Z``. Replies of LocalPower come from several local steps and
+orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that changes from round to round. No Φ
+explains all replies of these methods, so the attack takes the smallest Φ with the least misfit. The
+error of this Φ may grow with the rounds. A large error means that *this* attack fails; another
+attack may succeed. The guess Φ = 0 has error 1.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 
 
 class Reconstruction:
-    """The attack, one round after the other.
+    """The attack, which uses one round after the other.
 
-    A round costs O(n² p) operations; computing Φ or its error costs at most O(n³).
+    A round costs O(n² p) operations. Computing Φ or its error costs at most O(n³) operations.
 
     Parameters
     ----------
     n_features : int
-        n.
+        Number n of features.
 
     Attributes
     ----------
     basis : ndarray of shape (n, k)
-        Q, orthonormal columns that span the Z's so far.
+        Q, whose orthonormal columns span all messages Z so far.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -66,16 +66,16 @@ class Reconstruction:
         self._rotated = np.empty((0, n_features))
 
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
-        """Use one more pair (Z, Y), both of shape (n, p).
+        """Use one more pair of a message Z and its reply Y, both of shape (n, p).
 
-        A direction counts as new when its part outside of the span so far is larger, relative to
-        ‖Z‖₂, than the messages' rounding unit to the power 3/4, about 2e−12 in double precision.
-        Smaller parts would enlarge the rounding errors of the replies.
+        A direction counts as new if its part outside the span so far is larger than τ ‖Z‖₂. Here τ
+        is the messages' rounding unit to the power 3/4, about 2e−12 in double precision. Smaller
+        parts would enlarge the rounding errors of the replies.
 
         Returns
         -------
         ndarray of shape (n, new)
-            The columns that `basis` has grown by.
+            The columns that this pair adds to `basis`.
         """
         n, k = self.basis.shape
         tolerance = max(np.finfo(received.dtype).eps, np.finfo(sent.dtype).eps) ** 0.75
@@ -104,14 +104,14 @@ class Reconstruction:
 
 
 def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
-    """Error of the reconstruction after each round, ``‖Φ − G‖_F / ‖G‖_F``.
+    """Return the error of the reconstruction after each round, ``‖Φ − G‖_F / ‖G‖_F``.
 
     Parameters
     ----------
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
-        What the client received and what it sent, in order; see `pairs_of`.
+        Messages that the client received and sent, in order; see `pairs_of`.
     gram : ndarray of shape (n, n)
-        The truth, ``SᵢᵀSᵢ``.
+        The true Gram matrix ``G = SᵢᵀSᵢ``.
 
     Returns
     -------
@@ -141,9 +141,9 @@ def start_transcript() -> Transcript:
 def column(
     problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
 ) -> list[float]:
-    """Return the error of the reconstruction at every recorded row, NaN before the first pair.
+    """Return the error of the reconstruction at each record, which is NaN before the first pair.
 
-    The first `left_out` pairs are not used.
+    The attack does not use the first `left_out` pairs.
     """
     exchanges = [exchange for exchange in transcript.exchanges_of(0) if pairs_of([exchange])][
         left_out:
@@ -156,17 +156,18 @@ def column(
 
 
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
-    """Return the pairs (Z, Y) among a client's exchanges, as from `Transcript.exchanges_of`.
+    """Return the pairs (Z, Y) of message and reply among a client's exchanges.
 
-    A message with several parts counts by its first (n, p) matrix. An exchange gives no pair if its
-    two messages hold no matrices of equal shape; the exchange of the first sketch is an example.
+    In a message with several parts, the first matrix counts. An exchange gives no pair unless
+    message and reply hold matrices of equal shape. The exchange of the first sketch, for example,
+    gives no pair.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]
 
 
 def _matrix(message: Any) -> np.ndarray | None:
-    """First matrix in a message; None if there is none."""
+    """Return the first matrix in a message, or None if there is none."""
     if isinstance(message, np.ndarray):
         return message if message.ndim == 2 else None
     parts = message.values() if isinstance(message, dict) else message
@@ -176,7 +177,7 @@ def _matrix(message: Any) -> np.ndarray | None:
 
 
 def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Part of `matrix` outside of the span of `basis`, and the coefficients of its part inside."""
+    """Return the part of `matrix` outside the span of `basis`, and its coefficients inside."""
     inside = basis.T @ matrix
     rest = matrix - basis @ inside
     again = basis.T @ rest

@@ -1,12 +1,12 @@
-"""Networks that clients train: the only package that imports PyTorch, the extra ``deep``.
+"""Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-A network's parameters are one vector, the body's first and then the head's. Such vectors are what
-server and clients exchange and what clients keep. The ledger therefore counts networks like any
-other array, the server averages them, and a method reads like its paper:
-``w = federation.mean(update, of=chosen)``. What is known of a network without training it (sizes,
-splits, the first vector) needs no PyTorch, nor do the hyper-parameters. The plan, the closed forms
-of the cost and `fedcore list methods` therefore work without PyTorch. `learner` gives a run the
-object that trains and evaluates.
+No other package of fedcore imports PyTorch. The parameters of a network are one vector, with the
+parameters of the body before those of the head. Server and clients exchange and keep such vectors.
+The ledger therefore counts networks like any other array, and the server averages them by ``w =
+federation.mean(update, of=chosen)``. Sizes, splits, initial parameters and hyper-parameters of a
+network need no PyTorch. The plan, the closed formulas of the cost and `fedcore list methods`
+therefore work without PyTorch. The function `learner` gives a run the object that trains and
+evaluates.
 """
 
 from __future__ import annotations
@@ -24,21 +24,12 @@ if TYPE_CHECKING:
 def learner(params: Params, federation: Federation) -> Learner:
     """Return the object that trains and evaluates the network of `params` on the clients' data.
 
-    Parameters
-    ----------
-    params : Params
-    federation : Federation
-
-    Returns
-    -------
-    fedcore.deep.training.Learner
-
     Raises
     ------
     FedcoreError
-        Without PyTorch.
+        If PyTorch is not installed.
     InputError
-        When the clients' data do not fit the network or the batches.
+        If the clients' data do not fit the network or the batches.
     """
     try:
         from fedcore.deep.training import Learner

@@ -1,4 +1,4 @@
-"""Samples of one step of training, and their augmentation."""
+"""Batches, which hold the samples of one training step, and augmentation of images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
 
 class Batch(NamedTuple):
-    """Samples of one step: inputs (m, …), classes (m,), and the seed of dropout, if any.
+    """Samples of one training step: inputs (m, …), classes (m,), and the seed of dropout, if any.
 
-    For n clients with m samples each, the shapes are (n, m, …) and (n, m), with one seed per
-    client.
+    For n clients with m samples each, inputs have shape (n, m, …), classes have shape (n, m), and
+    each client has a seed.
     """
 
     x: Tensor
@@ -24,9 +24,10 @@ class Batch(NamedTuple):
     noise: Any = None
 
     def cut(self, share: float) -> tuple[Batch, Batch]:
-        """Return a share of the samples, rounded down but at least one, and the others.
+        """Return two batches, one with a share of the samples and one with the other samples.
 
-        If no samples are left for the second part, both parts hold all samples.
+        The size of the first batch is rounded down, but is at least one. If no samples are left for
+        the second batch, both batches hold all samples.
         """
         axis, size = self.y.ndim - 1, self.y.shape[-1]
         first = max(1, int(share * size))
@@ -38,16 +39,16 @@ class Batch(NamedTuple):
 
 
 def of_several(batches: Sequence[Batch]) -> Batch:
-    """Join batches of equal size, one of each client, into one batch."""
+    """Join batches of equal size, one from each client, into one batch."""
     x, y, noise = zip(*batches, strict=True)
     return Batch(torch.stack(x), torch.stack(y), None if noise[0] is None else noise)
 
 
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
-    """Move each image of an array (m, channels, height, width), and mirror half of them, at random.
+    """Move and mirror the images in an array (m, channels, height, width) at random.
 
-    An image moves by up to `MAX_SHIFT` pixels in both directions; the empty border is filled with
-    `ground`, a number for each channel, or with zeros.
+    An image moves by up to `MAX_SHIFT` pixels along both axes, and is mirrored with probability
+    1/2. The empty border is filled with `ground`, a number for each channel, or with zeros.
     """
     m, channels, height, width = x.shape
     top, left = (torch.from_numpy(part) for part in rng.integers(2 * MAX_SHIFT + 1, size=(2, m)))

@@ -1,10 +1,11 @@
-"""Where networks are trained: on a core client by client, or on an accelerator all at once.
+"""The device on which networks are trained, which is a core or an accelerator.
 
-The device is a property of the machine, so the environment variable ``FEDCORE_DEVICE`` names it:
-``cpu`` (the default), or an accelerator by PyTorch's name (``cuda``, ``cuda:1``, ``mps``, …). On an
-accelerator the clients of a round advance together. The value ``together`` makes them advance
-together on a core, for tests; this is slower than client by client. Results of two devices differ
-by rounding; histories name the device.
+The environment variable ``FEDCORE_DEVICE`` names the device, because it is a property of the
+machine. The value is ``cpu`` (the default), or PyTorch's name of an accelerator (``cuda``,
+``cuda:1``, ``mps``, …). On a core, clients train one after the other. On an accelerator, the
+clients of a round make each training step together. With the value ``together``, clients also make
+their steps together on a core, which is slower and serves tests. Results of two devices differ by
+rounding. Each history names its device.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ MEMORY_ERRORS = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 class Device(NamedTuple):
-    """Where tensors lie, and whether the clients of a round advance together."""
+    """A device of PyTorch, and whether the clients of a round make their steps together."""
 
     where: torch.device
     together: bool
@@ -35,27 +36,28 @@ CPU = Device(torch.device("cpu"), together=False)
 
 
 def read_device() -> Device:
-    """Return the device that this process's environment asks for.
+    """Return the device that the environment of this process names.
 
-    Call this function wherever the device is needed, and keep the result in no object: a client in
-    another process has a device of its own.
+    Call this function wherever the device is needed, and do not store the result in an object. A
+    client in another process may have another device.
 
     Raises
     ------
     FedcoreError
-        For a device that PyTorch does not know, cannot reach here, or whose memory is full.
+        If PyTorch does not know the device or cannot reach it here, or if the device's memory is
+        full.
     """
     return _named(os.getenv(VARIABLE) or "cpu")
 
 
 def configure_torch() -> None:
-    """Let PyTorch compute on accelerators as on a core, in all of this process.
+    """Set PyTorch, for this whole process, to compute on accelerators as it does on a core.
 
-    Single precision is then not cut to 10 bits. cuDNN and cuBLAS get the settings with which,
-    according to PyTorch, the same seed gives the same bytes; this has not yet been confirmed on
-    such a machine. The command line and the jobs of the workflow call this function. A run does
-    not, because its process belongs to the user: in a program of your own, call it before anything
-    is computed on the accelerator.
+    Accelerators then compute in full single precision, not with 10 bits. With the settings for
+    cuDNN and cuBLAS, PyTorch promises the same bytes for the same seed. No test on an accelerator
+    has confirmed this promise yet. The command line and the jobs of the workflow call this
+    function. `fedcore.run` does not call this function, because the process belongs to the user. In
+    a program of your own, call this function before anything is computed on the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -65,15 +67,16 @@ def configure_torch() -> None:
 
 @contextmanager
 def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") -> Iterator[None]:
-    """Turn an out-of-memory error of a device inside the block into an error of one sentence.
+    """Turn an out-of-memory error inside the ``with`` block into an error with a remedy.
 
     Parameters
     ----------
     where : torch.device or str
     what : str
-        What needs the memory, for the error.
+        Words that say what needs the memory, for the error message.
     remedy : str
-        What would need less memory; the error adds remedies that always help.
+        Words that say what would need less memory. The error message adds remedies that always
+        help.
 
     Raises
     ------

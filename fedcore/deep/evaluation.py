@@ -1,4 +1,4 @@
-"""The clients' networks in the form that the recorder and the metrics take."""
+"""The clients' networks as objects that the recorder and the metrics evaluate."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Networks that clients derive from the server's network before use; made only to be measured.
+    """Networks that clients derive from the server's network, made only when they are evaluated.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Adapted:
     make: Callable[[], Networks]
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield what the server holds."""
+        """Yield the parameters that the server holds."""
         yield self.held
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -73,7 +73,7 @@ class Adapted:
 
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
-    """Return the outputs of a network for any number of samples, in the precision of `w`."""
+    """Return the outputs of a network in the precision of `w`, computed a few samples at a time."""
     device = read_device().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
@@ -84,10 +84,10 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 
 
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
-    """Return every client's outputs.
+    """Return the outputs of each client's network for this client's inputs.
 
-    If all clients use the same network, all their samples go through it together, unless the
-    network mixes the samples of a batch.
+    If all clients use the same network, it computes the outputs for all samples together, unless it
+    mixes the samples of a batch.
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

@@ -1,7 +1,7 @@
-"""Layers of networks: their parameters, and the shapes of their inputs and outputs.
+"""Layers of networks, with the shapes of their parameters, inputs and outputs.
 
-A layer gives its ``parameters`` for inputs of a shape, and the shape of its ``output``; shapes are
-those of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
+For inputs of a given shape, a layer gives its ``parameters`` and the shape of its ``output``. All
+shapes are shapes of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Size = tuple[int, ...]
 
 
 class Parameter(NamedTuple):
-    """A tensor of parameters of a layer, and the distribution of its first values.
+    """Shape of a tensor of parameters, and the bound of its initial values.
 
     Before the training, each entry is drawn from the uniform distribution on [−`bound`, `bound`],
     as in PyTorch's layers of the same kind.
@@ -26,104 +26,104 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """A layer without parameters whose output has the shape of its input."""
+    """Base of all layers, with no parameters and with an output in the shape of the input."""
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the tensors of the layer for inputs of this shape."""
+        """Return the layer's tensors of parameters for inputs of this shape."""
         return ()
 
     def output(self, shape: Size) -> Size:
-        """Return the shape of the output."""
+        """Return the shape of the output for inputs of this shape."""
         return shape
 
 
 class Relu(Layer):
-    """The positive part of every number."""
+    """Layer that replaces each negative number by zero."""
 
 
 class Softmax(Layer):
-    """Numbers above 0 with the sum 1, in proportion to the exponentials of the inputs."""
+    """Softmax over the last axis, which gives positive numbers with the sum 1."""
 
 
 @dataclass(frozen=True)
 class Dropout(Layer):
-    """While training, each number is zero with probability `share`; the others are scaled up."""
+    """In training, sets each number to zero with probability `share`, and scales the others up."""
 
     share: float
 
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """Linear map of all numbers of a sample to `width` numbers, with a constant."""
+    """Fully connected layer from all numbers of a sample to `width` numbers, with biases."""
 
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Weights and constants."""
+        """Return weights and biases."""
         inputs = math.prod(shape)
         bound = 1 / math.sqrt(inputs)
         return Parameter((self.width, inputs), bound), Parameter((self.width,), bound)
 
     def output(self, shape: Size) -> Size:
-        """Return one axis."""
+        """Return the shape (width,)."""
         return (self.width,)
 
 
 @dataclass(frozen=True)
 class Convolution(Layer):
-    """Convolution of images with `channels` kernels of `size` × `size` pixels, without a border."""
+    """Convolution of images with `channels` kernels of `size` × `size` pixels, without padding."""
 
     channels: int
     size: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Kernels, the channels of the input on their last axis, and constants."""
+        """Return kernels, with the input's channels on their last axis, and biases."""
         kernel = (self.channels, self.size, self.size, shape[0])
         bound = 1 / math.sqrt(math.prod(kernel[1:]))
         return Parameter(kernel, bound), Parameter((self.channels,), bound)
 
     def output(self, shape: Size) -> Size:
-        """Return channels, height, width."""
+        """Return the shape (channels, height, width)."""
         return (self.channels, *(side - self.size + 1 for side in shape[1:]))
 
 
 class Pool(Layer):
-    """The largest of every 2 × 2 pixels; an odd last row or column is left out."""
+    """Maximum of every 2 × 2 pixels; an odd last row or column is left out."""
 
     def output(self, shape: Size) -> Size:
-        """Return channels, height, width."""
+        """Return the shape (channels, height, width)."""
         return (shape[0], *(side // 2 for side in shape[1:]))
 
 
 @dataclass(frozen=True)
 class Reshaped(Layer):
-    """Sequences whose numbers are read in another order, across the samples of a block.
+    """Layer that reads the numbers of sequences in another order, across the samples of a block.
 
-    A block is `block` samples that follow one another, or what is left of a batch. Its numbers, in
-    the order of an array (words, samples, numbers of a word), are those of an array (numbers of a
-    word, samples, words). The next layer therefore takes one step for every number of a word, and
-    the input of each step mixes several words and samples.
+    A block is `block` consecutive samples, or the remaining samples of a batch. The layer orders
+    the numbers of a block as an array (words, samples, numbers of a word). The layer then reads the
+    same memory as an array (numbers of a word, samples, words). The next layer therefore takes one
+    step for every number of a word, and the input of each step mixes several words and samples.
     """
 
     block: int
 
     def output(self, shape: Size) -> Size:
-        """Return the length of a word's vector as the length of the sequence."""
+        """Return the shape (numbers of a word, words)."""
         return shape[::-1]
 
 
 @dataclass(frozen=True)
 class Lstm(Layer):
-    """The last output, `width` numbers, of a long short-term memory over a sequence of vectors."""
+    """Long short-term memory from a sequence of vectors to its last output of `width` numbers."""
 
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """For four gates: weights of input and state, and two vectors of constants."""
+        """Return the weights of input and state and two vectors of biases, each for four gates."""
         gates, bound = 4 * self.width, 1 / math.sqrt(self.width)
         shapes = ((gates, shape[1]), (gates, self.width), (gates,), (gates,))
         return tuple(Parameter(s, bound) for s in shapes)
 
     def output(self, shape: Size) -> Size:
-        """Return one axis."""
+        """Return the shape (width,)."""
         return (self.width,)

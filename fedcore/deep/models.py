@@ -1,13 +1,14 @@
-"""Networks of the papers, as tables of layers, with everything that is known without training.
+"""Networks of the papers as tables of layers, with their sizes and initial parameters.
 
-``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are those of Collins,
-Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, with the widths and the dropout of the
-authors' code; ``femnist_mlp3`` is the network of that code, which has three hidden layers where the
-paper prints two, and a softmax in addition to the softmax of the loss; ``sent140_reshaped`` is the
-LSTM of that code, which reads the words of four tweets as if they lay in memory in another order;
-``tiny_mlp`` is for tests and examples. Every head is the last fully connected layer, in
-`cifar100_cnn` and the LSTMs together with the dropout before it, so that the body's output is the
-representation. The outputs are scores; their cross-entropy is the loss.
+The networks ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are from
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. The widths and the dropout of
+these networks are those of the authors' code. In the authors' code, ``femnist_mlp3`` has three
+hidden layers where the paper prints two, and a softmax before the softmax of the loss. In the
+authors' code, ``sent140_reshaped`` reads the words of four tweets as if they lay in memory in
+another order. The network ``tiny_mlp`` is for tests and examples. Every head is the last fully
+connected layer, with the dropout before this layer and the softmax after it, if any. The output of
+the body is therefore the representation. The outputs of a network are scores, and their
+cross-entropy is the loss.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ class Model:
     Attributes
     ----------
     sample : tuple of int
-        Shape of a sample; −1 is the size that follows from the number of features.
+        Shape of a sample, with −1 for the size that follows from the number of features.
     body, head : tuple of Layer
-        The representation, and the head on it.
+        Layers of the representation, and layers of the head on top of it.
     lower : int
         Number of layers of the body that form LG-FedAvg's local representation (Appendix A.2).
     """
@@ -62,14 +63,14 @@ class Model:
 
 
 def _cnn(maps: int, *widths: int) -> tuple[Layer, ...]:
-    """Two convolutions with 64 and `maps` kernels, and then fully connected layers."""
+    """Return two convolutions with 64 and `maps` kernels, followed by fully connected layers."""
     # The positive part of the largest is the largest positive part, of a quarter of the numbers.
     convolutions = (Convolution(64, 5), Pool(), Relu(), Convolution(maps, 5), Pool(), Relu())
     return convolutions + _mlp(*widths)
 
 
 def _mlp(*widths: int) -> tuple[Layer, ...]:
-    """Fully connected layers, each followed by its positive part."""
+    """Return fully connected layers, each followed by a ReLU."""
     return sum(((Dense(width), Relu()) for width in widths), ())
 
 
@@ -87,12 +88,12 @@ MODELS = {
 
 
 def sample_shape(name: str, n_features: int) -> Size:
-    """Return the shape in which the model `name` takes a sample of this many features.
+    """Return the shape of a sample with `n_features` numbers for the model `name`.
 
     Raises
     ------
     InputError
-        When the model takes no samples of this many features.
+        If the model takes no samples of this many features.
     """
     sample = MODELS[name].sample
     known = math.prod(side for side in sample if side > 0)
@@ -103,7 +104,7 @@ def sample_shape(name: str, n_features: int) -> Size:
 
 
 def size(layers: tuple[Layer, ...], shape: Size) -> int:
-    """Return the number of parameters of layers that take samples of this shape."""
+    """Return the number of parameters of `layers` for samples of the given shape."""
     total = 0
     for layer in layers:
         total += sum(math.prod(p.shape) for p in layer.parameters(shape))
@@ -118,7 +119,7 @@ class Sizes:
     Attributes
     ----------
     whole, body, head : int
-        Parameters of the whole network, its representation and its head.
+        Number of parameters of the whole network, of its body and of its head.
     """
 
     whole: int
@@ -139,7 +140,7 @@ def sizes(name: str, n_features: int) -> Sizes:
 
 @functools.lru_cache(maxsize=1)  # all clients of a run hold this one array
 def start(name: str, n_features: int, seed: int, dtype: np.dtype) -> np.ndarray:
-    """Draw the first parameters from PyTorch's distributions; equal seeds give equal parameters.
+    """Draw the initial parameters from PyTorch's distributions; equal seeds give equal parameters.
 
     Returns
     -------

@@ -1,7 +1,7 @@
-"""Layers that compute: outputs, and gradients of the cross-entropy, at a vector of parameters.
+"""Outputs of a network, and gradients of its loss, at a vector of parameters.
 
-A network takes the parameters and the batch of one client, computed by `fedcore.deep.one`, or those
-of several clients along a leading axis, computed by `fedcore.deep.several`.
+For one client, `fedcore.deep.one` computes the layers. For several clients, parameters and batches
+have a leading axis, and `fedcore.deep.several` computes the layers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fedcore.deep.layers import Layer, Size
 
 
 class Network:
-    """Layers in their order, on samples of a given shape.
+    """A sequence of layers for samples of a given shape.
 
     Parameters
     ----------
@@ -28,8 +28,8 @@ class Network:
     shape : tuple of int
         Shape of a sample.
     decay : float
-        Factor of the weight decay: this multiple of the weights, but not of the constants, is added
-        to gradients.
+        Factor λ of the weight decay, which adds λ times the weights to their gradient; biases do
+        not decay.
 
     Attributes
     ----------
@@ -40,7 +40,8 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Number of samples on which one output depends: 1, unless the network has a `Reshaped`.
+        Number of samples on which one output depends, which is 1 unless the network has a
+        `Reshaped`.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -56,7 +57,7 @@ class Network:
         self.block = max((l.block for l in layers if isinstance(l, kinds.Reshaped)), default=1)
 
     def inputs(self, X: np.ndarray) -> Tensor:
-        """Return samples, one per row, in the shape that the network takes; do not change them."""
+        """Return the rows of `X` as samples in the network's shape; do not write into them."""
         return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
@@ -67,8 +68,8 @@ class Network:
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient in `w` of the mean cross-entropy of a batch, plus the weight decay.
 
-        For n clients, give parameters (n, p) and their batch; the result holds each client's
-        gradient, (n, p).
+        For n clients, `w` has shape (n, p) and `batch` joins their batches. The result has shape
+        (n, p) and holds each client's gradient.
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
@@ -84,7 +85,7 @@ class Network:
         return torch.cat([part.flatten(lead) for part in found], dim=-1)
 
     def _tensors(self, w: Tensor) -> list[Tensor]:
-        """Return the tensors of all layers; for a single client they are views of its vector."""
+        """Return the tensors of all layers; for a single client they are views of `w`."""
         shapes, lead = [shape for of_layer in self._shapes for shape in of_layer], w.shape[:-1]
         parts = w.split(self._sizes, dim=-1)
         return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]

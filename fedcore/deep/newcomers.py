@@ -1,20 +1,17 @@
-"""Newcomers: clients that join after the training, and train their own heads on the trained body.
+"""Newcomers, which are clients that join after the training and train only a head.
 
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every newcomer gets
-one network and trains its head alone, epoch after epoch; the representation stays as it is. An
-epoch is a round in which all newcomers take part (Appendix A.2), so that the momentum begins anew
-with each epoch.
+The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every
+newcomer gets one network and trains its head alone, epoch after epoch, while the body does not
+change. An epoch is a round in which all newcomers take part (Appendix A.2), so that the momentum
+begins anew with each epoch.
 
-The paper does not say which network of a method a newcomer gets. Here it is
-
-- the server's network, where the server holds a whole one (``parameters`` of what the method
-  returns); the server of APFL holds the same network as the server of FedAvg, if both methods have
-  the same seed and hyper-parameters;
-- the body that clients share, with the mean of their heads (``body`` and ``heads``);
-- the mean of the clients' networks, where each has one of its own (``models``).
-
-A method whose clients send nothing has no network for a newcomer. What a newcomer receives is not
-in the ledger of the run, which has ended.
+The paper does not say which network of a method a newcomer gets. Here the network depends on the
+output of the method. If the output has ``parameters``, newcomers get this network of the server.
+FedAvg and APFL give newcomers the same network, if both have the same seed and hyper-parameters. If
+the output has ``body`` and ``heads``, newcomers get the shared body and the mean of the heads. If
+the output has ``models``, newcomers get the mean of these networks. A method whose clients send
+nothing has no network for a newcomer. The ledger does not count what a newcomer receives, because
+the run has ended.
 """
 
 from __future__ import annotations
@@ -43,12 +40,12 @@ STREAM_KEY = 4  # of the newcomers' random streams, below the seed of the run; s
 
 
 def network(output: Mapping[str, Any]) -> np.ndarray:
-    """Return the network that newcomers get from a method's output; see the module's text.
+    """Return the network that newcomers get from a method's output.
 
     Raises
     ------
     InputError
-        When the output holds no network for newcomers.
+        If the output holds no network for newcomers.
     """
     if "parameters" in output:
         return np.asarray(output["parameters"])
@@ -67,20 +64,20 @@ def _mean(vectors: Sequence[np.ndarray]) -> np.ndarray:
 
 
 class Newcomers:
-    """The newcomers of a run, checked before it begins.
+    """The newcomers of a run, whose data are checked before the run begins.
 
     Parameters
     ----------
     settings : Params
-        Hyper-parameters of the run; newcomers train with its batches, rate and momentum.
+        Hyper-parameters of the run, which give the newcomers' batches, rate and momentum.
     cost : Cost
         Cost of the run.
     n_features : int
         Number of features of the samples on which the run trains.
     problem : Problem
-        The newcomers' samples, with held-out ones.
+        The newcomers' samples, with held-out samples.
     epochs : int
-        Passes of each newcomer over its samples.
+        Number of passes of each newcomer over its samples.
 
     Attributes
     ----------
@@ -89,13 +86,13 @@ class Newcomers:
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict
-        What the history says of the newcomers.
+        Facts about the newcomers for the history.
 
     Raises
     ------
     InputError
-        When clients of the run send nothing, or the newcomers' samples do not fit its network or
-        its batches, or none are held out.
+        If clients of the run send nothing, if the newcomers' samples do not fit the network or the
+        batches, or if no samples are held out.
     """
 
     NAME: ClassVar[str] = "newcomer_accuracy"
@@ -140,20 +137,20 @@ class Newcomers:
         }
 
     def accuracies(self, output: Mapping[str, Any], seed: np.random.SeedSequence) -> np.ndarray:
-        """Return every newcomer's accuracy before the first epoch and after each.
+        """Return every newcomer's accuracy before the first epoch and after each epoch.
 
         Parameters
         ----------
         output : mapping
-            What the method returns.
+            Output of the method.
         seed : SeedSequence
-            Seed of the run. The newcomers' batches depend on nothing else, and so are the same for
-            all methods.
+            Seed of the run. The newcomers' batches depend on this seed alone, so that they are the
+            same for all methods.
 
         Returns
         -------
         ndarray of shape (epochs + 1, newcomers)
-            NaN for parameters that are not finite.
+            The accuracy is NaN if parameters are not finite.
         """
         federation = self._federation(child(seed, STREAM_KEY))
         learner = deep.learner(self._settings, federation)

@@ -1,7 +1,4 @@
-"""Layers that compute for one client: inputs (m, …), and a tensor for each parameter.
-
-`fedcore.deep.several` has the same names for several clients at once.
-"""
+"""Compute layers for one client, with inputs (m, …) and a tensor for each parameter."""
 
 from __future__ import annotations
 
@@ -20,22 +17,22 @@ Noise: TypeAlias = torch.Generator | None  # of dropout, while training
 
 
 def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
-    """Set entries of `x` that `noise` chooses at random to zero, and scale the others up."""
+    """Set entries of `x` that `noise` chooses at random to zero, and scale the other entries up."""
     return x if noise is None else scaled(layer, x, kept(layer, x, noise))
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on a core what dropout keeps of `x`, so that the draw is the same on every device."""
+    """Draw on a core, for all devices alike, which entries of `x` dropout keeps."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
 def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
-    """Return what is kept of `x`, scaled up."""
+    """Return `x` with dropped entries set to zero and kept entries scaled up."""
     return x * kept.to(x.device) / (1 - layer.share)
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve with channels on the last axis in memory, which is faster on a core."""
+    """Convolve with the channels on the last axis in memory, which is faster on a core."""
     x = x.contiguous(memory_format=torch.channels_last)
     return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
 
@@ -51,7 +48,7 @@ def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tenso
 
 
 def reshaped(layer: kinds.Reshaped, x: Tensor, noise: Any) -> Tensor:
-    """Read sequences (m, words, numbers) as (m, numbers, words), block by block."""
+    """Read sequences (m, words, numbers) as (m, numbers, words); see `layers.Reshaped`."""
     lines = x.shape[:0:-1]  # numbers, words
     blocks = (block.transpose(0, 1) for block in x.split(layer.block))
     return torch.cat([b.reshape(lines[0], -1, lines[1]).transpose(0, 1) for b in blocks])
@@ -72,20 +69,20 @@ COMPUTE: Compute = {
 
 
 def noise_of(batch: Batch) -> Noise:
-    """Return the generator of a batch's dropout, if any."""
+    """Return the random generator for a batch's dropout, or None without dropout."""
     return None if batch.noise is None else torch.Generator().manual_seed(batch.noise)
 
 
 def loss(scores: Tensor, y: Tensor) -> Tensor:
-    """Return the mean cross-entropy."""
+    """Return the mean cross-entropy of a batch."""
     return F.cross_entropy(scores, y)
 
 
 @torch.no_grad()
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Gradient of one fully connected layer in closed form, in half the time of PyTorch's own.
+    """Return the gradient of the mean cross-entropy for one fully connected layer.
 
-    Heads are trained with this function, in thousands of steps on a few numbers.
+    The closed form takes half the time of PyTorch's automatic differentiation.
     """
     x = batch.x.flatten(1)
     error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)

@@ -1,4 +1,4 @@
-"""Classes that trained networks predict for a user's samples."""
+"""Predict the classes of a user's samples with trained networks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from fedcore.words import counted
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks of the last record of a run.
+    """The networks in the last record of a run.
 
     Attributes
     ----------
     classifiers : Classifiers
         The network that each client uses.
     server : ndarray of shape (p,) or None
-        Parameters of the server's network, if it holds a whole one.
+        Parameters of the server's network, or None if the server holds no whole network.
     model : str
     n_clients, n_features : int
     columns : list or None
@@ -39,7 +39,7 @@ class Trained:
     columns: Sequence[Any] | None = None
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, as `fedcore.user_runs.Result.predict` says."""
+        """Return the class of every sample; see `fedcore.user_runs.Result.predict`."""
         X = check_like(samples, "samples", self.columns, "the run")
         if X.shape[1] != self.n_features:
             has = counted(X.shape[1], "feature")
@@ -47,7 +47,7 @@ class Trained:
         return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
-        """Return the scores of one client's network; each other client gets the first row only."""
+        """Return the scores of one client's network; all other clients score only one sample."""
         if client not in range(self.n_clients):
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]

@@ -1,9 +1,9 @@
-"""Rounds that several methods share: an average of networks or of bodies, and fine-tuning.
+"""Rounds that several methods share, which average networks or bodies, and fine-tuning.
 
-All methods begin alike: the server draws the seed of the first network, then the clients of each
-round. So competing methods share the first network and the participants, if they have the seed of
-the run in common. Clients that keep parameters get the seed of the first network, one number each,
-and draw the network themselves.
+In every method, the server draws the seed of the initial network, and then the clients of each
+round. Methods with the same seed of the run therefore share the initial network and the
+participants. Clients that keep parameters get the seed of the initial network, one number each, and
+draw the network themselves.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_PARAMETERS = np.empty(0)  # what the server holds when it holds no parameters
 
 
 def draw_seed(rng: np.random.Generator) -> int:
-    """Draw the seed of the first network."""
+    """Draw the seed of the initial network."""
     return int(rng.integers(2**63))
 
 
@@ -43,7 +43,7 @@ def start_networks(
     rng: np.random.Generator,
     keep: Callable[[np.ndarray], np.ndarray],
 ) -> np.ndarray:
-    """Send the seed of the first network to all clients; return the network's parameters.
+    """Send the seed of the initial network to all clients; return the network's parameters.
 
     Every client keeps ``keep(parameters)`` in ``state.own``.
     """
@@ -69,9 +69,9 @@ def run_rounds(
 ) -> np.ndarray:
     """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
-    `held` is what the server holds. Everything that lasts from round to round must be in it, or in
-    arrays that every client has in its state, because a run that was killed continues from these
-    values. ``networks(held)`` are the networks that the clients use; `more` is recorded with them.
+    The array `held` is what the server holds. A run that was killed continues from `held` and from
+    the arrays in the clients' states, so nothing else may last from round to round. Each record
+    holds the clients' networks, which are ``networks(held)``, and `more`.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -95,8 +95,8 @@ def average(
 ) -> np.ndarray:
     """Call `run_rounds` with rounds in which the server takes a mean over the participants.
 
-    The server sends the participants the vector that it holds. Each participant answers by the
-    client step `update`, and the server then holds the mean of the answers.
+    In each round, the server sends its vector to the participants. Each participant replies by the
+    client step `update`, and the mean of the replies becomes the server's vector.
     """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def average(
 
 
 def upload_own(data: Labelled, state: Any, message: Any) -> np.ndarray:
-    """Client step: upload the client's own parameters."""
+    """Client step that uploads the client's own parameters."""
     return state.own
 
 
@@ -119,9 +119,9 @@ def run_own_networks(
     record: Any,
     one_round: Callable[[int, Any], None],
 ) -> dict[str, Any]:
-    """Make the rounds ``one_round(t, chosen)``, in which clients keep networks of their own.
+    """Make the rounds ``one_round(t, chosen)``, in which each client keeps its own network.
 
-    The networks are in ``state.own``; the server holds nothing.
+    The networks are in ``state.own``, and the server holds nothing.
     """
 
     def networks(held: np.ndarray) -> Any:
@@ -144,9 +144,10 @@ def average_networks(
     update: Step,
     networks: Callable[[np.ndarray], Any] | None = None,
 ) -> dict[str, Any]:
-    """Make the rounds of `average` on one network for all clients, and fine-tune it.
+    """Average one network for all clients in the rounds of `average`, and fine-tune it.
 
-    ``networks(w)`` gives the networks that the clients use; by default the server's network.
+    The function ``networks(w)`` gives the networks that the clients use; by default all clients use
+    the server's network.
     """
     w = learner.start(draw_seed(rng))
     used, counts = networks or learner.shared, {"fine_tuned": 0}
@@ -156,13 +157,19 @@ def average_networks(
 
 
 def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
-    """Cost of `average_networks`: w down and wᵢ up in every round, w to all for fine-tuning."""
+    """Return the cost of `average_networks`.
+
+    Participants download w and upload wᵢ in every round. For fine-tuning, all clients download w.
+    """
     size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=size if params.fine_tune else 0)
 
 
 def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
-    """Cost of a network down and up in every round, and the seed of the first for all clients."""
+    """Return the cost of rounds in which each participant downloads and uploads a network.
+
+    All clients also download the seed of the initial network.
+    """
     size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=1)
 
@@ -172,7 +179,8 @@ def fine_tune(
 ) -> None:
     """Let every client train the head of `w` by itself and record the result, if asked for.
 
-    Collins et al. (ICML 2021), Section 5.2: +FT trains the head of the last network for ten epochs.
+    In Section 5.2 of Collins et al., ICML 2021, +FT trains the head of the last network for ten
+    epochs.
     """
     if not params.fine_tune or record.ended:
         return
@@ -198,11 +206,11 @@ def average_bodies(
     record: Any,
     train: Train,
 ) -> dict[str, Any]:
-    """Make the rounds of `average` on the body of all clients' networks.
+    """Average the bodies of all clients' networks in the rounds of `average`.
 
-    The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the heads
-    are averaged as well, and each client that has not trained yet (see ``state.trained``) takes the
-    mean of the heads as its head.
+    The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the server
+    averages the heads as well. With "averaged", a client that has not trained yet (see
+    ``state.trained``) uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -232,11 +240,15 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return how many parameters `average_bodies` averages: the body's, or all."""
+    """Return how many parameters `average_bodies` averages, either the body's or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 
 def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
-    """Cost of `average_bodies`: the averaged parameters in each round, and one seed for all."""
+    """Return the cost of `average_bodies`.
+
+    Participants download and upload the averaged parameters in every round. All clients download
+    one seed.
+    """
     size = shared_size(params, sizes(params.model, shape.n_features))
     return params.cost(shape, up=size, down=size, once=1)

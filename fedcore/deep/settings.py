@@ -1,4 +1,4 @@
-"""Hyper-parameters and cost that all methods for networks share."""
+"""Hyper-parameters and cost of all methods that train networks."""
 
 from __future__ import annotations
 
@@ -21,29 +21,29 @@ class Params(Participating, Checked):
     model : str
         Network, see `fedcore.deep.models`.
     rounds : int
-        T, communication rounds.
+        T, number of communication rounds.
     participation : float
-        r, share of the clients that take part in a round, drawn without replacement. Their number
-        is rounded to the nearest integer, and at least 1.
+        r, share of the clients that take part in a round, drawn without replacement. The number of
+        participants is rounded to the nearest integer, and is at least 1.
     epochs : int
-        Passes over a client's samples in a round.
+        Number of passes over a client's samples in a round.
     batch : int, optional
-        Number of samples of a step; when not given, all samples of the client. The last batch of an
+        Number of samples of a step; by default all samples of the client. The last batch of an
         epoch holds the remaining samples.
     rate : float
         Learning rate.
     momentum : float
         Share of the previous step that is added to each step. The first step of a round has no
-        previous one.
+        previous step.
     weight_decay : float
-        Factor of the weight decay: this multiple of the weights, but not of the constants, is added
-        to a gradient.
+        Factor λ of the weight decay, which adds λ times the weights to their gradient; biases do
+        not decay.
     augment : bool
-        Whether to train on images that are moved by up to four pixels and mirrored, at random and
-        anew in every epoch. Zeros fill the empty border.
+        Whether to move images by up to four pixels and mirror them, at random and anew in every
+        epoch. Without `ground`, zeros fill the empty border.
     ground : list of float, optional
         Numbers with which `augment` fills the empty border, one for each channel. In a standardised
-        channel, black is −mean/deviation; the zeros that are used by default are the mean colour.
+        channel, black is −mean/deviation, and the default of zero is the mean colour.
     """
 
     model: Annotated[str, one_of(MODELS)]
@@ -58,7 +58,7 @@ class Params(Participating, Checked):
     ground: Numbers | None = None
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
-        """Return the cost of rounds with `up` and `down` numbers per participant.
+        """Return the cost of all rounds, with `up` and `down` numbers per participant and round.
 
         In addition, `once` numbers go to every client once in a run.
         """
@@ -68,12 +68,13 @@ class Params(Participating, Checked):
 
 @dataclass(frozen=True)
 class Tuned(Params):
-    """Parameters of `Params`, and of fine-tuning after the last round.
+    """Hyper-parameters of `Params`, and of fine-tuning after the last round.
 
     Attributes
     ----------
     fine_tune : int
-        Epochs in which every client trains the head alone after the last round, in one more record.
+        Number of epochs in which every client trains only its head after the last round.
+        Fine-tuning adds one record.
     """
 
     fine_tune: CountOrZero = 0
@@ -81,12 +82,12 @@ class Tuned(Params):
 
 @dataclass(frozen=True)
 class Personal(Params):
-    """Parameters of `Params`, and of heads that stay with the clients.
+    """Hyper-parameters of `Params`, and of heads that stay with the clients.
 
     Attributes
     ----------
     first_head : {"initial", "averaged"}
-        Head with which a client begins its first training: the head of the first network, or the
+        Head with which a client begins its first training, either the initial network's head or the
         mean of the heads from the last round. With "averaged", participants send their heads as
         well as their bodies.
     """

@@ -1,7 +1,7 @@
-"""Layers that compute for several clients at once, each with parameters of its own.
+"""Compute layers for several clients at once, each with its own parameters.
 
-Tensors have a leading axis of clients: inputs (n, m, …), parameters (n, …). One call of PyTorch
-serves all n clients, which is what an accelerator needs: a step of one client is too small for it.
+Inputs (n, m, …) and parameters (n, …) have a leading axis of clients. One call of PyTorch serves
+all n clients, because one client's step is too small to keep an accelerator busy. The module
 `fedcore.deep.one` has the same names for one client.
 """
 
@@ -22,7 +22,7 @@ Noise: TypeAlias = Sequence[torch.Generator] | None
 
 
 def _beside(x: Tensor) -> Tensor:
-    """Return images (n, m, channels, …) as (m, n · channels, …), as grouped convolutions take them.
+    """Return images (n, m, channels, …) as (m, n · channels, …), the form that pooling takes.
 
     Nothing is copied if the images come from `_apart`.
     """
@@ -35,7 +35,7 @@ def _apart(x: Tensor, clients: int) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve images with kernels: one matrix product per client, over patches of all images."""
+    """Convolve images with kernels, by one matrix product per client over all image patches."""
     size = kernels.shape[2]
     lines = x.transpose(1, 2).unfold(3, size, 1).unfold(4, size, 1)  # n c m h w k k
     patches = lines.permute(0, 5, 6, 1, 2, 3, 4).reshape(len(x), size * size * x.shape[2], -1)
@@ -51,7 +51,7 @@ def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
-    """Last outputs, client by client, because PyTorch's LSTM has one set of parameters."""
+    """Return each client's last output, by one call of PyTorch's LSTM per client."""
     clients = zip(x, *own, strict=True)
     return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
 
@@ -71,7 +71,7 @@ COMPUTE: one.Compute = one.COMPUTE | {
 
 
 def noise_of(batch: Batch) -> Noise:
-    """Return the generators of the batches' dropout, if any."""
+    """Return the random generators for each client's dropout, or None without dropout."""
     seeds = () if batch.noise is None else batch.noise
     return [torch.Generator().manual_seed(seed) for seed in seeds] or None
 
@@ -79,15 +79,15 @@ def noise_of(batch: Batch) -> Noise:
 def loss(scores: Tensor, y: Tensor) -> Tensor:
     """Return the sum over clients of the mean cross-entropy of their batches.
 
-    The loss of a client does not depend on the parameters of the others, so that the gradient of
-    the sum consists of the gradients of the single clients.
+    The loss of a client depends only on its own parameters, so the gradient of the sum consists of
+    the clients' gradients.
     """
     return F.cross_entropy(scores.flatten(0, 1), y.flatten(), reduction="sum") / y.shape[1]
 
 
 @torch.no_grad()
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Gradients of one fully connected layer of each client, in closed form."""
+    """Return the gradients of each client's fully connected layer, in closed form."""
     x, y = batch.x.flatten(2), batch.y[..., None]
     error = F.softmax(torch.baddbmm(constant[:, None], x, weight.mT), dim=-1)
     error.scatter_add_(-1, y, error.new_full(y.shape, -1))

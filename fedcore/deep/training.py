@@ -1,7 +1,4 @@
-"""Local training and evaluation of a network: the parts from which methods build client steps.
-
-Training is gradient descent with momentum, for one client or for several that advance together.
-"""
+"""Local training and evaluation of a network, from which methods build their client steps."""
 
 from __future__ import annotations
 
@@ -32,31 +29,31 @@ _THERE: dict[Place, tuple[Labelled, Batch]] = {}
 
 
 class Learner:
-    """The network of a run, and how its clients train it; it holds no parameters.
+    """The network of a run and the ways to train it; a learner holds no parameters.
 
-    PyTorch takes as many threads as it has in this process: the command line and the workflow give
-    it one, because steps are small, clients and cells run side by side, and results then do not
-    depend on the number of cores. With an accelerator (see `fedcore.deep.device`) the samples lie
-    in its memory, and the clients of a round advance together.
+    PyTorch takes as many threads as it has in this process. The command line and the workflow give
+    it one thread, so that results do not depend on the number of cores. On an accelerator (see
+    `fedcore.deep.device`), the samples lie in its memory, and the clients of a round make their
+    steps together.
 
     Parameters
     ----------
     params : Params
     clients : Clients
-        Checked against the network and the batches, once for the run.
+        Their data are checked once against the network and the batches.
 
     Attributes
     ----------
     whole, body, head : Network
-        Networks whose parameters are vectors: the vector of `whole` is the body's, then the head's.
+        The whole network, its body and its head. The vector of parameters of `whole` is the body's
+        vector followed by the head's vector.
     sizes : models.Sizes
 
     Raises
     ------
     InputError
-        For a client with fewer samples than a batch, or with a label that is no class, for
-        augmentation of samples that are no images, and for samples that the accelerator cannot
-        hold.
+        If a client has fewer samples than a batch, or a label that is no class. Also if samples do
+        not fit `augment` and `ground`, or are float64 on the device mps.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -88,17 +85,17 @@ class Learner:
             require_classes(clients.labelled(i).y, model.classes, client(i), params.model)
 
     def start(self, seed: int) -> np.ndarray:
-        """Return the first parameters, the same for server and clients that know the seed."""
+        """Return the initial parameters, which are equal at server and clients for equal seeds."""
         return models.start(self._params.model, self._n_features, seed, self._dtype)
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return body and head of a vector of all parameters."""
+        """Return the parameters of body and head from a vector of all parameters."""
         return w[: self.sizes.body], w[self.sizes.body :]
 
     def step(self, step: AnyStep) -> AnyStep:
-        """Mark a client step as training, so that an accelerator can train clients together.
+        """Mark a client step that trains, so that an accelerator can train clients together.
 
-        The step itself is written for one client. In `descend` the steps of a round's clients wait
+        The step itself is written for one client. In `descend`, the steps of a round's clients wait
         for each other, by `fedcore.federation.lockstep`.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
@@ -118,11 +115,11 @@ class Learner:
     def head_batches(
         self, body: np.ndarray, data: Labelled, rng: np.random.Generator, epochs: int
     ) -> list[Batch]:
-        """Return the batches of some epochs as the body represents them, for training the head.
+        """Return the body's outputs for the batches of some epochs, to train the head on them.
 
         While only the head is trained, the body's output for a sample stays the same. One pass
-        through the body therefore serves all epochs, unless images are augmented, or the output for
-        a sample depends on the other samples of its batch.
+        through the body therefore serves all epochs, unless images are augmented or the network
+        mixes the samples of a batch.
         """
         samples = self.samples(data)
         if not self._params.augment and self.body.block == 1:
@@ -133,10 +130,10 @@ class Learner:
         return [batch._replace(x=x) for batch, x in zip(batches, features, strict=True)]
 
     def _represent(self, body: np.ndarray, inputs: list[Tensor]) -> list[Tensor]:
-        """Return the body's outputs; one thread computes them for all clients side by side.
+        """Return the body's outputs, which one thread computes for all clients side by side.
 
-        PyTorch keeps work space on an accelerator for every thread that computes there, tens of
-        megabytes: a thousand clients that fine-tune at once would fill it.
+        On an accelerator, PyTorch keeps tens of megabytes of work space for every thread. The
+        threads of a thousand clients would fill the memory.
         """
         found: list[Tensor] = lockstep.meet(
             self._represent_all, self._represent_all, (body, inputs)
@@ -147,7 +144,7 @@ class Learner:
         return [[in_pieces(self.body, body, x) for x in inputs] for body, inputs in asked]
 
     def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
-        """Return the batches of some epochs, each in a new random order of the samples."""
+        """Return the batches of some epochs, with a new random order of samples in each epoch."""
         found, step = [], self._params.batch or len(samples.y)
         for _ in range(epochs):
             order = torch.from_numpy(rng.permutation(len(samples.y))).to(samples.x.device)
@@ -169,16 +166,17 @@ class Learner:
         *fixed: np.ndarray,
         pull: float = 0.0,
     ) -> np.ndarray:
-        """Make a step of gradient descent with momentum for every batch, from `w`; return the end.
+        """Make a step of gradient descent with momentum for each batch; return the last `w`.
 
-        ``u ← momentum · u + gradient(w, batch, *fixed)`` from u = 0, and ``w ← w − rate · u``, as
-        PyTorch's SGD. All local training in this package is this loop. With a `pull` the second
-        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`.
+        Each step is ``u ← momentum · u + gradient(w, batch, *fixed)`` and ``w ← w − rate · u``, as
+        in PyTorch's SGD. The first step starts from `w` and u = 0. With a `pull`, the second
+        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`. All
+        local training in this package uses this loop.
 
-        Clients whose steps run side by side descend together if they have the same `gradient`.
-        `gradient` then gets and returns vectors with a leading axis of clients. Therefore pass what
-        differs from client to client as `fixed` vectors, and not in a closure: if a new `gradient`
-        is made for each client, the clients descend one by one.
+        Clients whose steps run side by side descend together if they pass the same function
+        `gradient`. The function `gradient` then gets and returns arrays with a leading axis of
+        clients. Pass vectors that differ between clients as `fixed`, and not in a closure. If a new
+        `gradient` is made for each client, the clients descend one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -196,7 +194,7 @@ class Learner:
             return descend_several(gradient, several, how, where)
 
     def proximal(self, strength: float) -> Gradient:
-        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²``, f the loss on a batch.
+        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²`` with the loss f on a batch.
 
         The anchor is a `fixed` vector of `descend`.
         """
@@ -208,7 +206,7 @@ class Learner:
         return gradient
 
     def tensor(self, w: np.ndarray) -> Tensor:
-        """Return a copy as a tensor on the device where the network computes."""
+        """Return a copy of `w` as a tensor on the device where the network computes."""
         return torch.tensor(w, device=device.read_device().where)
 
     @staticmethod
@@ -221,16 +219,16 @@ class Learner:
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
-        """Return one network for all clients, which the server holds."""
+        """Return the clients' networks if all clients use the server's network."""
         return self.networks(w, *self.split(w))
 
     def personal(self, held: np.ndarray, models: Sequence[np.ndarray]) -> Networks:
-        """Return a network for each client."""
+        """Return the clients' networks if each client has its own model."""
         bodies, heads = zip(*map(self.split, models), strict=True)
         return self.networks(held, bodies, heads)
 
     def adapted(self, clients: Clients, w: np.ndarray, adapt: Adapt) -> Adapted:
-        """Return the networks that clients make of `w` on their own samples, by ``adapt``."""
+        """Return the networks that clients derive from `w` by ``adapt`` on their own samples."""
 
         def make() -> Networks:
             everyone = range(len(clients))
@@ -240,17 +238,17 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return address, shape and strides of an array, as clients' samples may overlap in memory."""
+    """Return address, shape and strides, which identify even arrays that overlap in memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 
 def require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
-    """Refuse labels that are no classes of a model.
+    """Raise an error if a label is not a class of the model.
 
     Raises
     ------
     InputError
-        For a wrong label; the sentence begins with `who`.
+        For a wrong label; the error message begins with `who`.
     """
     wrong = (y < 0) | (y >= classes) | (y != np.floor(y))
     if wrong.any():
@@ -265,7 +263,7 @@ Gradient = Callable[..., Tensor]  # ``(w, batch, *fixed) -> gradient``
 
 
 class Descent(NamedTuple):
-    """A client's descent: the start, a batch for each step, and vectors that the gradient needs."""
+    """Start of a client's descent, a batch for each step, and fixed vectors for the gradient."""
 
     start: np.ndarray
     batches: Sequence[Batch]
@@ -273,14 +271,14 @@ class Descent(NamedTuple):
 
 
 class How(NamedTuple):
-    """How a descent steps: learning rate, momentum, and the pull that is added."""
+    """Learning rate, momentum and pull of a descent; see `Learner.descend`."""
 
     rate: float
     momentum: float
     pull: float
 
     def move(self, w: Tensor, step: Tensor, gradient: Tensor, fixed: Sequence[Tensor]) -> None:
-        """Make one step from `w`; both `w` and `step`, the last step, are changed in place."""
+        """Make one step from `w`, and change both `w` and the last step, `step`, in place."""
         step.mul_(self.momentum).add_(gradient)
         if self.pull:
             w.lerp_(fixed[0], self.rate * self.pull)
@@ -304,10 +302,10 @@ def descend_several(
     how: How,
     device: torch.device,
 ) -> list[np.ndarray]:
-    """Return the parameters at which each client's descent ends; the clients share gradient calls.
+    """Return the parameters at which each client's descent ends.
 
     In each step, one call of `gradient` serves all clients whose batches have equal size. A client
-    without further batches stays where it is.
+    without further batches keeps its parameters.
     """
 
     def stacked(vectors: Sequence[np.ndarray]) -> Tensor:
@@ -333,7 +331,7 @@ def descend_several(
 
 
 def _alike(clients: Sequence[Descent], t: int) -> list[tuple[int, ...]]:
-    """Return the clients that make step t, in groups with batches of equal size."""
+    """Return the clients that make step t, in groups whose batches have equal size."""
     sizes: dict[int, list[int]] = {}
     for i, one in enumerate(clients):
         if t < len(one.batches):

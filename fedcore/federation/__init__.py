@@ -1,1 +1,1 @@
-"""The protocol: server, clients with state, ledger of messages, client sides, engines."""
+"""The protocol between a server and its clients, with a ledger of messages and with engines."""

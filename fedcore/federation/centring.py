@@ -1,17 +1,17 @@
-"""The mean of all clients' samples and its subtraction, without loss of digits; and scales.
+"""Subtract the mean of all clients' samples without losing digits, and divide features by scales.
 
-Sums are formed in double precision, block by block of rows. If a client has a feature whose mean is
-above `NEAR` times its standard deviation, the differences from the client's first sample are summed
-in place of the samples. The rounding error of the sum is then relative to the spread of the data,
-not to their distance from the origin.
+Sums are formed in double precision, block by block of rows. If the mean of a client's feature is
+above `NEAR` times its standard deviation, the client sums differences from its first sample
+instead. The rounding error of the sum is then relative to the spread of the data, not to their
+distance from the origin.
 
-The mean is rounded in each client's sum, in the sum over clients and in the division, each time by
-2⁻⁵³ of its size. After the subtraction, the mean of the data is this rounding error, not zero. This
-rest mean enters the covariance squared. Its square is at most k² 2⁻⁶⁶ of a feature's variance, with
-k roundings, if the feature's mean is at most `FAR` = 2²⁰ times its standard deviation. Each client
-counts its features whose mean is farther from the origin than `FAR` allows. If no client has such a
-feature, then neither have all clients together; otherwise the rest mean is exchanged and subtracted
-in a second pass.
+Rounding changes the mean by 2⁻⁵³ of its size in each client's sum, in the sum over clients and in
+the division. After the subtraction, the data therefore still have a small rest mean, whose square
+enters the covariance. If a feature's mean is at most `FAR` = 2²⁰ times its standard deviation, the
+square is at most k² 2⁻⁶⁶ of the feature's variance after k roundings. Each client counts its
+features whose mean is above `FAR` times their standard deviation. If no client counts a feature,
+all clients together have no such feature. If some client counts a feature, a second pass sums and
+subtracts the rest mean.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ BUFFER = 1 << 16  # numbers of a block of several clients' rows, which stays in 
 
 
 class Centred(Clients):
-    """Dense clients less one mean. A client's matrix is copied only when it is read.
+    """Dense clients minus one mean; a client's matrix is copied only when it is read.
 
     Parameters
     ----------
     clients : Clients
-        Before the mean is subtracted.
+        Clients before the mean is subtracted.
     mean : ndarray of shape (d,)
     """
 
@@ -48,7 +48,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield all rows in order, less the mean, in blocks; each block overwrites the last one."""
+        """Yield all rows minus the mean, in order, in blocks; each block overwrites the last."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -68,16 +68,16 @@ class Centred(Clients):
 
 
 def blocks(clients: Clients) -> Iterator[np.ndarray]:
-    """Yield the rows of dense clients in order, in blocks, without a copy of all."""
+    """Yield the rows of dense clients in order and in blocks, without copying all rows at once."""
     yield from clients.blocks() if isinstance(clients, Centred) else clients
 
 
 def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
-    """Sum of the rows, followed by their number, as one message in double precision.
+    """Return the sum of the rows followed by their number, as one array in double precision.
 
-    A column of n rows that contains a zero has a standard deviation of at least its mean over √n.
-    Sparse columns can therefore be summed directly, without differences; only columns in which
-    every row stores an entry are treated as dense ones.
+    If one of n entries of a column is zero, the column's standard deviation is at least its mean
+    over √n. Sparse columns are therefore summed directly. Only columns in which every row stores an
+    entry are summed like dense columns, by differences from the first row.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d + 1,)
-        Not finite when the sum overflows.
+        The array is not finite if the sum overflows.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()
@@ -99,7 +99,7 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
-    """Return the sum of all rows, `less` subtracted from each, in double precision."""
+    """Return the sum of all rows, or of all rows minus `less`, in double precision."""
     found: Any = 0.0
     for start in range(0, len(data), ROWS):
         rows = data[start : start + ROWS]
@@ -110,10 +110,11 @@ def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
 
 
 def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
-    """`sum_and_count`, followed by the number of features that are far from the origin.
+    """Return `sum_and_count` of the rows, followed by the number of features far from the origin.
 
-    To save time, the spread is the sum of squared deviations of the first `ROWS` rows alone; that
-    of all rows is at least as large.
+    A feature is far from the origin if its mean is above `FAR` times its standard deviation. To
+    save time, the squared deviations of the first `ROWS` rows alone bound the standard deviation
+    from below.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()
@@ -135,12 +136,12 @@ def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def mean_of(total: np.ndarray) -> np.ndarray:
-    """Mean of all samples, shape (d,), from the sum of what `sum_and_count` returns.
+    """Return the mean of all samples, shape (d,), from the sum of all clients' `sum_and_count`.
 
     Raises
     ------
     InputError
-        When the sums have overflowed.
+        If the sums have overflowed.
     """
     mean = total[:-1] / total[-1]
     if not np.isfinite(mean).all():
@@ -150,12 +151,14 @@ def mean_of(total: np.ndarray) -> np.ndarray:
 
 
 def centred(data: Any, mean: np.ndarray) -> Any:
-    """Rows minus the mean: a new matrix in the precision of the data, each entry rounded once.
+    """Return the rows minus the mean as a new matrix in the precision of the data.
+
+    Each entry is rounded once.
 
     Parameters
     ----------
     data : ndarray or SparseRows of shape (m, d)
-        Sparse rows keep their stored entries, and their products subtract the mean.
+        Sparse rows keep their stored entries, and products with them subtract the mean.
     mean : ndarray of shape (d,)
     """
     if isinstance(data, SparseRows):
@@ -168,14 +171,14 @@ def centred(data: Any, mean: np.ndarray) -> Any:
 
 
 def squares_of_features(data: np.ndarray | SparseRows) -> np.ndarray:
-    """Sum of the squares of every column, in double precision, shape (d,)."""
+    """Return the sum of the squares of each column, in double precision, shape (d,)."""
     if isinstance(data, SparseRows):
         return data.squares_of_columns()
     return np.einsum("ij,ij->j", data, data, dtype=np.float64)
 
 
 def scaled(data: Any, scales: np.ndarray) -> Any:
-    """Columns divided by `scales`, in the precision of the data; sparse rows stay sparse."""
+    """Return columns divided by `scales`, in the precision of the data; sparse rows stay sparse."""
     if isinstance(data, SparseRows):
         return data.over(scales)
     return (data / scales).astype(data.dtype, copy=False)

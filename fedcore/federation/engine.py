@@ -1,4 +1,4 @@
-"""The engine of all federations of a process, which runs client steps and returns their replies."""
+"""Choose the engine that runs the client steps of all federations in this process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fedcore.federation.transport import Engine
 
 @contextmanager
 def everywhere(engine: Engine) -> Iterator[None]:
-    """Let every federation of this process use an engine, until the block ends."""
+    """Let every federation of this process use `engine` until the ``with`` block ends."""
     before = Federation.engine
     Federation.engine = engine
     try:

@@ -1,12 +1,12 @@
-"""The federation: a server, its clients, and the messages between them.
+"""The federation of a server and its clients, which carries all messages between them.
 
-An algorithm reaches its clients only through a `Federation`. It broadcasts messages, and it
-gathers, sums or averages the replies of a *client step*, a function
-``step(data, state, message) -> reply``. ``state`` stays with the client between rounds.
-``state.rng`` is the client's random generator; ``state.kept`` holds what depends on the client's
-data alone, and later runs on the same data find it there. The ledger is charged for every message,
-and in a private run for every release of noisy values (`Federation.protect`). A `Transport` carries
-the messages; without another engine all clients are in this process.
+An algorithm reaches its clients only through a `Federation`. The federation broadcasts messages,
+and gathers, sums or averages replies. Each reply comes from a *client step*, a function
+``step(data, state, message) -> reply``. The ``state`` stays with the client between rounds. The
+client's random generator is ``state.rng``. Values that depend on the client's data alone are in
+``state.kept``, where later runs on the same data find them. The ledger is charged for every
+message, and in a private run for every release of noisy values (`Federation.protect`). By default,
+all clients are in this process.
 
 With ``labelled=True`` a step's ``data`` are a `fedcore.problems.clients.Labelled` pair of samples
 and labels.
@@ -55,54 +55,55 @@ from fedcore.words import counted
 
 
 class Federation:
-    """Federation of clients, each with its own data, state and random stream.
+    """A server and its clients; each client has its own data, state and random stream.
 
     Parameters
     ----------
     clients : sequence of ndarray of shape (n_i, d)
-        One matrix per client, rows are samples.
+        One matrix per client, with samples as rows.
     seed : int or numpy.random.SeedSequence
         Source of all randomness except the privacy noise. The stream of a client depends on the
         seed and the client's id, and not on the order of the clients.
     ids : sequence of int, optional
         Ids of the clients, which select their random streams; the default is 0, 1, 2, …
     transcript : Transcript, optional
-        Records every upload. It changes neither results nor ledger.
+        Records every upload, and changes neither results nor ledger.
     check : bool, default=True
-        False when the clients have passed `check_matrices` already.
+        Whether to check the clients by `check_matrices`.
     labelled : bool, default=False
         Whether steps get the clients' labels with the samples.
     noise : numpy.random.SeedSequence or fedcore.privacy.noise.Weakened, optional
-        Reproducible source of the privacy noise, for simulations only: a run with it gives no
-        privacy. By default every client draws fresh entropy from the operating system (see
-        `fedcore.privacy.noise`).
+        Reproducible source of the privacy noise, for simulations only. A run with reproducible
+        noise gives no privacy. By default every client draws fresh entropy from the operating
+        system (see `fedcore.privacy.noise`).
     engine : callable, optional
-        ``setup -> Transport``; the default is `Federation.engine`, all clients in this process.
+        Function ``setup -> Transport``. The default is `Federation.engine`, which keeps all clients
+        in this process.
 
     Raises
     ------
     InputError
-        For clients that `check_matrices` refuses, ids that are not distinct or not as many as
-        clients, or a transcript that watches clients that do not exist.
+        If `check_matrices` refuses the clients, if there is not one distinct id per client, or if
+        the transcript watches a client that does not exist.
 
     Notes
     -----
-    When all clients hold float32 data, every floating-point number is sent as float32, in half the
-    bytes; otherwise messages are sent as they are.
+    If all clients hold float32 data, every floating-point number is sent as float32, in half the
+    bytes. Otherwise messages are sent in their own precision.
 
     Attributes
     ----------
     ledger : Ledger
-        Messages sent so far.
+        Totals of the messages sent so far.
     rng : numpy.random.Generator
         The server's random stream.
     once : callable
-        ``once(job)`` calls ``job()`` once for the whole run and returns its value: over MPI rank 0
-        calls it, and all ranks get the value. A server must use ``once`` for decisions that depend
-        on a clock, on memory or on chance other than `rng`. `job` may call `observe` and
-        `client_state`, but begin no other exchange.
+        The call ``once(job)`` runs ``job()`` once for the whole run and returns its value. Over
+        MPI, rank 0 runs the job and all ranks get the value. A server must use ``once`` for
+        decisions that depend on time, on memory, or on random numbers other than `rng`. The job may
+        call `observe` and `client_state`, but must begin no other exchange.
     shape : Shape
-        Number of clients, samples (of all clients) and features.
+        Numbers of clients, of all clients' samples, and of features.
     """
 
     engine: ClassVar[Engine] = InProcess
@@ -145,22 +146,22 @@ class Federation:
         self.shape = Shape(len(data), data.n_samples, data.n_features)
 
     def protect(self, *, delta: float, neighbours: str) -> None:
-        """Start the privacy account: clients get ``state.privacy``, the ledger an ε.
+        """Start the privacy accounts, which give clients ``state.privacy`` and the ledger an ε.
 
-        Call it before the first upload; see `fedcore.privacy.mechanisms`.
+        Call this method before the first upload; see `fedcore.privacy.mechanisms`.
 
         Parameters
         ----------
         delta : float
             δ at which ε is stated.
         neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
-            Neighbouring relation of all mechanisms' sensitivities.
+            Neighbouring relation that the sensitivities of all mechanisms assume.
 
         Raises
         ------
         InputError
-            On a second call with other terms, or after an upload, because that upload had no noise;
-            `center` uploads, too.
+            For a second call with other arguments, or after an upload, because that upload had no
+            noise. The method `center` also uploads.
         """
         own = self.ledger.privacy
         if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
@@ -180,18 +181,19 @@ class Federation:
 
     @property
     def clients(self) -> Clients:
-        """The clients' current samples, read outside the protocol."""
+        """The clients with their current samples, which are read outside the protocol."""
         return self._transport.clients
 
     def center(self) -> np.ndarray:
-        """Subtract the mean of all samples from every client's samples, in one round or two.
+        """Subtract the mean of all samples from every client's samples, in one or two rounds.
 
-        A client uploads the sum of its samples, their number, and how many of its features have a
-        mean above 2²⁰ times their standard deviation, d + 2 doubles at every precision of its data.
-        It downloads the mean, d doubles. If a client has such a feature, as every client of one
-        sample has, the mean that rounding has left is removed in a second round: d + 1 doubles up
-        and d down. No noise is added: with plain sums the server learns these numbers of every
-        client, with secure aggregation only those of all clients together.
+        A client uploads the sum of its samples, their number, and the number of its features far
+        from the origin. A feature is far from the origin if its mean is above 2²⁰ times its
+        standard deviation. The upload has d + 2 doubles at every precision of the data. The client
+        downloads the mean, d doubles. If some client has a feature far from the origin, a second
+        round removes the mean that rounding has left. The second round takes d + 1 doubles up and d
+        down. No noise is added. With plain sums, the server learns each client's upload. With
+        secure aggregation, the server learns only the sum of all uploads.
 
         Returns
         -------
@@ -201,8 +203,8 @@ class Federation:
         Raises
         ------
         InputError
-            After `protect` or another exchange, when rows have been reduced to factors, or when the
-            sums overflow.
+            After `protect` or an upload, if rows have been reduced to factors, or if the sums
+            overflow.
         """
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
@@ -219,20 +221,20 @@ class Federation:
     def scale(self, mean: np.ndarray) -> np.ndarray:
         """Divide every feature of all clients by the root of its mean square, in one round.
 
-        A client uploads the sum of the squares of every feature, d doubles, and downloads the
-        scales, again d doubles; no noise is added. The divisor is the number of samples, as in
-        scikit-learn's StandardScaler.
+        A client uploads the sum of squares of every feature, d doubles, and downloads the scales,
+        also d doubles. No noise is added. The mean square has the number of samples as divisor, as
+        in scikit-learn's StandardScaler.
 
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            What `center` has subtracted, or zeros. With it, a constant feature is recognised: only
-            the rounding error of its mean is left.
+            Mean that `center` has subtracted, or zeros. A feature counts as constant if only the
+            rounding error of its mean is left.
 
         Returns
         -------
         ndarray of shape (d,)
-            The scales, in data units; 1 for a constant feature.
+            The scales, in data units; the scale of a constant feature is 1.
         """
         total = self._sum_in_double(squares_of_features)
         rounding = np.finfo(np.float32 if self._single else np.float64).eps * np.abs(mean)
@@ -254,7 +256,7 @@ class Federation:
         self._transport.change(Scale(scales))
 
     def _sum_in_double(self, number: Callable[[Any], np.ndarray]) -> np.ndarray:
-        """Upload a function of each client's samples, in double precision; return the sum."""
+        """Upload ``number(samples)`` of each client in double precision, and return the sum."""
         step = partial(_of_samples, number)
         replies = self._transport.ask(Do(step, "upload"), self._everyone)
         self.ledger.upload(replies)
@@ -263,15 +265,16 @@ class Federation:
         return total
 
     def _subtract(self, mean: np.ndarray) -> None:
-        """Download a mean, which clients subtract."""
+        """Send a mean to all clients, which subtract it from their samples."""
         self.ledger.download(mean, self.shape.n_clients)
         self._transport.change(Centre(mean))
 
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
-        """Make sure that every row has norm at most `bound`, as sensitivities assume.
+        """Make sure that every row has norm at most `bound`, as all sensitivities assume.
 
-        With `clip`, clients scale longer rows to norm `bound`. Without `clip`, or if rows have been
-        reduced to factors, a longer row is an error. The bound itself never comes from data.
+        If `clip` is true, clients scale longer rows to norm `bound`. Without `clip`, or if rows
+        have been reduced to factors, a longer row is an error. The bound must not come from the
+        data.
 
         Parameters
         ----------
@@ -282,7 +285,7 @@ class Federation:
         Raises
         ------
         InputError
-            For a longer row that cannot or may not be clipped.
+            If a longer row cannot or may not be clipped.
         """
         reduction = self.clients.reduction
         if reduction is not None:
@@ -306,15 +309,15 @@ class Federation:
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
         """Send a message to the clients, whose next steps get it as their third argument.
 
-        All clients share one copy, so the server may change its own arrays afterwards. Clients get
-        read-only arrays, in lists and mappings of their own.
+        All clients share one read-only copy of the arrays, so the server may change its own arrays
+        afterwards. Each client gets its own lists and mappings.
 
         Parameters
         ----------
         message : array, number, text, or a list or mapping of them
-            What is sent. The ledger counts it once for each receiver.
+            Message to send. The ledger counts the message once for each receiver.
         to : sequence of int, optional
-            Positions of the clients that get it, from 0; all clients by default.
+            Positions of the clients that get the message, from 0; all clients by default.
 
         Raises
         ------
@@ -330,12 +333,12 @@ class Federation:
         self.ledger.download(message, len(receivers))
 
     def frame(self, start: np.ndarray) -> Frame | None:
-        """Return coordinates in which blocks that begin with `start` cost little, if they exist.
+        """Return coordinates in which iterations from `start` cost little, or None without them.
 
-        With such coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` returns such a block. The coordinates exist if
-        the clients are wide and in this process, and nobody reads the clients' single replies. The
-        ledger counts the same numbers as without them.
+        With coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
+        `fedcore.parts.gram_products.gram_product` returns one. The coordinates exist only if all
+        clients are in this process, their features far outnumber their samples, and no transcript
+        is kept. The ledger counts the same numbers as without coordinates.
 
         Parameters
         ----------
@@ -350,27 +353,28 @@ class Federation:
 
     @property
     def at_once(self) -> bool:
-        """Whether the engine may use the samples of all clients at once, in place of steps."""
+        """Whether the engine may use all clients' samples at once, in place of client steps."""
         return isinstance(self._transport, InProcess) and not self._transport.plain
 
     def gather(self, step: Step, *, of: Sequence[int] | None = None) -> Sequence[Any]:
         """Run a step at each client, and upload the replies in one round.
 
-        The server gets copies, and may write into them.
+        The server gets copies of the replies, and may write into them.
 
         Parameters
         ----------
         step : callable
-            ``(data, state, message) -> reply``: the client's rows of shape (n_i, n_features), its
-            own memory, and the message that it got last. The ledger counts the reply.
+            Function ``(data, state, message) -> reply``. The arguments of the step are the client's
+            rows of shape (n_i, n_features), the client's state, and the last message to the client.
+            The ledger counts the reply.
         of : sequence of int, optional
             Positions of the clients that take part, from 0; all clients by default.
 
         Returns
         -------
         list, or ndarray from a stacked step
-            One reply per participation, in the order of `of`. A client that occurs twice runs the
-            step twice in succession.
+            One reply per entry of `of`, in this order. A client that occurs twice runs the step
+            twice in succession.
 
         Raises
         ------
@@ -386,26 +390,26 @@ class Federation:
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
         """Run a step at each client, and return the sum of the replies in one round.
 
-        With secure aggregation the server sees only this sum. Integers and booleans add up in 64
+        With secure aggregation the server sees only this sum. Integers and booleans are added in 64
         bits.
 
         Parameters
         ----------
         step : callable
-            See `gather`; its reply is a number or an array, of the same shape at each client.
+            See `gather`. The reply is a number or an array, and has the same shape at each client.
         of : sequence of int, optional
-            Positions of the clients that take part, from 0; all clients by default.
+            See `gather`.
 
         Returns
         -------
         ndarray or number
-            In the shape of one reply.
+            The sum, in the shape of one reply.
 
         Raises
         ------
         InputError
-            When no client takes part, replies differ in shape, or one is not an array of real
-            numbers.
+            If no client takes part, if replies differ in shape, or if a reply is not an array of
+            real numbers.
         """
         positions = self._positions(of)
         found, replies = self._transport.total(self._upload(step), positions), None
@@ -430,31 +434,29 @@ class Federation:
         Returns
         -------
         ndarray or number
-            In the shape of one reply.
+            The mean, in the shape of one reply.
         """
         return self.sum(step, of=of) / len(self._positions(of))
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
-        """Run `step` on the clients without communication; replies are dropped.
+        """Run a step at each client without communication, and drop the replies.
 
         Parameters
         ----------
-        step : callable
+        step, of
             See `gather`.
-        of : sequence of int, optional
-            Positions of the clients that run it, from 0; all clients by default.
         """
         self._transport.ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
-        """Return replies of all clients outside the protocol, uncharged, for evaluation only.
+        """Return replies of all clients for evaluation only, without charging the ledger.
 
         Parameters
         ----------
         step : callable
             See `gather`.
         *message : object
-            Message that the step gets in place of the message that its client holds.
+            Message that the step gets in place of the last message to its client.
 
         Returns
         -------
@@ -464,7 +466,7 @@ class Federation:
         return self._transport.ask(Do(step, "look", message=message), self._everyone)
 
     def client_state(self, name: str, *, of: Iterable[int] | None = None) -> Sequence[Any]:
-        """Return ``state.<name>`` of the clients, read outside the protocol.
+        """Return ``state.<name>`` of the clients, without charging the ledger.
 
         Parameters
         ----------
@@ -480,16 +482,11 @@ class Federation:
         return self._transport.ask(Read(name), self._positions(of))
 
     def client_states(self) -> Sequence[State]:
-        """Return all clients' states outside the protocol, for checkpoints only.
-
-        Returns
-        -------
-        sequence of State
-        """
+        """Return all clients' states for checkpoints only, without charging the ledger."""
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:
-        """Return `of`, an array as a list (its comparisons give arrays); None means all clients."""
+        """Return the positions `of`, with an array converted to a list; None means all clients."""
         if of is None:
             return self._everyone
         return of.tolist() if isinstance(of, np.ndarray) else of
@@ -501,7 +498,7 @@ class Federation:
         replies: Sequence[Any] | None,
         total: Any = None,
     ) -> None:
-        """Show an upload to the transcript; `total` is the sum of the replies, if taken."""
+        """Pass an upload to the transcript; `total` is the sum of the replies, if there is one."""
         transcript, inbox = self._transcript, self._inbox
         if transcript is None or inbox is None:
             return

@@ -1,8 +1,8 @@
-"""Communication of a run (rounds, scalars and bytes, up and down), and its privacy.
+"""Ledger of a run, which counts rounds, scalars and bytes, and holds the privacy accounts.
 
-The federation writes the ledger; an algorithm has no need to. A *round* is one upload by the
-participating clients, together with the broadcast before it. A broadcast without a later upload,
-such as that of the final result, costs bytes but is no round. Totals are over all clients.
+The federation writes the ledger; algorithms do not. A *round* is one upload by the participating
+clients, together with the broadcast before it. A broadcast that no upload follows, as for the final
+result, costs bytes but is no round. Totals are sums over all clients.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from fedcore.words import counted
 
 @dataclass(frozen=True)
 class Cost:
-    """Communication of a whole run, totals over all clients.
+    """Communication of a whole run, summed over all clients.
 
     Attributes
     ----------
     rounds : int
-        Uploads in which at least one client took part.
+        Number of uploads in which at least one client took part.
     scalars_up, scalars_down : int
         Numbers sent from the clients to the server, and from the server to the clients.
     """
@@ -45,7 +45,7 @@ class Shape:
     Attributes
     ----------
     n_clients, n_samples, n_features : int
-        Number of clients N, samples of all clients n, features d.
+        Number N of clients, number n of all clients' samples, and number d of features.
     """
 
     n_clients: int
@@ -61,11 +61,11 @@ class Ledger:
     ----------
     rounds : int
     scalars_up, scalars_down : int
-        Numbers sent, summed over clients.
+        Numbers sent to and from the server, summed over clients.
     bytes_up, bytes_down : int
-        The same in bytes: scalars times the size of the dtype in which they crossed.
+        Bytes of the numbers, in the precision in which they were sent.
     privacy : Privacy or None
-        Accounts of a private run (see `Federation.protect`); None for any other.
+        Privacy accounts of a private run (see `Federation.protect`), or None for other runs.
     """
 
     rounds: int = 0
@@ -76,7 +76,7 @@ class Ledger:
     privacy: Privacy | None = None
 
     def upload(self, replies: Sequence[Any]) -> None:
-        """Charge one round in which each of `replies` was sent from a client to the server.
+        """Charge one round in which each client sends one of `replies` to the server.
 
         Without replies no round is counted. An array holds one reply per row.
         """
@@ -87,19 +87,19 @@ class Ledger:
             self.bytes_up += size
 
     def upload_total(self, scalars: int, size: int) -> None:
-        """Charge one round of replies whose numbers and bytes, over all clients, are known."""
+        """Charge one round from the numbers of scalars and bytes in all replies together."""
         self.rounds += 1
         self.scalars_up += scalars
         self.bytes_up += size
 
     def download(self, message: Any, n_clients: int) -> None:
-        """Charge `message`, sent from the server to `n_clients` clients."""
+        """Charge a message that the server sends to `n_clients` clients."""
         scalars, size = payload(message)
         self.scalars_down += n_clients * scalars
         self.bytes_down += n_clients * size
 
     def snapshot(self) -> dict[str, float]:
-        """Return the totals as a plain dictionary; with ``epsilon`` in a private run."""
+        """Return the totals as a dictionary, which has the key ``epsilon`` in a private run."""
         totals: dict[str, float] = {
             "round": self.rounds,
             "scalars_up": self.scalars_up,
@@ -112,21 +112,22 @@ class Ledger:
         return totals
 
     def __str__(self) -> str:
-        """The totals in words; in a private run also the guarantee."""
+        """Return the totals in words, with the privacy guarantee in a private run."""
         traffic = (
             f"{counted(self.rounds, 'round')}, {self.bytes_up:,} bytes up, {self.bytes_down:,} down"
         )
         return traffic if self.privacy is None else f"{traffic}\n{guarantee(self.privacy)}"
 
     def __add__(self, other: Ledger) -> Ledger:
-        """Ledger of two runs on the same data: traffic adds, privacy composes client by client.
+        """Return the ledger of two runs on the same data.
 
-        A run without privacy that uploaded something makes ε infinite. See docs/privacy.md.
+        Communication is added, and privacy is composed client by client. A run without privacy that
+        uploaded something makes ε infinite. See docs/privacy.md.
 
         Raises
         ------
         InputError
-            For private runs that differ in clients, neighbouring relation or δ.
+            If private runs differ in the number of clients, the neighbouring relation or δ.
         """
         if not isinstance(other, Ledger):
             return NotImplemented
@@ -152,7 +153,7 @@ class Ledger:
         return total
 
     def cost(self) -> Cost:
-        """Return the totals, for comparison with a closed formula."""
+        """Return the rounds and scalars, for comparison with a closed formula."""
         return Cost(self.rounds, self.scalars_up, self.scalars_down)
 
 
@@ -162,7 +163,7 @@ def payload(message: Any) -> tuple[int, int]:
     Parameters
     ----------
     message : None, number, ndarray, or a sequence or mapping of these
-        Python numbers count as one 8-byte scalar (complex ones as 16 bytes).
+        A Python number counts as one scalar of 8 bytes, or of 16 bytes if it is complex.
 
     Returns
     -------
@@ -189,7 +190,7 @@ def payload(message: Any) -> tuple[int, int]:
 
 
 def guarantee(privacy: Privacy) -> str:
-    """Say which guarantee a record has if its owner does not trust the server."""
+    """Return in words the guarantee for a record whose owner does not trust the server."""
     epsilon, change = privacy.epsilon(), NEIGHBOURS[privacy.neighbours]
     if math.isinf(epsilon):
         return f"epsilon is infinite at delta = {privacy.delta:g}: nothing is guaranteed"

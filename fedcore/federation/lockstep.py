@@ -1,22 +1,22 @@
-"""Several runs side by side, so that a step for which all of them ask is computed once for all.
+"""Run several runs side by side, so that a step that all of them need is computed only once.
 
-A product of a large matrix with a block of few columns takes as long as reading the matrix, and the
-algebra of small blocks takes hardly longer than the function calls themselves. Runs on the same
-clients, such as the starts of a cell, ask for the same steps of the same clients. Side by side, the
-runs wait for each other at each such step, and their blocks are joined into one array
+A product of a large matrix with a block of few columns takes as long as reading the matrix. Algebra
+on small blocks takes hardly longer than the function calls. Runs on the same clients, such as runs
+from several starts, need the same steps of the same clients. Runs side by side wait for each other
+at each common step, and their blocks are joined into one array
 (`fedcore.federation.engines.in_process`).
 
-One run works at a time, until it asks for something. When all runs wait, the scheduler serves the
-request that came first, so that runs ahead wait for the others. The schedule depends on the runs
-alone, not on time.
+One run works at a time, until it makes a request. When all runs wait, the scheduler serves all
+requests with one key. Among the keys of waiting requests, the scheduler takes the key that was
+requested first in the whole schedule. The schedule depends on the runs alone, not on time.
 
-BLAS may round 10 columns differently if they are multiplied alone than if they are part of 50, but
-the values in the other 40 columns make no difference. So each run has a `slot`, `WIDTH` slots are a
-block, and the runs of a block wait for each other. Products are as wide as a block, with zeros in
-the free slots, until its last run has ended; everything else is computed run by run. A run
-therefore gives the same bits alone and beside others.
+BLAS may round a product of 10 columns differently if these columns are part of a block of 50. The
+rounding does not depend on the values in the other 40 columns. Each run therefore has a `slot`, and
+`WIDTH` slots are a block. The runs of a block wait for each other. Products are as wide as a block,
+with zeros in the free slots, and everything else is computed run by run. A run therefore gives the
+same bits alone and beside other runs.
 
-Over MPI, and if steps are plain, runs do not wait for each other; one works after the other.
+Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Serve = Callable[[list[Any]], list[Any]]
 
 
 class _Request(NamedTuple):
-    """The request for which a run is waiting."""
+    """A request whose answer a run waits for."""
 
     key: Hashable
     serve: Serve
@@ -50,9 +50,9 @@ def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
     Parameters
     ----------
     key : hashable
-        Runs that ask with equal keys are served at once.
+        Requests of several runs with equal keys are served by one call.
     serve : callable
-        ``arguments -> answers``, one answer for each argument, in order.
+        Function ``arguments -> answers`` with one answer for each argument, in order.
     argument : object
     """
     run = _RUN.get()
@@ -67,36 +67,36 @@ def run_all(
 ) -> list[Result]:
     """Run all `calls` side by side and return their results, in order.
 
-    When a call raises an error, the others are abandoned and `run_all` raises that error.
+    If a call raises an error, the other calls are abandoned and `run_all` raises this error.
 
     Parameters
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run, all different. Without slots, only requests that the calls
-        themselves make by `meet` are served at once.
+        The `slot` of each run; all slots differ. Without slots, only requests that the calls
+        themselves make by `meet` are joined.
     """
     return _Lockstep(len(calls), slots).run(calls)
 
 
 def slot() -> int | None:
-    """Return the slot of this run; None outside `run_all` and for runs without one."""
+    """Return the slot of this run, or None outside `run_all` and for runs without slots."""
     run = _RUN.get()
     return None if run is None or run[0].slots is None else run[0].slots[run[1]]
 
 
 def cpu_seconds() -> float:
-    """Return the CPU seconds of this process; inside `run_all`, the seconds of the run alone.
+    """Return the CPU seconds of this process or, inside `run_all`, of this run alone.
 
-    Time spent for several runs is divided equally among them. Inside `run_all`, threads of BLAS
-    beyond the first are not counted.
+    Time spent for several runs is divided equally among these runs. Inside `run_all`, threads of
+    BLAS beyond the first are not counted.
     """
     run = _RUN.get()
     return time.process_time() if run is None else run[0].cpu_seconds(run[1])
 
 
 class _Lockstep:
-    """Scheduler of the runs and their requests."""
+    """Scheduler that runs calls side by side and serves their requests."""
 
     def __init__(self, runs: int, slots: Sequence[int] | None) -> None:
         self.slots = slots
@@ -142,7 +142,7 @@ class _Lockstep:
         return results
 
     def meet(self, me: int, request: _Request) -> Any:
-        """Ask for something and wait for it."""
+        """Make a request, and return the answer when the request has been served."""
         with self._change:
             self._ready.discard(me)
             self._waiting[me] = request
@@ -160,7 +160,7 @@ class _Lockstep:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
-        """Give the turn to a run that can go on; if all runs wait, serve a request first."""
+        """Let a run that can go on work next; if all runs wait, serve a request first."""
         if self._waiting and not self._ready and self._error is None:
             try:
                 self._serve(me)

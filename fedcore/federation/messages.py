@@ -1,4 +1,4 @@
-"""Messages between server and client: their precision, copies and sums."""
+"""Convert, copy and add up the messages between server and clients."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def narrow(message: Any) -> Any:
 
 
 def copied(message: Any) -> Any:
-    """Return a copy of `message`, which shares no array, list or mapping with it."""
+    """Return a copy of `message` that shares no array, list or mapping with it."""
     if isinstance(message, np.ndarray):
         return message.copy(order="K")
     return _rebuilt(message, copied)
 
 
 def read_only(message: Any) -> Any:
-    """Return a copy of `message` with read-only arrays; those that own read-only data are kept."""
+    """Return `message` with read-only arrays; an array is copied unless it owns read-only data."""
     if isinstance(message, np.ndarray):
         if type(message) is np.ndarray and message.flags.owndata and not message.flags.writeable:
             return message
@@ -49,7 +49,7 @@ def opened(message: Any) -> Any:
 
 
 def _rebuilt(message: Any, change: Callable[[Any], Any]) -> Any:
-    """Return `message` with every part of its lists, tuples and mappings changed."""
+    """Return `message` with `change` applied to each element of its lists, tuples and mappings."""
     if isinstance(message, Mapping):
         return {key: change(value) for key, value in message.items()}
     if isinstance(message, list | tuple):
@@ -59,15 +59,15 @@ def _rebuilt(message: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
-    """Sum of the replies of the clients at `positions`; integers add up in 64 bits.
+    """Return the sum of the replies of the clients at `positions`; integers are added in 64 bits.
 
     Raises
     ------
     InputError
-        When no client takes part.
+        If no client takes part.
     ReplyError
-        When replies differ in shape (NumPy would broadcast many of them without an error), or a
-        reply is no array of real numbers or has masked entries.
+        If replies differ in shape, even if NumPy could broadcast them. Also if a reply has masked
+        entries or is not an array of real numbers.
     """
     if not positions:
         raise InputError("a sum or mean needs at least one client; none takes part")
@@ -84,7 +84,7 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
 
 
 def _addend(reply: Any, client: int) -> np.ndarray:
-    """Return `reply` as an array, short integers widened to 64 bits."""
+    """Return `reply` as an array, with integers and booleans widened to 64 bits."""
     if type(reply) is np.ndarray and reply.dtype.kind == "f":  # most replies, one per client
         return reply
     if np.ma.is_masked(reply):

@@ -1,8 +1,8 @@
-"""The client's side: data, state, noise and accountant of one client, under every engine.
+"""The client's side of the protocol, with the data, state and privacy account of one client.
 
-A site runs steps. It judges each upload before it is sent, and keeps the client's privacy account.
-The ledger holds a copy of this account, or the account itself if ledger and site are in one
-process.
+A site runs the client's steps under every engine. In a private run, the site judges each upload
+before it is sent, and keeps the client's privacy account. The ledger holds a copy of this account,
+or the account itself if ledger and site are in one process.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ from fedcore.problems.clients import Clients, Labelled
 
 
 class Site:
-    """One client.
+    """The side of one client.
 
     Parameters
     ----------
     setup : Setup
     position : int
-        Its position among all clients.
+        Position of the client among all clients.
 
     Attributes
     ----------
     state : State
     message : object
-        The last message.
+        Last message to the client.
     account : Account or None
         The privacy account of the client's records; None before `protect`.
     """
@@ -57,14 +57,14 @@ class Site:
         self.go_on_with(setup.clients, position)
 
     def go_on_with(self, clients: Clients, at: int) -> None:
-        """Replace the samples, and drop what was derived from the old ones."""
+        """Replace the samples, and drop all values that were computed from the old samples."""
         self._clients, self._at = clients, at
         self._data: Any = None
         self.state.kept = clients.kept_of[at]
 
     @property
     def data(self) -> Any:
-        """The data that steps get: the samples, with labels if the run has them."""
+        """The samples that steps get, with labels if the run has labels."""
         if self._data is None:
             at = self._at
             self._data = self._clients.labelled(at) if self._labelled else self._clients[at]
@@ -79,7 +79,7 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Return the reply to an order; None for a step whose reply stays with the client."""
+        """Return the reply to an order, or None if the reply of a step stays with the client."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)
@@ -103,22 +103,22 @@ class Site:
         return reply
 
     def protect(self) -> None:
-        """Begin the account, and give steps ``state.privacy``."""
+        """Begin the privacy account, and give steps ``state.privacy``."""
         self.account = Account()
         self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
-        """Forget earlier releases and return the number of events; called before an uploading step.
+        """Return the number of charged events, and forget the values that were released before.
 
-        Earlier releases are forgotten because a reply may consist only of values that mechanisms
-        returned in the same call.
+        A private run calls this method before each step, because an upload may hold only values
+        that mechanisms return in the same step.
         """
         assert self.account is not None
         self.state.privacy.released.clear()
         return self.account.events.total()
 
     def judge(self, step: Step, reply: Any, before: int) -> None:
-        """Note an upload that no mechanism returned; see `fedcore.privacy.mechanisms`."""
+        """Record the step as unprotected if its upload holds values that no mechanism returned."""
         assert self.account is not None
         grown = self.account.events.total() > before
         if grown and self.state.privacy.covers(reply):
@@ -127,13 +127,13 @@ class Site:
             self.expose(step)
 
     def expose(self, step: Step) -> None:
-        """Note that a step uploads something that no mechanism returned."""
+        """Record that a step uploads values that no mechanism returned."""
         assert self.account is not None
         self.account.unprotected.add(name_of(step))
 
 
 def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | None:
-    """Return a client's samples after an order to change them; None if they stay the same.
+    """Return a client's samples after a change, or None if the samples stay the same.
 
     Raises
     ------
@@ -151,5 +151,5 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
 
 
 def samples_of(data: Any) -> np.ndarray:
-    """Return the samples in the data that a step gets."""
+    """Return the samples, without labels, from the data that a step gets."""
     return data.X if isinstance(data, Labelled) else data

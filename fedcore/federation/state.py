@@ -1,4 +1,4 @@
-"""State that clients keep between rounds, one by one or as arrays over many clients."""
+"""State that clients keep between rounds, for one client or stacked over many clients."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ class State(SimpleNamespace):
 
 
 class StackedState:
-    """States of several clients, or of one client in several runs, as one.
+    """States of several clients, or of one client in several runs, stacked into arrays.
 
-    An attribute is an array with one row per state; a number that is assigned to an attribute holds
-    for all states. The arrays stay between calls. Each state holds views of its rows, so that plain
-    steps see what stacked steps have written. A plain step drops the arrays and keeps the views.
+    Each attribute is an array with one row per state. A number that is assigned to an attribute
+    holds for all states. The arrays stay between calls until a step runs client by client. Each
+    state holds views of its rows, so that steps for a single client see what stacked steps have
+    written.
 
     Attributes
     ----------
     kept : SimpleNamespace or None
-        Values kept with the data of all clients, or of the only client; None if the states are not
-        those of all clients.
+        Values that depend on the data alone, of all clients or of the only client. The attribute is
+        None if the states belong to only some of the clients.
     slots : list of int or None
-        Slots of the runs, see `fedcore.federation.lockstep`; None for clients.
+        Slots of the runs, see `fedcore.federation.lockstep`; None if the states belong to clients.
     """
 
     kept: SimpleNamespace | None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Exchange(NamedTuple):
-    """One reply, and the message before it."""
+    """A reply of a client, and the last message before it."""
 
     round: int  # number of the upload in the ledger, from 1
     client: int | None  # position of the client; None for the sum over the participants
@@ -58,9 +58,9 @@ class Transcript:
         self.exchanges: list[Exchange] = []
 
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Keep copies of one upload: (client or None for the total, its last message, its reply).
+        """Keep copies of one upload, as triples of client, last message and reply.
 
-        A message to many clients is copied once.
+        The client is None for a sum over clients. A message to many clients is copied once.
         """
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:
@@ -68,5 +68,5 @@ class Transcript:
             self.exchanges.append(Exchange(number, client, *kept))
 
     def exchanges_of(self, client: int | None) -> list[Exchange]:
-        """Return the exchanges of one client; with None, the exchanges of sums."""
+        """Return the exchanges of one client, or the exchanges of sums if `client` is None."""
         return [exchange for exchange in self.exchanges if exchange.client == client]

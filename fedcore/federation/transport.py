@@ -1,9 +1,10 @@
-"""Transports carry messages and steps to the clients, and replies back.
+"""Transports, which carry messages and steps to the clients, and replies back.
 
-A `Federation` has the methods that algorithms call; a `Transport` below it calls the clients' sides
-(`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every engine is a
-transport: `fedcore.federation.engines.in_process` calls the sites of all clients, and
-`fedcore.federation.engines.mpi` the sites at one rank, where the algorithm also runs.
+Algorithms call the methods of a `Federation`. The federation calls a `Transport`, which calls the
+clients' sides (`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every
+engine is a transport. The engine `fedcore.federation.engines.in_process` calls the sites of all
+clients. The engine `fedcore.federation.engines.mpi` calls the sites at one rank, where the
+algorithm also runs.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class BoundRows(NamedTuple):
-    """With `clip`, scale rows longer than `bound` to this norm; without it, refuse them."""
+    """Scale rows longer than `bound` to this norm if `clip` is true, and refuse them otherwise."""
 
     bound: float
     clip: bool
@@ -48,11 +49,13 @@ class Do(NamedTuple):
     ----------
     step : Step
     purpose : {"none", "upload", "look"}
-        Whether the reply stays, is uploaded, or is looked at for evaluation, outside the protocol.
+        Whether the reply stays with the client, is uploaded, or is read for evaluation outside the
+        protocol.
     narrow : bool
-        Whether the reply crosses in single precision.
+        Whether the reply is sent in single precision.
     message : tuple
-        ``(message,)`` to replace the message that the client holds; empty to keep it.
+        A tuple ``(message,)`` replaces the last message to the client; an empty tuple keeps that
+        message.
     """
 
     step: Step
@@ -62,7 +65,7 @@ class Do(NamedTuple):
 
 
 class Read(NamedTuple):
-    """Show ``state.<name>`` for evaluation, outside the protocol."""
+    """Read ``state.<name>`` for evaluation, outside the protocol."""
 
     name: str
 
@@ -77,7 +80,7 @@ class Total(NamedTuple):
     ----------
     value : number or ndarray
     scalars, size : int
-        Numbers and bytes of all the replies.
+        Numbers of scalars and bytes in all replies.
     """
 
     value: Any
@@ -86,7 +89,7 @@ class Total(NamedTuple):
 
 
 class Transport(Protocol):
-    """Calls clients, which it knows by their positions.
+    """Methods by which a federation calls its clients, which are named by their positions.
 
     Attributes
     ----------
@@ -106,18 +109,22 @@ class Transport(Protocol):
 
     @property
     def accounts(self) -> list[Account]:
-        """The clients' privacy accounts, from `protect` on; up to date after every answer."""
+        """The clients' privacy accounts, which `protect` begins and every reply updates."""
         ...
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
-        """Call `job` once for the whole run, and return its value to all who take part.
+        """Call `job` once for the whole run, and return its value in every process of the run.
 
-        `job` may look at the clients by `ask`. After the `last` job the other participants end.
+        The job may read from clients by `ask`. If `last` is true, the other processes end after the
+        job.
         """
         ...
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Let clients keep a message until the next one; it may travel with the next `ask`."""
+        """Give clients a message, which they hold until the next one.
+
+        The message may travel with the next `ask` or `total`.
+        """
         ...
 
     def protect(self) -> None:
@@ -129,20 +136,20 @@ class Transport(Protocol):
         ...
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Return the replies, in the order of the positions `of`; a position may occur twice.
+        """Return the replies of the clients at the positions `of`, in this order.
 
-        Replies to a step of purpose "none" may be None.
+        A position may occur twice. Replies to a step of purpose "none" may be None.
         """
         ...
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies; None if this transport cannot form it: then use `ask`."""
+        """Return the sum of the replies, or None if only `ask` can give them."""
         ...
 
 
 @dataclass(frozen=True)
 class Setup:
-    """What an engine needs to begin the clients' sides of a run.
+    """Everything that an engine needs to begin the clients' sides of a run.
 
     Attributes
     ----------
@@ -154,9 +161,10 @@ class Setup:
     labelled : bool
         Whether steps get labels.
     noise : SeedSequence, Weakened or None
-        Source of a simulation's privacy noise; None for every client's own entropy.
+        Source of the privacy noise in a simulation. If the source is None, every client uses its
+        own entropy.
     apart : bool
-        Whether somebody reads the single replies of a sum, as an audit does.
+        Whether the single replies of a sum are needed, for example by an audit.
     """
 
     clients: Clients

@@ -1,9 +1,8 @@
-"""All clients in this process: the engine of every run that asks for no other.
+"""The default engine, which keeps all clients in this process.
 
-A client step runs client by client, or once for the stack of all clients (`stacked`), or by a
-scheduler of its own (`scheduled_by`), or is replaced by a function that computes the sum of all
-replies (`summed`). If several runs are in lockstep, a step marked by `of_runs` runs once for all of
-them.
+A client step runs client by client, unless a decorator of `fedcore.federation.execution` declares a
+faster way. If several runs are in lockstep, a step marked by `of_runs` runs once for all of these
+runs.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ class InProcess:
 
     @property
     def accounts(self) -> list[Account]:
-        """The accounts of all sites: the ledger reads them where they are kept."""
+        """The privacy accounts of all sites, which the ledger reads without a copy."""
         return [site.account for site in self.sites if site.account is not None]
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -79,14 +78,14 @@ class InProcess:
         return job()
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Let clients keep a message."""
+        """Give clients a message, which they hold until the next one."""
         sites = self.sites
         self._one_message = to == self._everyone
         for i in to:
             sites[i].message = message
 
     def protect(self) -> None:
-        """Begin all accounts."""
+        """Begin the privacy accounts of all clients."""
         self._private = True
         for site in self.sites:
             site.protect()
@@ -99,7 +98,7 @@ class InProcess:
         return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum by the function that `summed` declares; None when it does not apply."""
+        """Return the sum by the function that `summed` declares, or None if it does not apply."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
         if at_once is None or self.plain or not everyone or not self._hold_one(of):
@@ -121,14 +120,14 @@ class InProcess:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
 
-        The result is None if clients are not wide, if every step runs client by client, in a
-        private run, and if the clients' Gram matrix exists already.
+        The result is None if clients are not wide, if every step runs client by client, if the run
+        is private, or if the clients' Gram matrix exists already.
         """
         alone = self.plain or self._private or self.clients.gram is not None
         return None if alone else frame_of(self.clients, start)
 
     def change(self, change: Change) -> None:
-        """Change all clients' samples, and drop what was derived from the old ones."""
+        """Change all clients' samples, and drop all values computed from the old samples."""
         if isinstance(change, Centre) and not self.clients.sparse:
             self.clients = Centred(self.clients, change.mean)
         else:
@@ -149,7 +148,7 @@ class InProcess:
         return [getattr(self.states[i], name) for i in positions]
 
     def _hold_one(self, positions: Sequence[int]) -> bool:
-        """Return whether these clients hold the same message."""
+        """Return whether the clients at `positions` hold the same message."""
         if self._one_message:
             return True
         sites = self.sites
@@ -211,13 +210,16 @@ class InProcess:
 
 
 def _meets(order: Do, message: Any) -> bool:
-    """Return whether a step runs once for all runs in lockstep; steps of purpose "look" do not."""
+    """Return whether a step runs once for all runs in lockstep.
+
+    A step of purpose "look" runs for each run alone.
+    """
     several = getattr(order.step, "of_runs", False) and order.purpose != "look"
     return several and lockstep.slot() is not None and isinstance(message, np.ndarray)
 
 
 def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.ndarray) -> Any:
-    """Return the reply of `at_once` for this run, from one call for all that ask for `step`."""
+    """Return this run's reply, from one call of `at_once` for all runs that ask for `step`."""
 
     def serve(asked: list[Any]) -> list[Any]:
         slots, states, messages = zip(*asked, strict=True)

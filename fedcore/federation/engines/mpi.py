@@ -1,14 +1,14 @@
-"""All ranks of an MPI program run the same algorithm, and each rank has consecutive clients.
+"""Engine over MPI, in which every rank runs the same algorithm and has consecutive clients.
 
-Steps are not sent between ranks: every rank has the algorithm, and runs the steps of its own
+Steps are not sent between ranks, because every rank has the algorithm and runs the steps of its own
 clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A sum goes from
 rank to rank in the order of the clients. Each rank adds the replies of its own clients one after
-the other, and the result is broadcast. A single process would make the same additions, so that no
-bit depends on the number of ranks.
+the other, and the last rank broadcasts the result. A single process would make the same additions,
+so that no bit depends on the number of ranks.
 
 At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
-shapes in them. A rank whose own hash differs ends the program, so that no rank waits for a message
-that no other rank will send.
+shapes in them. A rank with another hash ends the program. Without this check, the rank could wait
+for a message that no other rank will send.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
-    """Rank 0 has ended, so that this rank ends, too."""
+    """Raised at each other rank when rank 0 has ended."""
 
 
 class Told(NamedTuple):
@@ -60,12 +60,12 @@ class Told(NamedTuple):
     Attributes
     ----------
     what : str
-        The exchange that begins.
+        Description of the exchange that begins.
     seen : bytes
         Hash of this exchange and of all exchanges before it.
     value : object
     look : bool
-        Whether this is a look at clients by rank 0, during a job for which the other ranks wait.
+        Whether rank 0 only reads from clients, during a job for which the other ranks wait.
     """
 
     what: str
@@ -75,7 +75,7 @@ class Told(NamedTuple):
 
 
 class Ranks:
-    """The ranks of a program, as one of them sees them.
+    """The ranks of a program, as one of these ranks sees them.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ class Ranks:
     ----------
     rank : int
     alone : bool
-        Whether this is rank 0, and the other ranks wait while it runs a job.
+        Whether this is rank 0 and the other ranks wait for its job.
     busy : bool
         Whether an exchange has begun and not ended.
     """
@@ -96,13 +96,13 @@ class Ranks:
         self._seen = b""
 
     def meet(self, what: str, value: Any = None) -> Any:
-        """Begin an exchange; return the value of rank 0."""
+        """Begin an exchange, and return the `value` that rank 0 passes."""
         self.require_all()
         self._note(what)
         return self._told(Told(what[:SHOWN], self._seen, value)).value
 
     def require_all(self) -> None:
-        """Refuse an action that needs the other ranks while they wait for rank 0.
+        """Raise an error if the other ranks wait for rank 0 and cannot take part.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0 first, then at the others, which find the files that it has made."""
+        """Call `job` at rank 0 first, then at the other ranks, which find the files of rank 0."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -120,9 +120,10 @@ class Ranks:
     def once(
         self, job: Callable[[], Result], look: Callable[[Any], Any], *, last: bool = False
     ) -> Result:
-        """Return the value of `job` at rank 0, or raise its error; other ranks serve its looks.
+        """Run `job` at rank 0, and return its value or raise its error at all ranks.
 
-        After the `last` job rank 0 goes on alone, and the other ranks wait until rank 0 ends.
+        When the job reads from clients, the other ranks call `look`. If `last` is true, rank 0 goes
+        on alone after the job, and the other ranks wait until rank 0 ends.
         """
         if self.alone:
             return job()
@@ -150,7 +151,7 @@ class Ranks:
         return found
 
     def look(self, value: Any) -> None:
-        """Tell the other ranks, which wait for this one, what to read from their clients."""
+        """Tell the other ranks, which wait for rank 0, what to read from their clients."""
         try:
             self._told(Told("a look", self._seen, value, look=True))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
@@ -160,7 +161,7 @@ class Ranks:
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End this rank, at the same time as rank 0; `error` is the reason."""
+        """End this rank at the same time as rank 0, with `error` as the reason."""
         why = "it ended"
         if error is not None:
             known = isinstance(error, FedcoreError)
@@ -195,7 +196,9 @@ class Ranks:
 
 
 class Failure(NamedTuple):
-    """An error of a client; the first by stage, then place, is what a single process would raise.
+    """An error of a client.
+
+    A single process would raise the failure that is first by stage, and among these by place.
 
     Attributes
     ----------
@@ -225,7 +228,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class Sum:
-    """A sum on its way from rank to rank; its value is complete only if nothing has failed."""
+    """A sum on its way from rank to rank; its value is complete only if no client has failed."""
 
     value: Any = None
     scalars: int = 0
@@ -234,7 +237,7 @@ class Sum:
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, reply: Any, place: int, of: Sequence[int]) -> None:
-        """Add the reply of the client at a place, after those of all earlier clients."""
+        """Add the reply of the client at `place`, after the replies of all earlier clients."""
         before = [self.value] if place else []
         try:
             if not self.failures:
@@ -244,7 +247,7 @@ class Sum:
 
 
 class Mpi:
-    """Transport at one rank, which holds its own clients.
+    """Transport at one rank, which runs the steps of this rank's clients.
 
     Parameters
     ----------
@@ -254,11 +257,11 @@ class Mpi:
     Attributes
     ----------
     clients : Clients
-        Clients with their current samples; the samples of other ranks serve rank 0's measures.
+        All clients with their current samples; metrics at rank 0 read the samples of other ranks.
     root : numpy.random.SeedSequence
         Seed of rank 0.
     accounts : list of Account
-        Copies of the clients' accounts, which arrive with the answers.
+        Copies of the clients' privacy accounts, which arrive with the replies.
     """
 
     def __init__(self, setup: Setup, ranks: Ranks) -> None:
@@ -281,7 +284,7 @@ class Mpi:
 
     @property
     def states(self) -> Sequence[Any]:
-        """Refuse: this rank holds only its own clients' states."""
+        """Raise an error, because this rank holds only its own clients' states."""
         raise InputError("checkpoints need all clients in one process: run without --engine mpi")
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -294,18 +297,18 @@ class Mpi:
         return self._ranks.once(job, look, last=last)
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Let clients keep a message of rank 0, which is sent with the next exchange."""
+        """Give clients a message of rank 0, which is sent with the next exchange."""
         self._ranks.require_all()
         self._held.append((message, to))
 
     def protect(self) -> None:
-        """Begin all accounts."""
+        """Begin the privacy accounts of all clients."""
         self.accounts += [Account() for _ in self.clients.shapes]
         for site in self._sites.values():
             site.protect()
 
     def change(self, change: Change) -> None:
-        """Change the samples of all clients as rank 0 says."""
+        """Apply the change of rank 0 to the samples of all clients."""
         own = self._ranks.meet(type(change).__name__, change)
         self._together(lambda site: site.change(own), range(len(self.clients)))
         if getattr(own, "clip", True):
@@ -320,7 +323,7 @@ class Mpi:
         return self._together(lambda site: site.answer(order), of)
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies; None if an audit reads single replies."""
+        """Return the sum of the replies, or None if the replies must be summed one by one."""
         if self._apart or self._ranks.alone or not len(of):
             return None
         self._begin("a sum", order, of)
@@ -332,7 +335,7 @@ class Mpi:
         return Total(found.value, found.scalars, found.size)
 
     def _begin(self, verb: str, order: Do | Read, of: Sequence[int]) -> None:
-        """Begin an exchange with all ranks, and give rank 0's messages to the own clients."""
+        """Begin an exchange with all ranks, and give rank 0's messages to this rank's clients."""
         step = order.name if isinstance(order, Read) else name_of(order.step)
         forms = [(form(message), to) for message, to in self._held]
         messages = [message for message, _ in self._held]
@@ -346,7 +349,7 @@ class Mpi:
         self._held.clear()
 
     def _together(self, act: Callable[[Site], Any], of: Sequence[int]) -> Sequence[Any]:
-        """Call `act` at every rank for its own clients, and gather what it returns."""
+        """Call `act` for each client in `of` at its rank, and gather the results at all ranks."""
         self._ranks.busy = True
         own, failure = [], None
         for place, i in enumerate(of):
@@ -370,9 +373,9 @@ class Mpi:
         return [next(parts[self._holder(i)]) for i in of]
 
     def _chain(self, order: Do, of: Sequence[int]) -> Sum:
-        """Return the sum that goes from rank to rank, and is broadcast by the last one.
+        """Return the sum of the replies, which ranks pass on and the last rank broadcasts.
 
-        While a rank waits for the sum, it runs its own clients' steps.
+        Before the sum arrives, a rank runs the steps of its own clients.
         """
         me, mine, ahead = self._ranks.rank, Sum(), deque[Any]()
         own = self._replies(order, of, mine)
@@ -403,7 +406,7 @@ class Mpi:
         return pickle.loads(self._link.broadcast(pickle.dumps(total) if me == last else b"", last))
 
     def _replies(self, order: Do, of: Sequence[int], mine: Sum) -> Iterator[Any]:
-        """Yield the replies of the own clients until a step fails, and count them in `mine`."""
+        """Yield the replies of this rank's clients until a step fails, and count them in `mine`."""
         for place, i in enumerate(of):
             if i not in self._sites:
                 continue
@@ -436,10 +439,10 @@ class Mpi:
 
 
 def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
-    """Return the position of each rank's first client, and then the number of clients.
+    """Return the position of each rank's first client, followed by the number of clients.
 
     Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
-    If there are many ranks, some have no client.
+    If there are many ranks, some ranks have no client.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]
@@ -447,7 +450,7 @@ def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
 
 
 def largest_entry(data: Any, state: Any, message: Any) -> float:
-    """Client step: the largest absolute value of an entry of its samples."""
+    """Client step that returns the largest absolute value of an entry of the samples."""
     samples = samples_of(data)
     return float(max(samples.max(), -samples.min()))
 
@@ -464,7 +467,7 @@ def form(message: Any) -> str:
 
 
 def _lazily(order: Change, clients: Clients) -> Clients:
-    """Return the samples after a change; the change is made when the first sample is read."""
+    """Return the clients after a change of samples, which is made when the first sample is read."""
 
     def change() -> list[Any]:
         found = [changed(order, samples, i) for i, samples in enumerate(clients)]
@@ -476,18 +479,18 @@ def _lazily(order: Change, clients: Clients) -> Clients:
 
 
 def on_all_ranks(program: Callable[[Ranks], Result]) -> Result | None:
-    """Call ``program(ranks)`` at every rank, with all federations over MPI.
+    """Call ``program(ranks)`` at every rank, and let all federations in it use MPI.
 
     Returns
     -------
     object
-        What `program` returns at rank 0; None at the others, when rank 0 is done.
+        The value of `program` at rank 0; None at the other ranks, after rank 0 is done.
 
     Raises
     ------
     InputError
-        As in `mpi_link.connect`; and at rank 0 any error of `program`, once the other ranks have
-        ended.
+        If `mpi_link.connect` cannot join the ranks. Rank 0 also raises any error of `program`,
+        after the other ranks have ended.
     """
     ranks = Ranks(connect())
     try:

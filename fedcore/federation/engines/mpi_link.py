@@ -1,7 +1,7 @@
-"""Bytes between the ranks of an MPI program; the only module that imports mpi4py.
+"""Send bytes between the ranks of an MPI program; no other module imports mpi4py.
 
 A rank that waits for a message tests now and then whether the message is there, and sleeps in
-between. MPI's own way of waiting would keep a core busy that another rank may need for its work.
+between. Blocking calls of MPI would keep a core busy that another rank may need.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ FORWARDING_SECONDS = 0.5
 
 
 def started_as() -> int:
-    """Return the rank that a launcher has given to this process; 0 without a launcher."""
+    """Return the rank that an MPI launcher has given to this process, or 0 without a launcher."""
     return next((int(rank) for name in RANK_VARIABLES if (rank := os.getenv(name))), 0)
 
 
 def connect() -> Link:
-    """Join the ranks of this program.
+    """Connect this process to the other ranks of the program.
 
     Raises
     ------
     InputError
-        Without mpi4py, or when it belongs to another MPI than the launcher.
+        If mpi4py or MPI is missing, or if mpi4py uses another MPI than the launcher.
     """
     try:
         from mpi4py import MPI
@@ -56,7 +56,7 @@ def connect() -> Link:
 
 
 class Link:
-    """Messages that one rank sends and receives.
+    """Connection by which one rank sends and receives bytes.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ class Link:
     ----------
     rank, size : int
     sent : int
-        Bytes that this rank has broadcast, gathered or sent to one.
+        Number of bytes that this rank has broadcast, gathered or sent to one rank.
     """
 
     def __init__(self, mpi: Any) -> None:
@@ -76,7 +76,7 @@ class Link:
         self.sent = 0
 
     def broadcast(self, data: bytes = b"", root: int = 0) -> bytes:
-        """Return the bytes of the rank `root`, at all ranks."""
+        """Send the bytes of the rank `root` to all ranks, and return them."""
         if self.size == 1:
             return data
         self.sent += len(data)
@@ -88,7 +88,7 @@ class Link:
         return bytes(whole)
 
     def gather(self, data: bytes) -> list[bytes]:
-        """Return the bytes of every rank, at all ranks."""
+        """Send the bytes of every rank to all ranks, and return them in the order of the ranks."""
         self.sent += len(data)
         sizes = bytearray(8 * self.size)
         self._wait(self._world.Iallgather(struct.pack("<Q", len(data)), sizes))
@@ -104,7 +104,7 @@ class Link:
         self._wait(self._world.Isend([data, self._mpi.BYTE], dest=to))
 
     def receive(self, source: int) -> bytes:
-        """Return bytes from one rank."""
+        """Wait for bytes from the rank `source`, and return them."""
         _patiently(lambda: self._world.Iprobe(source=source))
         status = self._mpi.Status()
         self._world.Probe(source=source, status=status)
@@ -113,7 +113,7 @@ class Link:
         return bytes(data)
 
     def abort(self, sentence: str) -> NoReturn:
-        """Print the reason, and end all ranks at once."""
+        """Print an error message, and end all ranks at once."""
         print(f"Error: {visible(sentence)}", file=sys.__stderr__, flush=True)
         time.sleep(FORWARDING_SECONDS)
         self._world.Abort(1)
@@ -127,7 +127,7 @@ class Link:
 
 
 def _patiently(done: Callable[[], bool]) -> None:
-    """Return when `done()` is true; the longer this takes, the longer are the sleeps."""
+    """Wait until ``done()`` is true, with sleeps that grow with the time waited so far."""
     began = time.monotonic()
     while not done():
         waited = time.monotonic() - began

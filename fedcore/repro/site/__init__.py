@@ -1,1 +1,1 @@
-"""From a run's results to its pages."""
+"""Write the HTML pages that show the results of a workflow run."""

@@ -1,4 +1,4 @@
-"""Write the site: pages from templates, and the files that these pages show."""
+"""Write the HTML pages of a run from templates, with the files that the pages show."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FORMULA = re.compile(r"\$(?!\s)([^$\n]+?)(?<!\s)\$")
 
 @cache
 def environment() -> Environment:
-    """Return the templates' environment; values are escaped, and a missing value is an error."""
+    """Return the Jinja environment, which escapes values and refuses missing values."""
     made = Environment(
         loader=PackageLoader("fedcore.repro.site"),
         autoescape=True,
@@ -48,21 +48,20 @@ def environment() -> Environment:
 
 
 def number(value: Any) -> str:
-    """Return a number with four digits, as in the verdicts; an empty text for None."""
+    """Return a number as text with four significant digits, or an empty text for None."""
     return "" if value is None else f"{value:.4g}"
 
 
 def write(results: Path, folder: Path, root: Path = Path()) -> Path:
-    """Write the site of a run; an earlier site is replaced only when all pages are made.
+    """Write the site of a run; an earlier site is replaced only after all new pages are made.
 
     Parameters
     ----------
     results : path
-        Folder of the run.
+        Folder with the results of the run.
     folder : path
-        Folder into which the site goes.
     root : path
-        The checkout: where the claims files of its papers are.
+        Checkout of fedcore, which holds the claims files of the papers.
     """
     found = model.papers(results, root)
     if not found:
@@ -137,7 +136,7 @@ def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> No
 
 
 def notebook(path: Path) -> Markup:
-    """Return an executed notebook as HTML; a browser draws its formulas, which are MathML."""
+    """Return an executed notebook as HTML, with its formulas converted to MathML."""
     try:
         book = nbformat.read(path, as_version=4)
     except (nbformat.reader.NotJSONError, nbformat.ValidationError) as error:

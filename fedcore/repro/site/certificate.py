@@ -1,7 +1,7 @@
-"""A certificate: which parts of a kept run were made again elsewhere, and which of them agreed.
+"""Certificate of a repeated run, which lists the repeated cells and whether they agree.
 
-A certificate is the content of ``codecheck.yml`` (https://codecheck.org.uk); `page` shows it in
-Markdown.
+The repeated run is compared with the kept run, whose records are in the repository. A certificate
+is the content of ``codecheck.yml`` (https://codecheck.org.uk).
 """
 
 from __future__ import annotations
@@ -57,21 +57,21 @@ def compare(
     records: Path,
     command: str,
 ) -> dict[str, Any]:
-    """Return the certificate of the `drawn` cells, which were made in the folder `out`.
+    """Return the certificate for the cells in `drawn`, which were computed in the folder `out`.
 
     Parameters
     ----------
     plan : Plan
     runs : mapping of str to KeptRun
-        By paper.
+        The kept run of each paper.
     drawn, whole : collection of str
-        `drawn` has the cells that were to be made again, `whole` the papers that were made as a
-        whole. The words of the papers in `whole` are compared.
+        `drawn` names the cells to compute again. `whole` names the papers that were computed again
+        completely. The certificate compares the verdicts of the papers in `whole`.
     out : path
     records : path
-        Folder of the records of the kept run.
+        Folder with the records of the kept runs.
     command : str
-        The command that makes the same cells again.
+        Command that computes the same cells again.
     """
     machine, versions = describe_arithmetic(), provenance.versions([])
     same = [p for p, run in runs.items() if kept_cells.same_arithmetic(run, machine, versions)]
@@ -124,12 +124,12 @@ def compare(
 
 
 def disagreements(found: Mapping[str, Any]) -> int:
-    """Return the number of cells and words that disagree or could not be made."""
+    """Return the number of cells and verdicts that disagree or could not be computed."""
     return len(found["disagreeing"]) + len(found["words"])
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return the items of wholly made papers whose word differs from that of the kept run."""
+    """Return the items of the papers in `whole` whose verdicts differ from the kept verdicts."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]
@@ -141,7 +141,7 @@ def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
 
 
 def _inputs(plan: Plan, cells: Collection[str], records: Path) -> list[tables.Row]:
-    """Return the SHA-256 of the records and of all data and configuration that cells depend on."""
+    """Return the SHA-256 of all records, configuration and data files that the cells depend on."""
     files = {f"config/{file.name}": file for file in configuration.files()}
     for paper in {plan.cells[cell].paper for cell in cells}:
         for file in (plan.files[paper].paper, plan.files[paper].claims):
@@ -158,7 +158,7 @@ def _inputs(plan: Plan, cells: Collection[str], records: Path) -> list[tables.Ro
 
 
 def _shares(runs: Mapping[str, KeptRun], found: Mapping[str, str]) -> list[tables.Row]:
-    """Return for each paper which share of its cells, items and CPU seconds was compared."""
+    """Return how many of each paper's cells, items and CPU seconds the repeated run covers."""
     rows: list[tables.Row] = []
     for paper, run in runs.items():
         words = {cell: word for cell, word in found.items() if cell in run.cells}
@@ -212,7 +212,7 @@ def page(found: Mapping[str, Any]) -> str:
 
 
 def write(found: Mapping[str, Any], out: Path) -> list[Path]:
-    """Write the certificate into a folder; return its files, the page first."""
+    """Write a certificate into a folder; return the paths of its Markdown page and YAML file."""
     check = yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True)
     texts = {"certificate.md": page(found), "codecheck.yml": check}
     for name, text in texts.items():

@@ -1,6 +1,6 @@
-"""Data of the interactive curves: the records of every run, thinned for a screen.
+"""Data of the interactive plots, with at most `POINTS` records of each run.
 
-The data come with commands; each runs a method as an experiment runs it.
+Each run comes with a command that runs the same method with the same hyper-parameters.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ AXES = {
 
 
 def groups(plan: Path) -> list[dict[str, Any]]:
-    """Return the runs of a paper by experiment and problem.
+    """Return the runs of a paper, grouped by experiment and problem.
 
-    Each pair of experiment and problem has its measures, the parameters that vary, and its runs.
-    Each run has name, cell, looks, the values on every axis, and, for every measure, the median,
-    the smallest and the largest value of the repeats.
+    A group holds its runs, its measures, and the hyper-parameters that vary between its runs. A run
+    holds its name, its cell, its colour and dashes, and its values on every axis. For every
+    measure, a run also holds the median, the smallest and the largest value over the repeats.
     """
     results, found = Results(plan), []
     methods = curve_styles.of_methods(results.plan)
@@ -62,7 +62,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
 
 
 def script(groups: list[dict[str, Any]]) -> str:
-    """Return a script that holds the data of a page, because local pages cannot read files."""
+    """Return JavaScript that holds the data, because a page opened from disk cannot read files."""
     return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
 
 
@@ -93,7 +93,10 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
 
 
 def _replayed(run: Run) -> dict[str, Any]:
-    """Return the replay of the first repeat; empty if no kept iterate has a recorded measure."""
+    """Return the first repeat's measure, both as recorded and recomputed from kept iterates.
+
+    The result is empty if no iterate in the history has a recorded measure.
+    """
     try:
         found = replay(run.history, 1)
     except InputError:
@@ -116,16 +119,16 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give runs the looks of the plan's methods, or else looks that differ within this plot."""
+    """Give each run its method's colour and dashes in the plan, or else a distinct look."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return the values of each numeric parameter in which runs of one method differ.
+    """Return the values of each numeric hyper-parameter that differs between runs of one method.
 
-    The runs lose all other parameters.
+    All other hyper-parameters are removed from `runs`.
     """
     values: dict[str, set[float]] = {}
     for first in runs:
@@ -140,7 +143,7 @@ def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
 
 
 def axes_of(run: Run) -> dict[str, np.ndarray]:
-    """Return the values on each axis that a run has, as medians over its repeats."""
+    """Return the medians over a run's repeats for each axis on which the run has values."""
     there = np.where(run["iteration"] >= 0, 1.0, np.nan)
     columns = {
         "rounds": run["round"],
@@ -161,7 +164,7 @@ def axes_of(run: Run) -> dict[str, np.ndarray]:
 
 
 def _kept(records: int) -> np.ndarray:
-    """Return the numbers of the records that are shown, which become sparser with time."""
+    """Return the indices of the records to plot, which are denser at the start of a run."""
     return np.unique(np.geomspace(1, records, POINTS).astype(int) - 1)
 
 
@@ -175,7 +178,7 @@ def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Return the median over the repeats that have a value; NaN where no repeat has one."""
+    """Return each record's median over the repeats with a value, or NaN if no repeat has one."""
     some = ~np.isnan(values).all(axis=0)
     found = np.full(values.shape[1], np.nan)
     found[some] = np.nanmedian(values[:, some], axis=0)
@@ -183,12 +186,15 @@ def _median(values: np.ndarray) -> np.ndarray:
 
 
 def _numbers(values: np.ndarray) -> list[float | None]:
-    """Return five digits of every number; None for what is not finite."""
+    """Return numbers rounded to five significant digits, with None in place of NaN and infinity."""
     return [float(f"{x:.5g}") if np.isfinite(x) else None for x in values.tolist()]
 
 
 def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str]:
-    """Return the measures with a value in some run, and their units; `first` ones come first."""
+    """Return a description of each measure that has a value in some run.
+
+    The measures in `first` come first.
+    """
     found: dict[str, str] = {}
     for run in runs:
         for name, (units, text) in run.pop("units").items():
@@ -199,7 +205,7 @@ def _measures(runs: list[dict[str, Any]], first: Sequence[str]) -> dict[str, str
 
 
 def command(algorithm: str, params: Mapping[str, Any]) -> str:
-    """Return the command line that runs a method; `DATA` stands for a data set or files."""
+    """Return the command line that runs a method; `DATA` stands for a data set or for files."""
     words = ["fedcore", "run", algorithm, DATA]
     for name, value in params.items():
         text = value if isinstance(value, str) else json.dumps(value)
@@ -208,7 +214,7 @@ def command(algorithm: str, params: Mapping[str, Any]) -> str:
 
 
 def of_variants(experiment: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Return a row of ``method`` and ``command`` for every variant of an experiment's runs."""
+    """Return a row with the entries ``method`` and ``command`` for each variant in `experiment`."""
     shared = experiment.get("params", {})
     return [
         {

@@ -1,4 +1,4 @@
-"""Problems and experiments that were not run, by the reason: for terminal, notebooks and pages."""
+"""Group by reason the problems and experiments that were not run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from fedcore.repro.tables.rows import gathered
 
 
 def by_reason(missing: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the names for each reason, in the order in which the reasons first appear."""
+    """Return the names that were not run for each reason, in the order of `missing`."""
     return gathered((reason, name) for name, reason in missing.items())
 
 

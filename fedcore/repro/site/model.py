@@ -1,4 +1,4 @@
-"""Contents of the site's pages, gathered from results and claims files."""
+"""Collect the contents of the site's pages from results and claims files."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
-    """Return the other columns with numbers that differ; of a single row, all with numbers."""
+    """Return the columns, except those in `besides`, whose numbers differ between the rows.
+
+    For a single row, all columns with numbers, except those in `besides`, are returned.
+    """
     names = [name for name in rows[0] if name not in besides]
     found = {name: {row[name] for row in rows if isinstance(row[name], float)} for name in names}
     return [name for name in names if len(found[name]) > 1 or (found[name] and len(rows) == 1)]
 
 
 def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
-    """Return what a page shows of the rows of a table that a cell of a claim selects.
+    """Return what a page shows of the table rows from which a claim is judged.
 
-    ``rows`` has the values of the first `LONG` rows as text, ``all_rows`` is the number of all
-    rows, and ``experiments`` are the experiments that the rows name.
+    In the result, ``rows`` holds the first `LONG` rows as text, and ``all_rows`` is the number of
+    all rows. The entry ``experiments`` is the set of experiments that the rows name.
     """
     named = [*select["where"], *select["points"], "repeat"]
     column = select["column"]
@@ -59,20 +62,22 @@ def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
 
 
 class Paper:
-    """One paper's part of the site.
+    """The contents of one paper's pages.
 
     Attributes
     ----------
     judged : bool
-        False for a user's own study, which no paper prints.
+        Whether the results hold verdicts; they hold none for a user's own study.
     verdicts, printed_items, checks : list of Verdict
-        All verdicts, those on printed items, and those on the checks of this software.
+        All verdicts, the verdicts on items that the paper prints, and the verdicts on checks of
+        this software.
     plan : dict
-        Empty for a paper without a run; then the paper's name serves as its title.
+        The plan of the run; empty if the results hold no plan.
     plan_file : path
     title, citation : str
+        Without a plan, the title is the paper's name.
     missing : dict of str to list of str
-        Names of problems and experiments that were not run, by the reason.
+        For each reason, the names of the problems and experiments that were not run.
     question : str
         The question that the headline claims answer.
     """
@@ -109,13 +114,13 @@ class Paper:
 
     @property
     def command_options(self) -> str:
-        """Options by which a command finds the paper; empty for a paper of the checkout."""
+        """Snakemake options that name the paper; empty for a paper of the checkout."""
         entry = self._entry
         return "" if entry == self.name else f" --config papers={shlex.quote(f'[{entry}]')}"
 
     @cached_property
     def run(self) -> View:
-        """The run of the verdicts in `told`: its date, its commit, and lines on it."""
+        """Date, commit and description of the run that gave the verdicts in `told`."""
         missing, cost, date = sum(map(len, self.missing.values())), [], ""
         if not self.quick:
             commits = sorted({job["about"].get("commit", "unknown") for job in self.jobs})
@@ -132,17 +137,17 @@ class Paper:
 
     @property
     def picture(self) -> View | None:
-        """The figure of the first headline claim that names one."""
+        """The figure of the first headline claim that has a figure, or None if there is none."""
         named = [self.figure(v) for v in answers.headlines(self.told)]
         return next(filter(None, named), None)
 
     def figure(self, verdict: Verdict) -> View | None:
-        """Return the figure that an item's claim names, if it was drawn."""
+        """Return the figure that a verdict's claim names, or None if this figure was not drawn."""
         return next((one for one in self.figures if one["name"] == verdict.figure), None)
 
     @cached_property
     def of_rows(self) -> dict[tuple[str, str], list[Verdict]]:
-        """Verdicts on the rows of printed tables, by the names of table and row."""
+        """Verdicts on rows of printed tables; each key is a pair of table name and row name."""
         words = {verdict.id: verdict for verdict in self.told}
         judged = [item for item in self.claimed["items"] if "row" in item and item["id"] in words]
         return gathered((tuple(item["row"]), words[item["id"]]) for item in judged)
@@ -153,17 +158,17 @@ class Paper:
 
     @cached_property
     def figures(self) -> list[View]:
-        """Figures of ours that have been drawn and show something."""
+        """Figures that this run has drawn, without the empty ones."""
         return [one for one in self._pictures if not plotting.shows_nothing(one["file"])]
 
     @property
     def empty_figures(self) -> list[str]:
-        """Captions of figures of which nothing was run."""
+        """Captions of the figures that are empty because none of their cells was run."""
         return [str(one["caption"]) for one in self._pictures if one not in self.figures]
 
     @cached_property
     def own_tables(self) -> list[View]:
-        """Tables of ours, for people to read; ``below`` is a table's text without the caption."""
+        """Tables of this run in Markdown; ``below`` is the text of a table without its caption."""
         found = self._exhibits("tables", ".md")
         for one in found:
             text = one["file"].read_text(encoding="utf-8")
@@ -172,13 +177,13 @@ class Paper:
 
     @property
     def notebook(self) -> Path | None:
-        """The executed notebook, if there is one."""
+        """Path of the executed notebook, or None if there is no such file."""
         path = self._results / "notebooks" / f"{self.name}.ipynb"
         return path if path.is_file() else None
 
     @cached_property
     def jobs(self) -> list[View]:
-        """Cells that were run, each with the ``about`` of its history and the costs of its job."""
+        """Cells that were run, each with its history's metadata ``about`` and its job's costs."""
         found = []
         for path, settings in self.plan.get("cells", {}).items():
             cell = Cell.read(settings)
@@ -194,7 +199,10 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """Notes on the data of restored histories, with the histories' commits and number."""
+        """Notes on the data of restored histories, with these histories' commits and number.
+
+        A restored history was copied into the results from an earlier run.
+        """
         restored = [job["about"] for job in self.jobs if "restored" in job["about"]]
         drawn = "drawn under that commit."
         found = gathered(
@@ -205,12 +213,15 @@ class Paper:
 
     @property
     def data(self) -> list[View]:
-        """Facts on the data of the problems that were run."""
+        """Facts about the data of each problem that was run."""
         known = {job["about"]["problem"]["name"]: job["about"]["problem"] for job in self.jobs}
         return [known[name] for name in sorted(known)]
 
     def judging(self, verdict: Verdict) -> View | None:
-        """Return the rows of the first cell of the first reading that was run; None if none was."""
+        """Return the table rows that decide a verdict, or None if no reading of the claim was run.
+
+        The first cell of the first reading with a result selects the rows.
+        """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)
         if ran is None:
@@ -223,14 +234,14 @@ class Paper:
         return judged_by(select, rows) if rows else None
 
     def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
-        """Return each change that a reading of an item makes, with its ground and passage."""
+        """Return each change that a reading makes to the printed claim, with the reason for it."""
         readings = self._items[verdict.id]["readings"]
         of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]
         return [self.claimed["changes"][name] for name in dict.fromkeys(names)]
 
     def _exhibits(self, kind: str, ending: str) -> list[View]:
-        """Return name, caption and file of each of our figures or tables that exists."""
+        """Return the name, caption and file of each planned figure or table whose file exists."""
         found = []
         for name, caption in self.plan.get(kind, {}).items():
             file = self._results / kind / self.name / f"{name}{ending}"
@@ -241,7 +252,7 @@ class Paper:
 
 
 def slug(text: str) -> str:
-    """Return a text in a form that can be part of an HTML name."""
+    """Return a text as lower-case letters, digits and hyphens, for use in HTML names."""
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 

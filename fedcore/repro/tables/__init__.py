@@ -1,1 +1,1 @@
-"""From histories to the rows of tables."""
+"""Make the tables of a paper from the histories of its runs."""

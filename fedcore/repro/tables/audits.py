@@ -1,4 +1,4 @@
-"""Audits of claimed ε, each with its weakened twin."""
+"""Tables of privacy audits, which compare a claimed ε with a lower bound from many runs."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fedcore.repro.tables.rows import Rows
 
 
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
-    """Return pairs of runs, with and without the canary, by algorithm and variant.
+    """Return for each algorithm and variant its two runs, with and without the canary.
 
-    There is no audit if one run of the pair was left out with its problem.
+    A pair is left out if one of its two runs is missing.
     """
     found: dict[tuple[str, str], dict[bool, Run]] = {}
     for run in results.runs(experiment):
@@ -32,11 +32,12 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
 
 
 def bounds(results: Results, *experiments: str) -> Rows:
-    """Return a row per audit: 95 % lower bounds on ε for the method and for its weakened twin.
+    """Return one row per audit, with 95 % lower bounds on ε for the method and its weakened twin.
 
-    ``claimed`` is the ε that was asked for, ``accounted`` is the ledger's ε, and ``noise_left`` is
-    the factor of the twin's noise. If ``weakened_bound`` is above ``claimed``, the audit is able to
-    notice too little noise.
+    The weakened twin is the same method with noise that is too small. The column ``claimed`` is the
+    ε that the run was asked for, and ``accounted`` is the ε in its ledger. The twin's noise is
+    multiplied by ``noise_left``. If ``weakened_bound`` is above ``claimed``, the audit can detect
+    noise that is too small.
     """
     rows = []
     for experiment in experiments:

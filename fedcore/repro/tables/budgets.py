@@ -1,4 +1,4 @@
-"""What a run costs its clients, what it protects, and how much there is to find."""
+"""Computation costs, privacy and sum of squares of a run, for tables and plots."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ CHANGES = {
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return the number of products of AᵢAᵢᵀ with a block that each client has made so far.
+    """Return how many products of AᵢAᵢᵀ with a block each client has made until each record.
 
-    A direct method, which sends its own answer, counts as one product. The other methods make one
-    product in each of their iterations and at least one in a round, unless they count themselves.
+    If a method records its products, the result is their mean over the clients. If a method
+    declares its products per round by ``steps``, the result is their sum over the rounds. All other
+    methods make one product in each iteration, and at least one in each round.
 
     Returns
     -------
@@ -39,7 +40,7 @@ def products(run: Run, history: History) -> np.ndarray:
 
 
 def privacy(run: Run) -> str:
-    """Return a run's privacy: "none", or ε, δ and the change of the data that is hidden."""
+    """Return "none" for a run without privacy, or else its ε, δ and neighbouring relation."""
     claim = run.history.about.get("privacy")
     if claim is None:
         return PLAIN
@@ -48,9 +49,9 @@ def privacy(run: Run) -> str:
 
 
 def sum_of_squares(run: Run) -> float | None:
-    """Return ``‖S‖_F²`` of all clients' samples, of which the metric ``captured`` is a part.
+    """Return ``‖S‖_F²`` for the matrix S of all clients' samples, or None without an exact answer.
 
-    None for a run without an exact answer.
+    The metric ``captured`` is a part of ``‖S‖_F²``.
     """
     known = run.history.reference.get("singular_values")
     return None if known is None else float(np.sum(known**2))

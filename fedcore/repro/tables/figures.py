@@ -1,4 +1,4 @@
-"""Figures of a paper's notebook, with the outcome beneath the title and the run in the corner."""
+"""Save the figures of a paper's notebook, with verdicts below the title and the run in a corner."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ def save(
     change: str = "",
     spread: str = "",
 ) -> None:
-    """Write a figure into the paper's folder; see `fedcore.reports.plotting.save`.
+    """Write a figure into the paper's folder of figures by `fedcore.reports.plotting.save`.
 
     Parameters
     ----------
     results : Results
     figure : Figure
     name : str
-        Path of the figure's files.
+        Path of the figure's files in this folder, without a suffix.
     runs : iterable of Run
-        What the figure shows.
+        Runs that the figure shows.
     title : str
     sentences : mapping of str to str, optional
     change : str

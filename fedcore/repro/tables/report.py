@@ -1,6 +1,6 @@
-"""Tables of a paper: its report declares them, and rule ``tables`` writes them.
+"""Write the tables of a paper, which a module of the paper declares.
 
-A paper that has no module for tables gets a table of the last values of every run.
+A paper that declares no tables gets one table with the last values of every run.
 """
 
 from __future__ import annotations
@@ -25,15 +25,14 @@ NAMED = ("experiment", "problem", "algorithm", "variant")
 
 
 class Table(NamedTuple):
-    """A table of a report.
+    """A table that a paper declares.
 
     Attributes
     ----------
     rows : callable
-        Takes `Results` and returns the rows.
+        Function that takes `Results` and returns the rows of the table.
     shown : callable, optional
-        Function that takes the rows and returns the rows of the Markdown, such as
-        `summaries.by_group`.
+        Function from the rows of the table to the rows in Markdown; see `summaries.by_group`.
     """
 
     rows: Callable[[Results], Rows]
@@ -41,7 +40,7 @@ class Table(NamedTuple):
 
 
 def declared_tables(results: Results) -> dict[str, Table]:
-    """Return ``TABLES`` of the module that the plan of a paper names."""
+    """Return the tables that a paper's module declares in ``TABLES``."""
     files = paper_files.at(results.plan["entry"])
     files.make_importable()
     declared: dict[str, Table] = getattr(importlib.import_module(files.tables), "TABLES", {})
@@ -49,7 +48,7 @@ def declared_tables(results: Results) -> dict[str, Table]:
 
 
 def write_tables(plan: str | os.PathLike[str]) -> None:
-    """Write the ``TABLES`` of the module that the plan names, with the captions of the plan.
+    """Write the tables that a paper's module declares, with the captions in the plan.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     Raises
     ------
     ConfigError
-        When the paper's file names other tables.
+        If the paper's file and its module name different tables.
     """
     results = Results(plan)
     paper, captions = results.plan["paper"], results.plan["tables"]
@@ -83,7 +82,7 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
 
 
 def ends(results: Results) -> Rows:
-    """Return the last value of every measure and the costs of the run, in one row per repeat.
+    """Return one row per repeat, with the last value of every measure and the costs of the run.
 
     A measure is None in the rows of experiments that do not record it.
     """
@@ -99,7 +98,10 @@ def ends(results: Results) -> Rows:
 
 
 def medians(rows: Rows) -> Rows:
-    """Return the medians over the repeats of a cell, without columns that have no value."""
+    """Return one row per cell, with the medians over its repeats.
+
+    Columns without any value are left out.
+    """
     columns = list(rows[0]) if rows else ["repeat"]
     values = [
         name

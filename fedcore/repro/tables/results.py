@@ -1,4 +1,4 @@
-"""Reading the results of a workflow run: plan, histories and tables of a paper."""
+"""Read the results of a workflow run, which are the plan, histories and tables of a paper."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Part = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """A cell that has been run.
+    """A cell of an experiment that has been run.
 
     Attributes
     ----------
@@ -45,10 +45,10 @@ class Run:
     label : str
         Name of the problem in figures and tables.
     tags : mapping
-        ``tags`` of the problem and the variant in the configuration.
+        Tags that the configuration gives to the problem and to the variant.
     history : History
     seconds_file : Path
-        File of the cell's CPU seconds.
+        File with the CPU seconds of the cell.
     """
 
     experiment: str
@@ -62,18 +62,18 @@ class Run:
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """CPU seconds until each record, without the time of recording, (repeats, records).
+        """CPU seconds until each record, without the time for recording, shape (repeats, records).
 
         Raises
         ------
         HistoryError
-            When they are missing or damaged.
+            If the file with the CPU seconds is missing or damaged.
         """
         return read_seconds(self.seconds_file)
 
     @property
     def on_a_core(self) -> bool:
-        """Whether the run computed on a core, so that its CPU seconds cover all clients.
+        """Whether the run computed on CPU cores only, so that its CPU seconds cover all clients.
 
         On an accelerator, CPU seconds cover only the process that waits for the accelerator.
         """
@@ -81,7 +81,7 @@ class Run:
 
     @property
     def status(self) -> str:
-        """Where the data come from, one of `fedcore.problems.STATUSES`."""
+        """Origin of the data, one of `fedcore.problems.STATUSES`."""
         return str(self.history.about["problem"]["status"])
 
     @property
@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters, with defaults filled in and 1 in place of the value "reference"."""
+        """Hyper-parameters of the run, including defaults; 1 replaces the value "reference"."""
         given = self.history.about["params"]
         return algorithms.get(self.algorithm).params(
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
@@ -99,7 +99,7 @@ class Run:
 
     @property
     def diverged(self) -> np.ndarray:
-        """Whether each repeat ended with something that is not finite, shape (repeats,)."""
+        """Whether each repeat ended with a value that is not finite, shape (repeats,)."""
         if "diverged" not in self.history.columns:
             return np.zeros(self.history.repeats, bool)
         return self.last("diverged") > 0
@@ -113,7 +113,7 @@ class Run:
         return self.history.last(column)
 
     def row(self, **columns: Column) -> dict[str, Any]:
-        """Return one row for the run: its names, its tags, and `columns`.
+        """Return one row for the run, with its names, its tags and the values of `columns`.
 
         Parameters
         ----------
@@ -131,17 +131,17 @@ class Run:
         return named | {name: value.item() for name, value in values.items()}
 
     def rows(self, **columns: Column) -> Rows:
-        """Return a row per repeat: the entries of `row`, the number of the repeat, and `columns`.
+        """Return one row per repeat, with the entries of `row`, the repeat's number and `columns`.
 
         Parameters
         ----------
         **columns : value, or callable that takes the run and returns one
-            A value per repeat, shape (repeats,), or one for all of them.
+            A value is an array of shape (repeats,), or one value for all repeats.
 
         Raises
         ------
         InputError
-            When a column has another shape.
+            If a column has another shape.
         """
         repeats, values = self.history.repeats, {}
         for name, column in columns.items():
@@ -153,7 +153,10 @@ class Run:
         ]
 
     def _value(self, name: str, column: Column, of_repeats: bool = False) -> np.ndarray:
-        """Return a column's value: one for the run or, if `of_repeats`, perhaps one per repeat."""
+        """Return the value of a column for the run.
+
+        If `of_repeats` is true, the value may be an array with one entry per repeat.
+        """
         value = np.asarray(column(self) if callable(column) else column)
         if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
@@ -164,12 +167,11 @@ class Run:
 
 
 def last(column: str) -> Callable[[Run], np.ndarray]:
-    """Return a function for `Results.table`: the last recorded value of a column.
+    """Return a function for `Results.table` that gives the last recorded value of a column.
 
     Parameters
     ----------
     column : str
-        Name of a column of the history.
 
     Returns
     -------
@@ -180,20 +182,23 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 
 
 def _found(plan: Path) -> Path:
-    """Return the path of a plan: as given, from the folder above, or in the quick run's results."""
+    """Return the first path that exists for a plan.
+
+    The path may lie in the folder above, or have ``results/quick`` in place of ``results``.
+    """
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
     places = (plan, ".." / plan, quick, ".." / quick)
     return next((place for place in places if place.is_file()), plan)
 
 
 def _span(numbers: Iterable[int]) -> str:
-    """Return the range of some numbers, as in "5 to 1,000", or "20" if all are equal."""
+    """Return the range of some numbers as text, such as "5 to 1,000", or "20" if all are equal."""
     ends = sorted(numbers)
     return " to ".join(dict.fromkeys(f"{n:,}" for n in (ends[0], ends[-1])))
 
 
 def _sizes(run: Run) -> dict[str, Any]:
-    """Return the facts about a run's data, with the samples of each client on average."""
+    """Return facts about a run's data, with the mean number of samples per client as ``each``."""
     found = run.data
     if {"n_samples", "n_clients"} <= found.keys():
         found["each"] = found["n_samples"] // found["n_clients"]
@@ -201,9 +206,9 @@ def _sizes(run: Run) -> dict[str, Any]:
 
 
 def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
-    """Return in few words the outcome of what a figure shows; the item's page has the rest.
+    """Return in a few words the verdict on what a figure shows.
 
-    A figure shows one reading of the item or, with `part`, one part of this reading.
+    A figure shows one reading of the item or, if `part` is given, one part of this reading.
     """
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
@@ -235,7 +240,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
 
 
 def _together(said: Sequence[str]) -> str:
-    """Return the outcome of a sentence's items; if they differ, each with its number of items."""
+    """Return the common outcome of a sentence's items, or each outcome with its number of items."""
     found = Counter(said)
     if len(found) == 1:
         return said[0]
@@ -247,7 +252,7 @@ def _changes(reading: Reading) -> list[str]:
 
 
 def _stands(word: str, parts: Iterable[Part]) -> str:
-    """Return a word with what the runs lack for a decision, or with how many runs agree."""
+    """Return a verdict, followed by what prevents a decision or by how many runs agree."""
     known = list(parts)
     lacks = dict.fromkeys(_lack(one) for one in known if "lack" in one)
     if lacks:
@@ -257,29 +262,30 @@ def _stands(word: str, parts: Iterable[Part]) -> str:
 
 
 def _lack(part: Part) -> str:
-    """Return what the runs of an undecided part lack for a decision, and at which points."""
+    """Return which evidence an undecided part of a claim lacks, and at which points."""
     where = f"at {few(part['at'], NAMED, 'point')}" if "at" in part else ""
     said = (where, part["silent"]) if "silent" in part else (part["lack"], where)
     return " ".join(filter(None, said))
 
 
 class Results:
-    """Histories of one paper; each is read when it is first used.
+    """Results of one paper; each history is read when it is first used.
 
     Parameters
     ----------
     plan : path-like
-        File ``<results>/plans/<paper>.json``; the histories lie in ``<results>/histories``. For a
-        notebook that is opened by hand, a relative path is also looked for in the folder above, and
-        in ``results/quick`` where ``results`` has none.
+        File ``<results>/plans/<paper>.json``. The histories lie in ``<results>/histories``. If the
+        file does not exist, a relative path is tried from the folder above, and with
+        ``results/quick`` in place of ``results``.
     symbols : mapping of str to str, optional
-        The paper's symbols, each with the size for which it stands: ``n_samples``, ``n_features``,
-        ``n_clients`` or ``each``, the samples of a client. By default n, d, and "clients".
+        Maps each symbol of the paper to a size. A size is ``n_samples``, ``n_features``,
+        ``n_clients``, or ``each`` for the mean number of samples per client. The default symbols
+        are "n", "d" and "clients".
 
     Attributes
     ----------
     plan : dict
-        Title, problems, experiments, tables, figures, cells, and the problems without data.
+        Content of the plan file, such as title, problems, experiments, tables, figures and cells.
     cells : dict of str to Cell
         The cells of the plan, by their paths.
     figures, tables : Path
@@ -287,7 +293,7 @@ class Results:
     symbols : mapping of str to str
         As given.
     asked : set of str
-        Cells whose histories have been asked for.
+        Names of the cells whose histories have been requested.
     """
 
     def __init__(self, plan: str | os.PathLike[str], symbols: Mapping[str, str] = SYMBOLS) -> None:
@@ -313,13 +319,13 @@ class Results:
         Raises
         ------
         ConfigError
-            When the paper is judged and one repeat is a copy of another, as for a method that draws
-            nothing. Tests need repeats that are independent runs.
+            If verdicts are made for the paper and one repeat is a copy of another repeat. Verdicts
+            need independent repeats, and a method without random draws gives copies.
         DataError
-            When the history is not what the plan asks for, for example because a killed run has
-            left it behind.
+            If the history does not match the plan, for example because a killed run has left it
+            behind.
         HistoryError
-            When the history is missing or damaged.
+            If the history is missing or damaged.
         """
         self.asked.add(cell)
         if cell not in self._read:
@@ -339,23 +345,22 @@ class Results:
 
     @property
     def private(self) -> bool:
-        """Whether one of the histories read so far comes from a private run."""
+        """Whether any history that has been read so far comes from a private run."""
         return any(history.released is not None for history in self._read.values())
 
     def runs(self, *experiments: str, algorithm: str | None = None, **tags: Any) -> Iterator[Run]:
-        """Yield the runs of experiments, each experiment in the order of the plan.
+        """Yield the runs of each experiment in the order of the plan.
 
-        If only some of the runs have a tag, the other runs have None for it, so that all rows of a
-        table have the same columns.
+        If only some of the runs have a tag, the tag is None for the other runs.
 
         Parameters
         ----------
         *experiments : str
-            By default all.
+            The default is all experiments.
         algorithm : str, optional
-            Only runs of this algorithm.
+            Yield only runs of this algorithm.
         **tags
-            Only runs whose tags have these values; ``problem`` and ``variant`` count as tags here.
+            Yield only runs whose tags have these values; ``problem`` and ``variant`` count as tags.
 
         Raises
         ------
@@ -382,7 +387,7 @@ class Results:
                 )  # fmt: skip
 
     def table(self, *experiments: str, **columns: Column) -> Rows:
-        """Return a row per repeat of every run of experiments, see `Run.rows`.
+        """Return one row for each repeat of each run of some experiments.
 
         Parameters
         ----------
@@ -394,36 +399,32 @@ class Results:
         return [row for run in self.runs(*experiments) for row in run.rows(**columns)]
 
     def rows(self, table: str) -> Rows:
-        """Return a table of the paper that rule ``tables`` has written.
+        """Return the rows of a table that the Snakemake rule ``tables`` has written.
 
         Parameters
         ----------
         table : str
-            Its name in the paper's YAML.
+            Name of the table in the paper's YAML file.
 
         Raises
         ------
         DataError
-            When it is missing or damaged.
+            If the table is missing or damaged.
         """
         return tables.read(self.tables / f"{table}.tsv")
 
     def markdown(self, *names: str) -> str:
-        """Return the paper's tables as Markdown, one below the other; raise the errors of `rows`.
+        """Return tables of the paper as Markdown, one below the other.
 
-        Parameters
-        ----------
-        *names : str
+        Raises
+        ------
+        DataError
+            If a table is missing or damaged.
         """
         return "\n".join(tables.read_text(self.tables / f"{name}.md") for name in names)
 
     def problems(self, experiment: str) -> list[str]:
-        """Return the problems of an experiment that have been run, in the order of the plan.
-
-        Parameters
-        ----------
-        experiment : str
-        """
+        """Return the problems that have cells in an experiment, in the order of the plan."""
         run = {cell.problem for cell in self.cells.values() if cell.experiment == experiment}
         return [name for name in self.plan["problems"] if name in run]
 
@@ -437,26 +438,29 @@ class Results:
         return str(self.plan["problems"][problem].get("label", problem))
 
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
-        """Return what is printed and, after a tab, what came out; empty if there are no verdicts.
+        """Return the lines below a figure's title, which compare what is printed with the verdicts.
 
-        There is a line for each sentence. After the tab comes the word of the reading that the
-        figure shows or, if `part` is given, of this part. The words of the whole and of other
-        readings follow if they differ.
+        Each line holds a text of `sentences`, a tab, and the verdict on the reading of the claim
+        that the figure shows. If `part` is given, the verdict is on this part of the reading.
+        Verdicts on the whole claim and on other readings follow if they differ. Without verdicts,
+        the result is empty.
 
         Parameters
         ----------
         sentences : mapping of str to str
-            What is printed in few words, by the id of an item in the claims of the paper.
+            Maps the id of an item in the paper's claims to a few words that say what the paper
+            prints.
         change : str
-            Name in the claims of the change that the figure makes and that its title mentions. By
-            default the figure shows each item's own reading.
+            Name of the change in the paper's claims that the figure makes and its title mentions.
+            By default, the figure shows the first reading of each item.
         part : str
-            If items have several parts, the name in the claims of the part that the figure shows.
+            Name in the paper's claims of the part that the figure shows, if items have several
+            parts.
 
         Raises
         ------
         InputError
-            For an id without a verdict.
+            If an id has no verdict.
         """
         table = self._folder / "verdicts" / f"{self.plan['paper']}.tsv"
         if not table.is_file():
@@ -473,13 +477,15 @@ class Results:
         )
 
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
-        """Return kind of run, commit, sizes and repeats of a figure, and marks of its data.
+        """Return the text in a figure's corner, with kind of run, commit, sizes and repeats.
+
+        The text also marks surrogate data, rebuilt data, and measures that are not released.
 
         Parameters
         ----------
         runs : iterable of Run
         spread : str
-            How the figure shows the spread of the repeats.
+            Words that say how the figure shows the spread of the repeats.
         """
         shown = list(runs)
         if not shown:

@@ -1,4 +1,4 @@
-"""Rows of tables: selecting and grouping them, first records of an event, and flags."""
+"""Select and group rows of tables, find the first record of an event, and compare values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Value = TypeVar("Value")
 
 
 def first(holds: np.ndarray) -> int | None:
-    """Return the index of the first record that is true, or None."""
+    """Return the index of the first true entry of `holds`, or None if there is none."""
     records = np.flatnonzero(holds)
     return int(records[0]) if records.size else None
 
@@ -29,7 +29,7 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (repeats,)
-        NaN for a repeat without such a record.
+        The value is NaN for a repeat in which `holds` is never true.
     """
     here = values[np.arange(len(holds)), holds.argmax(axis=1)]
     return np.where(holds.any(axis=1), here, np.nan)
@@ -38,16 +38,16 @@ def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
 def flags(
     holds: np.ndarray | bool, *needed: np.ndarray | float, failed: np.ndarray | bool = False
 ) -> Any:
-    """Return whether each comparison holds, or None if a value that it needs is missing.
+    """Return whether each comparison holds, or None if the comparison lacks a value.
 
     Parameters
     ----------
     holds : bool, or ndarray of shape (repeats,)
     *needed : float, or ndarray of shape (repeats,)
-        Values that the comparisons need; NaN if missing, as when another method failed in a repeat.
+        Values that the comparisons need. A value is NaN if it is missing.
     failed : bool, or ndarray of shape (repeats,)
-        Repeats in which the praised method has failed. The comparison is then false, even if other
-        values are missing.
+        Repeats in which the method that should win has failed. If this method has failed, the
+        comparison is false even if other values are missing.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def flags(
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return for every key the list of its values; keys are in the order of first appearance."""
+    """Return the list of values of each key; the keys have the order of first appearance."""
     found: dict[Key, list[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -67,30 +67,33 @@ def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
 
 
 def groups(rows: Rows, *by: str) -> Iterator[tuple[Row, Rows]]:
-    """Yield (values of the columns `by`, rows with these values), in order of first appearance."""
+    """Yield each combination of values in the columns `by`, with the rows that have these values.
+
+    The combinations have the order of their first appearance.
+    """
     found = gathered((tuple(row[name] for name in by), row) for row in rows)
     for key, group in found.items():
         yield dict(zip(by, key, strict=True)), group
 
 
 def chosen(rows: Rows, **values: Any) -> Rows:
-    """Return the rows that have these values in these columns."""
+    """Return the rows that have the given value in each named column."""
     return [row for row in rows if all(row[name] == value for name, value in values.items())]
 
 
 def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
-    """Return columns of the rows that have these values, each an array of shape (rows,)."""
+    """Return the columns `names` of the rows that match `values`, as arrays of shape (rows,)."""
     found = chosen(rows, **values)
     return tuple(np.array([row[name] for row in found]) for name in names)
 
 
 def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of column `x`, and column `y` at each of them, for `plotting.curve`.
+    """Return the values of column `x`, and column `y` at each value, for `plotting.curve`.
 
     Parameters
     ----------
     rows : list of dict
-        The same number of rows for every value of `x`.
+        Rows of a table, equally many for every value of `x`.
     x, y : str
     **values
         As in `chosen`.
@@ -98,7 +101,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
     Returns
     -------
     x : ndarray of shape (points,)
-        Each value once, rising.
+        Each value once, in rising order.
     y : ndarray of shape (repeats, points)
     """
     found = {key[x]: [row[y] for row in group] for key, group in groups(chosen(rows, **values), x)}
@@ -107,7 +110,9 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
 
 
 def known(values: np.ndarray, failed: np.ndarray) -> np.ndarray:
-    """Return values, with None for a NaN without a failure, which means that nothing was measured.
+    """Return `values` with None in place of each NaN whose repeat has not failed.
+
+    A NaN without a failure means that nothing was measured.
 
     Parameters
     ----------

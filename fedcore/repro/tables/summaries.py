@@ -1,8 +1,9 @@
-"""Statistics over the repeats in a table, and how much rounding changes them.
+"""Statistics over the repeats in a table, and the effect of rounding on these statistics.
 
-A twin is the same run from a start changed by one rounding (see `fedcore.experiments.twins`). The
-column ``twin_x`` holds the value of column ``x`` in the row's twin; None if there was no twin.
-`summarise` and the verdicts use it to say how much of ``x`` is rounding.
+A twin is the same run with its start changed by one rounding (see `fedcore.experiments.twins`). The
+column ``twin_x`` holds the value of column ``x`` in the twin of the row, or None if the row has no
+twin. The function `summarise` and the verdicts use ``twin_x`` to estimate how far rounding changes
+``x``.
 """
 
 from __future__ import annotations
@@ -33,9 +34,10 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     Returns
     -------
     list of dict
-        Columns `by`, ``median``, ``min`` and ``max`` (of the repeats with a result; in the units of
-        the column) and ``count`` (of all repeats). If some row has a twin, also ``rounding``, see
-        `rounding`, and ``decided by``, see `decided_by`; in a group without twins, these are None.
+        Columns `by`, ``median``, ``min``, ``max`` and ``count`` (of all repeats). The median counts
+        a missing result as the largest value; minimum and maximum ignore missing results. If some
+        row has a twin, the columns ``rounding`` and ``decided by`` follow (see `rounding` and
+        `decided_by`). In a group without twins, ``rounding`` and ``decided by`` are None.
     """
     for row in rows:
         for name in (value, *by):
@@ -59,9 +61,10 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
 
 
 def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
-    """Return a function that summarises a column by groups, for `Table.shown`.
+    """Return a function for `Table.shown` that summarises a column by groups.
 
-    Summaries of several columns follow one another; ``column`` names the column.
+    If there are several columns, their summaries follow one another, and ``column`` holds the name
+    of the summarised column.
     """
     if isinstance(value, str):
         return lambda rows: summarise(rows, value, by)
@@ -71,14 +74,14 @@ def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
 
 
 def without(*columns: str) -> Callable[[Rows], Rows]:
-    """Return a function that leaves columns out, for `Table.shown`."""
+    """Return a function for `Table.shown` that removes columns from rows."""
     return lambda rows: [
         {name: value for name, value in row.items() if name not in columns} for row in rows
     ]
 
 
 def medians(rows: Rows, *columns: str) -> Row:
-    """Return the medians of columns over rows, see `statistic`; NaN if there are no rows."""
+    """Return the median of each column over the rows, or NaN if there are no rows."""
     return {name: statistic([row[name] for row in rows]) if rows else math.nan for name in columns}
 
 
