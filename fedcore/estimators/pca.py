@@ -202,7 +202,7 @@ class FederatedPCA(Transformer):
         self.verbose = verbose
 
     def __str__(self) -> str:
-        """The parameters and, after a fit, what it found, how exactly, and what it cost."""
+        """Return parameters and, after a fit, explained share, error estimate and cost as text."""
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
@@ -213,36 +213,36 @@ class FederatedPCA(Transformer):
         )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
-        """Find the components.
+        """Find the principal components.
 
         Parameters
         ----------
         clients : sequence, mapping or matrix
-            One matrix of shape (n_i, n_features) per client, rows are samples; or a mapping from
-            the clients' names, which errors then mention. One matrix alone belongs to one client,
-            or to as many clients as there are `groups`.
+            One matrix of shape (n_i, n_features) per client, with samples as rows. In a mapping,
+            the keys are the clients' names, which errors then mention. A single matrix is one
+            client, or as many clients as there are `groups`.
         y : None
             Not used; scikit-learn passes it.
         groups : array-like of shape (n_samples,), optional
-            The client of every row of one matrix.
+            The client of every row, if `clients` is a single matrix.
 
         Returns
         -------
         FederatedPCA
-            The estimator itself.
 
         Raises
         ------
         InputError
-            For an unknown algorithm or parameter, unfit client data, or a rank that is too large,
-            and when the run diverges.
+            If the algorithm or a parameter is unknown, the clients' data are invalid, the rank is
+            too large, or the run diverges.
 
         Warns
         -----
         ConvergenceWarning
-            When the rounds run out before `tol` is met, or the data do not determine n_components
-            components in their precision; after a run without a test, when `error_estimate_` is
-            above 1e-4, and after a private fit, when it is above one half.
+            If the rounds end before `tol` is met, or if the data's precision does not determine
+            n_components components. After a run without a convergence test, the warning comes if
+            `error_estimate_` is above 1e-4. After a private fit, the warning comes if
+            `error_estimate_` is above one half.
         """
         self._fit(inputs.given(clients, groups))
         return self
@@ -253,31 +253,32 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-            Data frames must have the columns of the fit; they are matched by name. The columns of
+            A data frame must have the columns of the fit, which are matched by name. The columns of
             an array are taken in their order.
 
         Returns
         -------
         ndarray of shape (n, r)
-            In the precision of `x`; or the data frame that `set_output` asks for.
+            Scores in the precision of `x`, or the data frame that `set_output` asks for.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            When `x` is not a finite numeric matrix with the features of the fit.
+            If `x` is not a finite numeric matrix with the features of the fit.
         """
         rows = self._standardised(x, "transform")
         return self._output(rows @ self.components_.T.astype(rows.dtype), x)
 
     def inverse_transform(self, x: Any) -> np.ndarray:
-        """Return ``x @ components_ * scale_ + mean_``: scores back in the space of the data.
+        """Map scores back to the space of the data by ``x @ components_ * scale_ + mean_``.
 
         Parameters
         ----------
         x : ndarray of shape (n, r)
-            The columns of a data frame are matched by `get_feature_names_out`, or are numbers.
+            Scores. The columns of a data frame are matched to `get_feature_names_out`, unless their
+            names are numbers.
 
         Returns
         -------
@@ -286,9 +287,9 @@ class FederatedPCA(Transformer):
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            When `x` is not a finite numeric matrix with one column per component.
+            If `x` is not a finite numeric matrix with one column per component.
         """
         names, r = self.get_feature_names_out().tolist(), self.n_components_
         if {*(column_names(x) or ())} <= {*range(r)}:
@@ -297,13 +298,13 @@ class FederatedPCA(Transformer):
         return (scores @ self.components_ * self.scale_ + self.mean_).astype(scores.dtype)
 
     def score(self, x: Any, y: None = None) -> float:
-        """Return the average log-likelihood of samples, by which grid searches choose.
+        """Return the average log-likelihood of samples, which a grid search maximises.
 
         Parameters
         ----------
         x : ndarray of shape (n, n_features), or several
-            One matrix, or the matrices of several clients, as in `fit`: a search over a list of
-            clients holds out whole clients.
+            One matrix, or the matrices of several clients, as in `fit`. A grid search over a list
+            of clients holds out whole clients.
         y : None
             Not used; scikit-learn passes it.
 
@@ -316,9 +317,9 @@ class FederatedPCA(Transformer):
         return float(np.mean(np.concatenate([self.score_samples(part) for part in parts])))
 
     def score_samples(self, x: Any) -> np.ndarray:
-        """Return the log-likelihood of every sample in `fedcore.estimators.likelihood.Model`.
+        """Return the log-likelihood of every sample under `fedcore.estimators.likelihood.Model`.
 
-        Densities are in data units, also with ``scale=True``.
+        Densities are in data units, even with ``scale=True``.
 
         Parameters
         ----------
@@ -331,9 +332,9 @@ class FederatedPCA(Transformer):
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            For an unfit `x`, or when the model has directions without variance.
+            If `x` is invalid, or if the model has directions without variance.
         """
         return self._model().log_likelihood(self._standardised(x, "score_samples"))
 
@@ -344,7 +345,7 @@ class FederatedPCA(Transformer):
         Returns
         -------
         ndarray of shape (n_features, n_features)
-            In data units squared.
+            Covariance in data units squared.
         """
         return self._model().covariance()
 
@@ -365,14 +366,14 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        """Check the samples given to `method`; return them minus the mean, divided by the scale."""
+        """Check the samples given to `method`, subtract the mean, and divide by the scale."""
         self._require_fitted()
         matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
         rows = centred(matrix, self.mean_)
         return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""
+        """Return scikit-learn's tags: a private fit is random and takes no sparse data."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         private = self.epsilon is not None
@@ -416,7 +417,7 @@ class FederatedPCA(Transformer):
 
 
 def distance(model: FederatedPCA) -> str:
-    """Return a line on how far a fitted model's components are from the exact ones."""
+    """Return a line with the estimated angle between a fitted subspace and the exact one."""
     sine = model.error_estimate_
     noise = ""
     if model.ledger_.privacy is not None and sine > private.WARNING_SINE:

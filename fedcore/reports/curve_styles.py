@@ -1,7 +1,7 @@
-"""Looks of algorithms in all figures: an algorithm declares its look, or its name determines one.
+"""Colour and line style (look) of each algorithm in all figures.
 
-An algorithm declares ``look=("blue", "dashed")``. No cell depends on a look: after a change of
-looks, figures are drawn again, but no cell runs again.
+An algorithm may declare a look, such as ``look=("blue", "dashed")``; otherwise its name determines
+the look. If a look changes, figures are drawn again, but no experiment runs again.
 """
 
 from __future__ import annotations
@@ -85,9 +85,9 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return a look from `distinct_looks` by method, that is, by value of a plan's tag ``method``.
+    """Return a look from `distinct_looks` for each method, a value of the cells' tag ``method``.
 
-    The looks are the same in all experiments, on the pages of a run and in its notebook.
+    Each method has the same look in all experiments, on the pages of a run and in its notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
@@ -95,5 +95,5 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def words(names: Iterable[str]) -> list[str]:
-    """Describe each algorithm's colour and line; a figure is drawn again if one of them changes."""
+    """Return each algorithm's colour and line as text; figures are redrawn if a text changes."""
     return [f"{name} {look(name)}" for name in sorted(set(names))]
