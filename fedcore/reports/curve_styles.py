@@ -41,7 +41,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 def look(algorithm: str) -> dict[str, Any]:
     """Return ``color`` and ``linestyle`` of an algorithm, the same in every figure.
 
-    An algorithm without a look of its own, or one that is not installed, gets a look from its name.
+    If an algorithm declares no look or is not installed, its name determines the look.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def look(algorithm: str) -> dict[str, Any]:
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     """Return ``colour`` and ``dash``, one of `DASHES`, for runs of these algorithms in one plot.
 
-    Each run has the colour of its algorithm. If all runs are of one algorithm, each has a colour of
-    its own. Runs of the same colour differ in their dashes.
+    Each run has the colour of its algorithm. If all runs use one algorithm, each run has a colour
+    of its own. Runs of the same colour differ in their dashes.
 
     Examples
     --------

@@ -171,7 +171,7 @@ def _in_markdown(value: Value | Link) -> str:
 
 
 def show(value: Value) -> str:
-    """Return a value as text for people: four digits, a dash for NaN, and no text for None.
+    """Return a value as text for people, with four digits, a dash for NaN, and no text for None.
 
     Examples
     --------
@@ -195,12 +195,12 @@ def show(value: Value) -> str:
 
 
 def parse(cell: str) -> Value:
-    """Return the value of a cell of a TSV.
+    """Return the value that a cell of a TSV table represents.
 
     Raises
     ------
     ValueError
-        When quoted text is not valid JSON.
+        If quoted text is not valid JSON.
 
     Examples
     --------
