@@ -1,8 +1,8 @@
-"""The command line: look up, fetch, run, compare, find components, show, check.
+"""The command line, with commands to fetch data, run and compare algorithms, and show results.
 
 Results go to standard output; progress, warnings and errors go to standard error. After a user's
-error a command prints one sentence and ends with status 1, or status 2 for a misspelt command or
-option. Each command imports what it needs, so that ``--help`` answers at once.
+error, a command prints one sentence and ends with status 1. A misspelt command or option gives
+status 2. Each command imports what it needs only when it runs, so that ``--help`` answers at once.
 """
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
@@ -29,12 +29,12 @@ _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
 
 
 class Sentences(click.Group):
-    """Group whose commands report a user's error in one sentence, without a traceback."""
+    """Command group that reports a user's error in one sentence, without a traceback."""
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the program; under MPI only the first rank prints.
+        """Run the program; under MPI, only the first rank prints.
 
-        If a fault such as SIGBUS ends the program, the signal's name and Python's position are
+        If a fault such as SIGBUS ends the program, the signal's name and Python's traceback are
         printed.
         """
         running.mute_other_ranks()
@@ -43,12 +43,12 @@ class Sentences(click.Group):
         return super().main(*args, **kwargs)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        """Read the options before the command."""
+        """Parse the options that precede the command."""
         with _visible_errors():
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; turn errors that a user can cause into ``Error: …`` and status 1."""
+        """Run the command; report errors that a user can cause as ``Error: …`` with status 1."""
         with _visible_errors(), _plain_warnings():
             try:
                 return super().invoke(ctx)
@@ -65,7 +65,7 @@ class Sentences(click.Group):
 
 @contextlib.contextmanager
 def _visible_errors() -> Iterator[None]:
-    """Show control characters in errors, click's own among them, as escapes."""
+    """Escape control characters in error messages, including messages of click."""
     try:
         yield
     except click.ClickException as error:
@@ -75,7 +75,7 @@ def _visible_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print warnings that users can act on as ``Warning: …``, without a line of Python."""
+    """Print warnings that users can act on as ``Warning: …``, without a line of Python code."""
     known = warnings.formatwarning
 
     def sentence(message: Any, category: type[Warning], *where: Any, **line: Any) -> str:
@@ -91,7 +91,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _drop_unwritten_output() -> None:
-    """Drop output that cannot be written to standard output; else Python fails again at exit."""
+    """Discard output that standard output does not accept, or Python would fail again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""Settings of a command's process: threads of the linear algebra, and an accelerator."""
+"""Settings of a command's process: the number of BLAS threads, and the accelerator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ VARIABLES = tuple(
 
 
 def configure_accelerator() -> None:
-    """Configure PyTorch, in a process of fedcore's own, if the environment names an accelerator."""
+    """Configure PyTorch in a process of fedcore's own, if the environment names an accelerator."""
     if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
         return
     with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
@@ -24,12 +24,12 @@ def configure_accelerator() -> None:
 
 
 def limit_threads(threads: int | None) -> None:
-    """Set the number of BLAS threads until the command ends, and say so.
+    """Set the number of BLAS threads until the command ends.
 
-    If `threads` is None, the environment variable that the user has set decides the number; without
-    such a variable it is one. On two busy cores, one thread reduced `fedcore run ssi w8a` from
-    51.7 s to 6.8 s. PyTorch gets as many threads, and an accelerator is set to compute as a core
-    does.
+    If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number.
+    Without such a variable, the command takes one thread and says so. On two busy cores, one thread
+    cut `fedcore run ssi w8a` from 51.7 s to 6.8 s. PyTorch gets as many threads as BLAS, and an
+    accelerator is set to compute as a CPU does.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

@@ -1,7 +1,4 @@
-"""The command `doctor`: which parts of an installation work, and how to repair the others.
-
-The command `check` says whether an algorithm keeps its contract.
-"""
+"""The commands `doctor`, which checks an installation, and `check`, which checks an algorithm."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -95,7 +92,7 @@ def _extras() -> Iterator[Line]:
 
 
 def _plugins() -> Iterator[Line]:
-    """Import every entry of another package, and say which packages name fedcore's groups."""
+    """Import every plug-in of other packages, and report for each whether its import works."""
     from fedcore import algorithms, generators, metrics
     from fedcore.datasets.registry import loader_of, plugins
 
@@ -127,7 +124,7 @@ def _data(raw: str) -> Iterator[Line]:
     begun, servers = time.time(), Servers(Path(raw))
 
     def ask(url: str) -> bool:
-        """Ask each server anew, but only once in this command."""
+        """Return whether a server answers; each server is asked only once in this command."""
         return servers.ask(url, seconds=time.time() - begun)
 
     mirror = os.environ.get("FEDCORE_MIRROR", "")

@@ -1,4 +1,4 @@
-"""The commands `list`, which shows methods and data, `cite`, which prints BibTeX, and `fetch`."""
+"""The commands `list` (methods and data), `cite` (BibTeX) and `fetch` (download data sets)."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -28,7 +28,7 @@ Listing = tuple[Found, list[str], Callable[[Found], str]]
 def _each(
     names: Iterable[str], describe: Callable[[str], dict[str, Any]]
 ) -> tuple[Found, list[str]]:
-    """Return the description of each name, and a sentence for each name that cannot be used."""
+    """Describe each name, and return one error message for each name that cannot be used."""
     found, broken = [], []
     for name in names:
         try:
@@ -63,7 +63,7 @@ def _by_task(found: Found) -> str:
 
 
 def _described(algorithm: Algorithm) -> dict[str, Any]:
-    """Return an algorithm's description, and the meaning, range and default of each parameter."""
+    """Return an algorithm's description, with meaning, range and default of each parameter."""
     from fedcore.parts.convergence_test import with_tolerance
     from fedcore.parts.params import describe
 
@@ -86,7 +86,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def _networks() -> list[dict[str, str]]:
-    """Return for each network the shape of a sample and the range of the classes."""
+    """Return for each network its name, the shape of a sample, and the range of the classes."""
     from fedcore.deep.models import MODELS
 
     return [
@@ -184,7 +184,7 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the title of `what`, and the parameters of `function` except those in `given`.
+    """Return the title of `what`, and the parameters of `function` that are not in `given`.
 
     Each parameter is listed with its default, or with the word ``required``.
     """
@@ -249,7 +249,7 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 
 
 def _alias(old: str, kind: str) -> click.Command:
-    """Return `list` under an old command name, which the next release removes."""
+    """Return a hidden command with an old name of `list`, which the next release removes."""
     params = [parameter for parameter in listing.params if parameter.name != "kind"]
 
     def run(**given: Any) -> None:

@@ -1,4 +1,4 @@
-"""Options of several commands, and how their values are read."""
+"""Options that several commands share, and functions that parse option values."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ force = click.option(
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
     """Return the values of --set by algorithm; the key "" holds the values for every algorithm.
 
-    ``NAME=VALUE`` sets a parameter of every algorithm, ``ALGORITHM.NAME=VALUE`` of one.
+    ``NAME=VALUE`` sets a parameter of every algorithm, and ``ALGORITHM.NAME=VALUE`` sets a
+    parameter of one algorithm.
     """
     found: dict[str, dict[str, Any]] = {name: {} for name in ("", *algorithms)}
     for text in settings:
@@ -49,7 +50,7 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
 
 
 def partition(text: str | None, clients: int | None) -> dict[str, Any]:
-    """Read ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client count."""
+    """Parse ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client count."""
     parts: dict[str, Any] = {}
     for pair in re.split(r",(?![^\[]*\])", text) if text else []:
         key, equals, value = pair.strip().partition("=")
@@ -68,7 +69,7 @@ def partition(text: str | None, clients: int | None) -> dict[str, Any]:
 
 
 def share(text: str) -> Any:
-    """Read the value of --held-out."""
+    """Parse the value of --held-out, which is "test" or a share between 0 and 1."""
     value = parsed(text)
     if value != "test" and not (isinstance(value, float) and 0 < value < 1):
         raise click.BadParameter(
@@ -84,7 +85,7 @@ def require_folder(option: str, path: str | None) -> None:
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a figure without its ending, which may be .png or .pdf."""
+    """Return the path of a figure without the suffix .png or .pdf; refuse other image suffixes."""
     ending = Path(path or "").suffix.lower()
     if ending in (".svg", ".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff"):
         raise click.BadParameter(
@@ -96,11 +97,11 @@ def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str 
 def require_output(
     option: str, path: str | None, kind: str, inputs: Sequence[str] = (), force: bool = False
 ) -> None:
-    """Refuse, before anything is computed, a path that cannot be written; None means no output.
+    """Refuse an output path that cannot be written; None means that there is no output.
 
     The kind of output is a "history", a "folder" of histories, or a "figure", which is written to
-    PATH.png and PATH.pdf. An output never replaces an input, nor a file that fedcore has not
-    written; see `outputs.require`.
+    PATH.png and PATH.pdf. An output never replaces an input. Without `force`, an output does not
+    replace a file that fedcore has not written; see `outputs.require`.
     """
     from fedcore.files import outputs
 
@@ -123,7 +124,7 @@ def require_raw(folder: str) -> None:
 
 
 def parsed(text: str) -> Any:
-    """Read a value as YAML, and 1e-6, which YAML takes for a string, as a number."""
+    """Parse a value as YAML; also read numbers such as 1e-6, which YAML takes for strings."""
     from fedcore.files.strict_yaml import parse_yaml
 
     try:

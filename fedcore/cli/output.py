@@ -1,4 +1,4 @@
-"""What commands print: text for people, or JSON."""
+"""Print the results of commands, as text for people or as JSON."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 def emit(value: Any, text: Callable[[], str], as_json: bool) -> None:
-    """Print `value` as JSON if asked for, otherwise the text."""
+    """Print `value` as JSON if `as_json` is true, and otherwise print the result of `text`."""
     say(json.dumps(plain(value), indent=1, ensure_ascii=False) if as_json else text())
 
 
 def say(text: Any, *, err: bool = False) -> None:
-    """Print a line, on standard error with `err`; no control character reaches the terminal."""
+    """Print a line with control characters escaped, to standard error if `err` is true."""
     click.echo(visible(str(text)), err=err)
 
 
 def plain(value: Any) -> Any:
-    """Return a value in JSON's types: NumPy's numbers as Python's, NaN and infinity as null."""
+    """Convert a value to JSON's types, such as NumPy's numbers to Python's and NaN to null."""
     if isinstance(value, Mapping):
         return {str(key): plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The command `pca`: principal components of a user's files, with and without privacy."""
+"""The command `pca`: find principal components of a user's files, with or without privacy."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -137,7 +137,7 @@ def _require(
     files: Sequence[str], components: float, bounds: str | None, epsilon: float | None,
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
-    """Refuse options that do not fit together, before any file is read."""
+    """Refuse options that do not go together, before any file is read."""
     if epsilon is None and delta is not None:
         raise InputError("--delta goes with --epsilon: give that, too")
     if epsilon is not None and 0 < components < 1:
@@ -152,15 +152,15 @@ def _require(
 
 
 def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.ndarray, np.ndarray]:
-    """Read the public ranges of columns.
+    """Read the public ranges of columns from a file.
 
     Parameters
     ----------
     path : str
     names : sequence of str
     decimal : str or None
-        The decimal point. If None, both comma and dot are tried, and numbers that differ between
-        the two readings are refused.
+        The decimal point. If it is None, the file is read with a dot and with a comma, and numbers
+        that differ between the two readings are refused.
 
     Returns
     -------
@@ -220,7 +220,7 @@ def _dense(x: Any) -> Any:
 
 
 def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> str:
-    """Say what was read and what came out."""
+    """Return a text on the data that were read and on the components that were found."""
     from fedcore.estimators.pca import distance
     from fedcore.reports.terminal import weights
     from fedcore.words import counted

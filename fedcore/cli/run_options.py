@@ -1,4 +1,4 @@
-"""Options that `run` and `compare` share: data, parameters, and how to run."""
+"""Options for data, parameters and execution that the commands `run` and `compare` share."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COLUMN = {"metavar": "COLUMN"}
 
 
 def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[str] | None:
-    """Return the names that commas separate, as in a CSV file."""
+    """Split the values of an option at commas, as in a CSV file, and return the names."""
     names = next(csv.reader([",".join(given)], skipinitialspace=True), [])
     if names and not names[-1]:
         raise click.BadParameter("ends with a comma: put all names into quotes", ctx, param)
@@ -112,10 +112,10 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
-    """Read files by `fedcore.experiments.from_files`, and print what was taken for granted.
+    """Read files by `fedcore.experiments.from_files`, and print the assumptions that were made.
 
-    What this function prints and raises may reveal exact facts about the data; if `private`, each
-    such message says so.
+    The printed assumptions and the errors may reveal exact facts about the data. If `private` is
+    true, each such message says that it reveals exact facts.
     """
     from fedcore.experiments import from_files
 
@@ -133,8 +133,8 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
 def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
     """Divide each feature by its root mean square; return the new problem and the divisors.
 
-    With `center`, the divisors are standard deviations about the mean of all samples; the mean
-    itself is not subtracted. The new problem's note says how many bytes clients and server exchange
+    If `center` is true, the divisors are standard deviations about the mean of all samples, but the
+    mean is not subtracted. The new problem's note says how many bytes clients and server exchange
     to find the divisors.
     """
     import numpy as np
@@ -163,21 +163,21 @@ def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
 
 
 class RunData(NamedTuple):
-    """Clients' data.
+    """The clients' data for a run, with their names.
 
     Attributes
     ----------
     seed_name : str
-        Names the random streams of the repeats.
+        Name from which the random streams of the repeats are derived.
     name : str
-        Names the data in a history.
+        Name of the data in a history.
     draws : sequence of Problem
     clients : list of str or None
         Names of the clients in error messages.
     columns : list of str or None
         Names of the features.
     scales : list of ndarray of shape (n_features,), or None
-        Divisors of the features, for each draw.
+        Divisors of the features, one array for each draw.
     """
 
     seed_name: str
@@ -189,10 +189,10 @@ class RunData(NamedTuple):
 
 
 class RunOptions(SimpleNamespace):
-    """The options of `shared`, by their names there."""
+    """Values of the options that `shared` adds to a command, as attributes."""
 
     def params(self, algorithm: Algorithm, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the parameters of a run, checked as far as possible without the data."""
+        """Return the parameters of a run, after all checks that need no data."""
         from fedcore.parts import convergence_test
         from fedcore.validation import FLAG, require_valid
 
@@ -226,7 +226,7 @@ class RunOptions(SimpleNamespace):
         return algorithm.private(settings) and not self.simulate
 
     def data(self, words: Sequence[str], chosen: Sequence[Algorithm], private: bool) -> RunData:
-        """Return the clients' data, from a data set or from files (see `read`)."""
+        """Return the clients' data from a data set, a problem file or the user's files."""
         found = self._unscaled(words, chosen, private)
         if not self.scale:
             return found
@@ -335,7 +335,7 @@ class RunOptions(SimpleNamespace):
         return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
 
     def history(self, algorithm: Algorithm, params: dict[str, Any], data: RunData) -> History:
-        """Run all repeats of one algorithm."""
+        """Run all repeats of one algorithm, and return their history."""
         import numpy as np
 
         from fedcore import metrics

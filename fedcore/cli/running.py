@@ -1,4 +1,4 @@
-"""Commands that run algorithms: `run` and `compare`."""
+"""The commands `run` and `compare`, which run algorithms."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -171,7 +171,7 @@ def compare(
 
 
 def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Tell the names of algorithms from those of data sets and files; refuse what is neither."""
+    """Separate names of algorithms from names of data sets and files; refuse all other words."""
     from fedcore import algorithms, datasets
 
     known = algorithms.names()
@@ -190,7 +190,7 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
 def _params_of_each(
     chosen: Sequence[Algorithm], wanted: RunOptions, settings: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return each algorithm's parameters: those of --set NAME that it has, and its own."""
+    """Return each algorithm's parameters from --set NAME and --set ALGORITHM.NAME."""
     names = [algorithm.name for algorithm in chosen]
     given = options.parameters(settings, names)
     known = {field.name for one in chosen for field in fields(one.parameters)}
@@ -215,7 +215,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body` with all federations over an engine; with ``mpi``, every rank calls it."""
+    """Call `body` with `engine` for all federations; with ``mpi``, every rank calls `body`."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

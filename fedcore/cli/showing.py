@@ -1,4 +1,4 @@
-"""Commands that show what a history holds: `show` and `plot`."""
+"""The commands `show` and `plot`, which show the contents of a history."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 

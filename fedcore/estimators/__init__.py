@@ -1,4 +1,4 @@
-"""`FederatedPCA`, with the interface of scikit-learn, which need not be installed."""
+"""`FederatedPCA`, an estimator with scikit-learn's interface that does not need scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What scikit-learn expects of an estimator, without scikit-learn.
+"""Methods that scikit-learn expects of an estimator, written without scikit-learn.
 
-The constructor keeps its parameters as they were given; `fit` checks them. Only scikit-learn calls
-the methods that need its classes; these methods import it when called.
+The constructor of an estimator stores its parameters unchanged, and `fit` checks them. Only
+scikit-learn calls the methods that need its classes; such methods import scikit-learn when called.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FRAMES = "pandas", "polars"
 
 
 class NotFittedError(InputError, AttributeError):
-    """An estimator was used before `fit`; also scikit-learn's error of this name, if imported."""
+    """Error for the use of an estimator before `fit`, like scikit-learn's error of this name."""
 
 
 class Transformer(ABC):
-    """Parameters, printing, and the methods that scikit-learn expects beside `transform`.
+    """Base class with parameters, printing, and the other methods that scikit-learn expects.
 
-    Subclasses keep every argument of their constructor in an attribute of its name. ``params`` is
-    one of them: a mapping with the hyper-parameters of the algorithm.
+    A subclass stores every constructor argument in an attribute of the argument's name. The
+    argument ``params`` is a mapping with the hyper-parameters of the algorithm.
     """
 
     params: Mapping[str, Any] | None
@@ -43,12 +43,12 @@ class Transformer(ABC):
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
-        """Return the parameters of the constructor, with their defaults."""
+        """Return the names and default values of the constructor's parameters."""
         given = inspect.signature(cls.__init__).parameters.values()
         return {p.name: p.default for p in given if p.name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name.
+        """Return the estimator's parameters by name.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Transformer(ABC):
         return found | {f"params__{name}": value for name, value in inner.items()}
 
     def set_params(self, **values: Any) -> Self:
-        """Set parameters and return the estimator; `fit` checks them.
+        """Set parameters, which `fit` checks later, and return the estimator.
 
         Parameters
         ----------
@@ -74,12 +74,11 @@ class Transformer(ABC):
         Returns
         -------
         Transformer
-            The estimator itself.
 
         Raises
         ------
         InputError
-            For an unknown name.
+            If the estimator has no parameter of a given name.
         """
         known = self._defaults()
         for name in values:
@@ -102,7 +101,7 @@ class Transformer(ABC):
         return f"{type(self).__name__}({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        """Return what `print` shows, for notebooks."""
+        """Return, as HTML for notebooks, the text that `print` shows."""
         return f"<pre>{html.escape(str(self))}</pre>"
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -114,7 +113,7 @@ class Transformer(ABC):
             raise _not_fitted()(message)
 
     def _keep_names(self, features: Features) -> None:
-        """Keep the clients' column names; as in scikit-learn, publish them only if all are text."""
+        """Store the column names; set ``feature_names_in_`` only if all names are strings."""
         self._names_in = features.names
         if features.names is not None and all(isinstance(name, str) for name in features.names):
             self.feature_names_in_ = np.array(features.names, dtype=object)
@@ -122,7 +121,7 @@ class Transformer(ABC):
             del self.feature_names_in_
 
     def get_metadata_routing(self) -> Any:
-        """Return which arguments scikit-learn may pass on to `fit`, for its metadata routing.
+        """Return the arguments that scikit-learn's metadata routing may pass to `fit`.
 
         Returns
         -------
@@ -137,18 +136,17 @@ class Transformer(ABC):
         return request
 
     def set_fit_request(self, *, groups: bool | str | None = None) -> Self:
-        """Ask scikit-learn's metadata routing to pass `groups` on to `fit`.
+        """Ask scikit-learn's metadata routing to pass `groups` to `fit`.
 
         Parameters
         ----------
         groups : bool, str or None, default=None
-            Whether to pass `groups`, or the name under which the meta-estimator gets `groups`; with
-            None a meta-estimator that gets `groups` raises.
+            Whether to pass `groups`. A string is the name under which a meta-estimator gets
+            `groups`. With None, a meta-estimator that gets `groups` raises an error.
 
         Returns
         -------
         Transformer
-            The estimator itself.
         """
         request = self.get_metadata_routing()
         request.fit.add_request(param="groups", alias=groups)
@@ -169,7 +167,7 @@ class Transformer(ABC):
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> np.ndarray: ...
 
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
-        """Fit, and return the scores: of one matrix an array, of several clients a list.
+        """Fit the estimator and return scores: an array for one matrix, a list for several clients.
 
         Parameters
         ----------
@@ -178,7 +176,7 @@ class Transformer(ABC):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_components), or a list of one for every client
+        ndarray of shape (n_samples, n_components), or a list with one such array per client
         """
         given = inputs.given(clients, groups)
         self._fit(given)
@@ -195,22 +193,22 @@ class Transformer(ABC):
         """Return the scores of samples."""
 
     def set_output(self, *, transform: str | None = None) -> Self:
-        """Choose what `transform` returns.
+        """Choose the type of container that `transform` returns.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            An array, or a data frame of that library; None leaves the choice as it is.
+            "default" means an array, "pandas" and "polars" mean a data frame of that library. None
+            leaves the choice unchanged.
 
         Returns
         -------
         Transformer
-            The estimator itself.
 
         Raises
         ------
         InputError
-            For any other value, or a library that is not installed.
+            If `transform` has another value, or if the library is not installed.
         """
         if transform is None:
             return self
@@ -234,24 +232,24 @@ class Transformer(ABC):
         return make(values, columns=names, index=index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the columns of `transform`: the name of the class and a number.
+        """Return the column names of the scores: the class name in lower case and a number.
 
         Parameters
         ----------
         input_features : array-like of str, optional
-            Used only for a check against the names of the fit.
+            Names that are only checked against the column names of the fit.
 
         Returns
         -------
         ndarray of shape (n_components,)
-            Strings, as objects.
+            Strings in an array of dtype object.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            When `input_features` differ from the names of the fit.
+            If `input_features` differ from the column names of the fit.
         """
         self._require_fitted()
         if input_features is not None and self._names_in is not None:
@@ -262,12 +260,12 @@ class Transformer(ABC):
 
 
 def _library(name: str) -> Any:
-    """Import the library of a kind of data frame.
+    """Import and return a data frame library.
 
     Raises
     ------
     InputError
-        When it is not installed.
+        If the library is not installed.
     """
     try:
         return importlib.import_module(name)
@@ -290,7 +288,7 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def _short(value: Any) -> str:
-    """Text of a value as a user would type it; an array is shown by its shape."""
+    """Return the text of a value as a user would type it; an array is shown by its shape."""
     if isinstance(value, np.ndarray):
         return f"<array of shape {value.shape}>"
     if isinstance(value, Mapping):

@@ -1,7 +1,7 @@
-"""Public bounds of samples, to which clients clip them in a private fit.
+"""Public bounds, to which clients clip their samples in a private fit.
 
-Each sample is clipped without regard to the others, so that neighbouring data stay neighbours. All
-other quantities here follow from the bounds and from released values alone.
+Each sample is clipped independently of the others, so that neighbouring data sets stay neighbours.
+All other quantities in this module follow only from the bounds and from released values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Box:
 
     @property
     def middle(self) -> np.ndarray:
-        """Centre of the bounds, from which samples have the least `reach`, shape (d,)."""
+        """Centre of the bounds, shape (d,), which is the point with the smallest `reach`."""
         return (self.low + self.high) / 2
 
     @property
@@ -48,21 +48,21 @@ class Box:
         return float(np.sqrt(len(self.low)))
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows within the bounds."""
+        """Return the rows, with every entry clipped to the bounds."""
         return np.clip(rows, self.low, self.high)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of each entry of a sample from that entry of `point`, shape (d,)."""
+        """Return the largest distance of a sample from `point` in each entry, shape (d,)."""
         return np.maximum(self.high - point, point - self.low)
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
-        """Largest norm of ``(x - point) / scale`` for x within the bounds."""
+        """Return the largest norm of ``(x - point) / scale`` for samples x within the bounds."""
         return float(np.linalg.norm(self.widths(point) / scale))
 
 
 @dataclass(frozen=True)
 class Ball:
-    """A bound of the norm of every sample.
+    """A bound on the norm of every sample.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class Ball:
 
     @property
     def middle(self) -> np.ndarray:
-        """The origin, shape (d,)."""
+        """The origin, which is the centre of the ball, shape (d,)."""
         return np.zeros(self.d)
 
     @property
@@ -84,26 +84,26 @@ class Ball:
         return 1.0
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
-        """Return the rows; rows longer than the radius are shortened to it."""
+        """Return the rows; each row longer than the radius is scaled down to the radius."""
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Largest distance of each entry of a sample from that entry of `point`, shape (d,)."""
+        """Return the largest distance of a sample from `point` in each entry, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
-        """Largest norm of ``(x - point) / scale`` for x within the bounds."""
+        """Return the largest norm of ``(x - point) / scale`` for samples x within the bounds."""
         return float((self.radius + np.linalg.norm(point)) / scale.min())
 
 
 def bounds_of(given: Any, features: Features) -> Box | Ball:
-    """Return the bounds that a user gives for the samples.
+    """Check the bounds that a user gives for the samples, and return a `Box` or a `Ball`.
 
     Parameters
     ----------
     given : (low, high) or float
-        Two numbers; two vectors of values per feature; two mappings from features' names to values;
-        or the largest norm of a sample.
+        A single number is the largest norm of a sample. A pair holds two numbers, two vectors with
+        a value per feature, or two mappings from feature names to values.
     features : Features
 
     Raises

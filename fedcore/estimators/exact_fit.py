@@ -31,12 +31,12 @@ def fit(asked: Request, matrices: Any) -> Found:
     ----------
     asked : Request
     matrices : sequence of ndarray of shape (n_i, d)
-        Checked.
+        The clients' checked samples.
 
     Raises
     ------
     InputError
-        For parameters or samples that do not fit.
+        If parameters or samples are invalid.
     """
     n_samples, n_features = sum(len(m) for m in matrices), matrices[0].shape[1]
     r = asked.rank(n_samples, n_features)
@@ -84,13 +84,12 @@ def fit(asked: Request, matrices: Any) -> Found:
 
 
 def gram_comes_first(federation: Federation, r: int) -> bool:
-    """Whether making the Gram matrix of all data takes less time than `ROUNDS` products with them.
+    """Return whether forming the Gram matrix is faster than `ROUNDS` products with the data.
 
-    `fedcore.parts.gram_products` does not know how many rounds will follow: it makes the Gram
-    matrix only after the products so far have cost as much as the matrix does. Here the matrix may
-    be made before the first product, because the default algorithm takes some ten rounds with few
-    columns, and BLAS reads and packs the data for every product, however few columns the product
-    has.
+    `fedcore.parts.gram_products` cannot foresee the number of rounds, and forms the Gram matrix
+    only after products have cost as much as the matrix. This function may choose the Gram matrix
+    before the first product, because the default algorithm takes about ten rounds. BLAS reads and
+    packs all data for every product, even if the product has few columns.
     """
     clients = federation.clients
     if clients.sparse or not federation.at_once:
@@ -100,11 +99,11 @@ def gram_comes_first(federation: Federation, r: int) -> bool:
 
 
 def pooled_gram(clients: Clients) -> np.ndarray:
-    """Return ``Σ SᵢᵀSᵢ`` of dense clients, shape (d, d); centred clients are not copied.
+    """Return ``Σ SᵢᵀSᵢ`` over the matrices Sᵢ of dense clients, shape (d, d), without copies.
 
-    NumPy's product of a matrix with its own transpose takes 0.4 (6 features) to 0.9 (500) of the
-    time of `fedcore.linalg.gram_matrix`. The workflow stays with `gram_matrix`, by which its
-    results were computed, because the two functions round differently.
+    NumPy's ``rows.T @ rows`` is faster than `fedcore.linalg.gram_matrix`, taking 0.4 (6 features)
+    to 0.9 (500 features) of its time. The workflow keeps `gram_matrix`, because another rounding
+    would change its results.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return sum(rows.T @ rows for rows in blocks(clients))
@@ -125,7 +124,7 @@ def _tell(algorithm: str, estimate: float) -> None:
 
 
 def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, float]:
-    """Keep the fewest leading axes whose squares are more than `share` of all squares."""
+    """Keep the fewest leading axes that hold more than `share` of the sum of all squares."""
     if share is None:
         return axes, outside
     ratios = np.cumsum(axes.squares) / (axes.squares.sum() + outside)
@@ -135,7 +134,10 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the error, a sine, of the first r axes of a larger basis that misses `outside`."""
+    """Estimate the sine of the error angle of the first r axes, taken from a larger basis.
+
+    `outside` is the sum of the data's squares outside the span of the larger basis.
+    """
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside
     return float((unit + np.sqrt(outside) * np.sqrt(squares[0])) / gap) if gap > 0 else 1.0

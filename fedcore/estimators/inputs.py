@@ -1,4 +1,4 @@
-"""Clients as a user gives them: a list, a mapping with their names, or one matrix with groups."""
+"""Read clients as a user gives them: a list, a mapping from names, or one matrix with groups."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from fedcore.words import counted
 
 
 class Given(NamedTuple):
-    """Clients' matrices, not checked yet.
+    """The clients' matrices before any check.
 
     Attributes
     ----------
     matrices : sequence
-        One per client.
+        One matrix per client.
     labels : list of str or None
-        Names of the clients, for errors.
+        Names of the clients in error messages.
     rows : list of ndarray of int or None
-        If the clients are groups of rows of one matrix: the row numbers of each client.
+        Row numbers of each client, if the clients are groups of rows of one matrix.
     """
 
     matrices: Sequence[Any]
@@ -40,27 +40,27 @@ class Given(NamedTuple):
     rows: list[np.ndarray] | None = None
 
     def named(self) -> AbstractContextManager[None]:
-        """Let errors that are raised inside name clients, columns and rows as the user does."""
+        """Return a context in which errors name clients, columns and rows as the user does."""
         columns = column_names(self.matrices[0]) if len(self.matrices) else None
         return words.named(self.labels, columns, self.rows)
 
 
 def given(clients: Any, groups: Any = None) -> Given:
-    """Return the clients of a call of `fit`.
+    """Return the clients that a user passes to `fit`.
 
     Parameters
     ----------
     clients : sequence, mapping, or one matrix
-        One matrix per client, in a sequence or in a mapping from the clients' names. One matrix
-        alone belongs to one client.
+        One matrix per client, in a sequence or in a mapping from the clients' names. A single
+        matrix without `groups` is one client.
     groups : array-like of shape (n_samples,), optional
-        The client of every row, if `clients` is one matrix. The clients come in the sorted order of
-        their values in `groups`.
+        The client of every row, if `clients` is one matrix. The clients are sorted by their values
+        in `groups`.
 
     Raises
     ------
     InputError
-        When `clients` is none of these, or `groups` does not fit `clients`.
+        If `clients` has another type, or if `groups` does not fit `clients`.
     """
     if groups is not None:
         return _grouped(clients, groups)
@@ -93,7 +93,7 @@ def _grouped(matrix: Any, groups: Any) -> Given:
 
 
 def _taken(matrix: Any, rows: np.ndarray) -> Any:
-    """Return some rows of a matrix: an array, a data frame, an Arrow table, or a sparse matrix."""
+    """Return the chosen rows of an array, a data frame, an Arrow table or a sparse matrix."""
     if hasattr(matrix, "iloc"):
         return matrix.iloc[rows]
     if hasattr(matrix, "take") and hasattr(matrix, "column_names"):
@@ -102,7 +102,7 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
 
 
 def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
-    """Warn of a client whose name means a total, and of rows that are totals of other rows."""
+    """Warn if a client's name means a total, or if rows look like statistics of other rows."""
     frames.tell_totals(given.labels or ())
     if given.rows is not None and column_names(given.matrices[0]) is not None:
         whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
@@ -112,19 +112,19 @@ def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
 
 
 def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None) -> Any:
-    """Check a matrix in the same way as a client's matrix; errors call it x.
+    """Check a matrix in the same way as a client's matrix; error messages call it x.
 
     Parameters
     ----------
     x : array-like, sparse matrix or data frame of shape (n, n_columns)
     n_columns : int
     what : str
-        What the columns are called in errors, in the plural.
+        Plural noun for the columns in error messages, such as "features".
     method : str
-        Name of the calling method, for errors.
+        Name of the calling method, for error messages.
     names : sequence, optional
-        Names of the columns; the columns of a data frame are matched by them. An array has none,
-        and its columns are taken in their order.
+        Names by which the columns of a data frame are matched. The columns of an array are taken in
+        their order.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
 
 
 def several(x: Any) -> bool:
-    """Whether `x` holds the matrices of several clients, rather than one matrix."""
+    """Return whether `x` holds the matrices of several clients, rather than one matrix."""
     if is_matrix(x):
         return False
     if isinstance(x, Mapping) or len(getattr(x, "shape", ())) == 3:
@@ -157,6 +157,6 @@ def several(x: Any) -> bool:
 
 
 def _holds_rows(value: Any) -> bool:
-    """Whether a value is a matrix, or a list of rows."""
+    """Return whether a value is a matrix or a list of rows."""
     rows = isinstance(value, list | tuple) and value and hasattr(value[0], "__len__")
     return bool(rows and not isinstance(value[0], str)) or is_matrix(value)

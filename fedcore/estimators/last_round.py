@@ -1,4 +1,4 @@
-"""The exchange of a fit with the clients after the algorithm's own rounds."""
+"""The last exchange of a fit with its clients, after the rounds of the algorithm."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries ma
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """The sum of `moments` from the clients' Gram matrix, if one in double precision exists."""
+    """Return the clients' summed `moments` from their Gram matrix, if it has double precision."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -34,16 +34,16 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 
 @summed(_by_gram)
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Client step of the last round: ``Zᵀ SᵢᵀSᵢ Z`` and the squares of Sᵢ outside range(Z).
+    """Return ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the client's data Sᵢ outside range(Z).
 
-    The client itself computes the squares outside range(Z), in double precision: if the server took
-    them as a difference of totals sent in single precision, digits would cancel.
+    The client computes the squared norm outside range(Z) in double precision. If the server
+    subtracted totals that were sent in single precision, digits would cancel.
     """
     return _moments(data, data @ Z)
 
 
 def moments_and_products(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Client step of the last round after a run without a test: `moments`, and ``SᵢᵀSᵢ Z``."""
+    """Return `moments` and the client's product ``SᵢᵀSᵢ Z``, for runs without convergence test."""
     scores = data @ Z
     return np.append(_moments(data, scores), data.T @ scores)
 
@@ -56,15 +56,15 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-    """Exchange the moments of the basis; `fedcore.run` takes this function as ``finish=``.
+    """Exchange the data's moments along the basis; a function for ``finish=`` of `fedcore.run`.
 
-    If the algorithm has no test of its own, the clients also send their products with the basis.
-    The output holds them as ``products``, and the basis as ``sent``.
+    If the algorithm has no convergence test, the clients also send their products with the basis.
+    The output of such a run holds the summed products as ``products`` and the basis as ``sent``.
 
     Raises
     ------
     InputError
-        When the run has diverged.
+        If the run has diverged.
     """
     basis = shared_basis(output)
     if not np.isfinite(basis).all():
@@ -86,16 +86,17 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
 
 
 class Axes(NamedTuple):
-    """Principal axes of a subspace, in order of their squares.
+    """Principal axes of a subspace, in descending order of their sums of squared scores.
 
     Attributes
     ----------
     components : ndarray of shape (r, d)
-        The entry of largest magnitude of every row is positive; among magnitudes that agree up to
-        rounding, the first one counts. Axes whose squares agree up to rounding are rotated so that
-        the first axis has the largest entry that any direction in their span has, and so on.
+        The axes as rows. In every row, the entry of largest magnitude is positive; among magnitudes
+        that agree up to rounding, the first one counts. Axes whose squares agree up to rounding are
+        rotated within their span. The rotation gives the first of these axes the largest entry of
+        any unit vector in their span, and so on in the rest of the span.
     squares : ndarray of shape (r,)
-        Sums of the squares of the scores, descending.
+        Sums of the squared scores along the axes, in descending order.
     """
 
     components: np.ndarray
@@ -103,10 +104,10 @@ class Axes(NamedTuple):
 
 
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
-    """Rotate a basis of shape (d, r) to the eigenvectors of its r·r moments `inside`.
+    """Rotate a basis of shape (d, r) to the eigenvectors of its r×r moment matrix `inside`.
 
-    From `dtype`, the precision of the data, follows which differences may be rounding, so that
-    rounding decides neither signs nor order.
+    The precision of the data, `dtype`, determines which differences may be rounding. Differences
+    that may be rounding decide neither the signs nor the order of the axes.
     """
     r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))
@@ -120,7 +121,7 @@ def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float6
 
 
 def _turned(rows: np.ndarray, alike: float) -> np.ndarray:
-    """Return orthonormal rows with the span of orthonormal `rows` that depend on the span alone."""
+    """Return an orthonormal basis that depends only on the span of the orthonormal `rows`."""
     if len(rows) == 1:
         sizes = np.abs(rows[0])
         return rows * np.sign(rows[0, np.argmax(sizes >= (1.0 - alike) * sizes.max())])

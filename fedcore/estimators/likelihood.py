@@ -1,8 +1,9 @@
-"""The Gaussian model of principal components, by which a fit is scored: probabilistic PCA.
+"""Probabilistic PCA, the Gaussian model whose likelihood scores a fit.
 
-Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999): samples less their
-mean, in units of their scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. It is
-the model of `sklearn.decomposition.PCA`.
+The model comes from Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999),
+and `sklearn.decomposition.PCA` uses it, too. Samples minus their mean, divided by the features'
+scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. The columns of W are the
+components, λ are their variances, and σ² is the variance of all other directions.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ ENTRIES = 1 << 17  # of a dense block of sparse samples
 
 
 class Model(NamedTuple):
-    """Covariance ``D (W diag(λ) Wᵀ + σ² (I − W Wᵀ)) D``.
+    """Gaussian model with covariance ``D (W diag(λ) Wᵀ + σ² (I − W Wᵀ)) D``.
 
     Attributes
     ----------
     components : ndarray of shape (r, d)
-        Wᵀ, orthonormal rows.
+        Principal components Wᵀ, with orthonormal rows.
     variances : ndarray of shape (r,)
-        λ.
+        Variances λ along the components.
     noise : float
-        σ².
+        Variance σ² of each direction orthogonal to the components.
     scale : ndarray of shape (d,)
-        Diagonal of D, in data units.
+        Scales of the features, which are the diagonal of D, in data units.
     """
 
     components: np.ndarray
@@ -49,7 +50,7 @@ class Model(NamedTuple):
         Raises
         ------
         InputError
-            When the model has directions without variance.
+            If the model has directions without variance.
         """
         variances, rest = self._regular()
         return self._sum(1.0 / variances - rest, rest) / np.multiply.outer(self.scale, self.scale)
@@ -60,12 +61,12 @@ class Model(NamedTuple):
         Parameters
         ----------
         rows : ndarray or sparse rows of shape (n, d)
-            Samples less the mean, divided by the scale.
+            Samples minus the mean, divided by the features' scales.
 
         Raises
         ------
         InputError
-            When the model has directions without variance.
+            If the model has directions without variance.
         """
         variances, rest = self._regular()
         r, d = self.components.shape
@@ -81,7 +82,7 @@ class Model(NamedTuple):
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
     def _regular(self) -> tuple[np.ndarray, float]:
-        """Return the variances along the components and 1/σ²; if r = d, 1/σ² has no effect."""
+        """Return the variances along the components, and 1/σ² (without effect if r = d)."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding

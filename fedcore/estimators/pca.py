@@ -25,81 +25,87 @@ FACTORS = "read components_ and explained_variance_, from which it is made"
 
 
 class FederatedPCA(Transformer):
-    """Principal components of data that stays with its clients, by any registered algorithm.
+    """Principal components of data that stay with their clients, by any registered algorithm.
 
-    With its defaults it gives the components, singular values and variances of
-    ``sklearn.decomposition.PCA`` on the pooled data, to the accuracy of `tol`; with
-    ``center=False`` the components and singular values of ``TruncatedSVD``.
+    By default, the results are those of ``sklearn.decomposition.PCA`` on the pooled data, to the
+    accuracy of `tol`. With ``center=False``, the components and singular values are those of
+    scikit-learn's ``TruncatedSVD``.
 
-    The ledger charges all rounds: one for the mean (per client d + 2 doubles up and d down), one
-    for the mean that rounding has left if a client has a feature whose mean is above 2²⁰ times its
-    standard deviation (d + 1 up and d down), with ``scale=True`` one for the scales (d up and d
-    down), those of the algorithm, and one for the principal axes. In the last round the server
-    sends an orthonormal basis Z, the clients reply with the r×r matrices ``Zᵀ SᵢᵀSᵢ Z`` and the
-    sums of squares of Sᵢ outside range(Z), and the eigenvectors of the sum rotate Z. After a run
-    without a test the clients also send the products ``SᵢᵀSᵢ Z``, n_features · r doubles, by which
-    the server tests Z. The history ends before the last round.
+    The ledger charges all rounds of a fit. The round for the mean costs each client d + 2 doubles
+    up and d down, with d = n_features. A second round for the mean (d + 1 doubles up, d down)
+    follows if a client has a feature whose mean is above 2²⁰ times its standard deviation. With
+    ``scale=True``, a round for the scales costs each client d doubles up and d down. The
+    algorithm's rounds follow, and then a last round for the principal axes.
 
-    **What the server sees of a client.** With plain sums it sees every reply: the mean, the number
-    of samples, how many features are far from the origin, and in every round of the default the
-    product of the client's covariance with r + 1 more directions. After n_features / (r + 1) rounds
-    these determine the covariance. All these exchanges allow secure aggregation; the server then
-    sees the same quantities of the pooled data only. Without it, `fedcore.audits.leakage` rebuilds
-    a client's covariance from what the client sent. The slower methods reveal about as much. For a
-    guarantee give `epsilon`: every exchange then has noise.
+    In the last round, the server sends an orthonormal basis Z. Each client i replies with the r×r
+    matrix ``Zᵀ SᵢᵀSᵢ Z`` and the sum of squares of its samples Sᵢ outside range(Z). The server
+    rotates Z to the eigenvectors of the summed r×r matrices. After a run without a convergence
+    test, the clients also send the n_features · r doubles ``SᵢᵀSᵢ Z``, by which the server tests Z.
+    The history ends before the last round.
+
+    **What the server sees of a client.** Without secure aggregation, the server sees every reply of
+    every client. The replies give a client's mean, its number of samples, and its number of
+    features far from the origin. In every round of the default algorithm, the server also sees the
+    product of the client's covariance with r + 1 more directions. After n_features / (r + 1)
+    rounds, these products determine the client's covariance, and `fedcore.audits.leakage` rebuilds
+    it. All exchanges allow secure aggregation, with which the server sees only the same quantities
+    of the pooled data. Slower algorithms reveal about as much of a client's data. For a privacy
+    guarantee, give `epsilon`, which adds noise to every exchange.
 
     Parameters
     ----------
     n_components : int or float or None, default=None
-        Number of components r. None means ``min(n_samples, n_features)``; a share between 0 and 1
-        means the fewest components that explain more than this share of the variance. In both cases
-        the algorithm computes all components, so that the server learns the pooled covariance: with
-        the default algorithm in one round of d² numbers per client up and as many down.
+        Number of components r; None means ``min(n_samples, n_features)``. A share between 0 and 1
+        means the fewest components that explain more than this share of the variance. For None or a
+        share, the algorithm computes all components, so that the server learns the pooled
+        covariance. The default algorithm then takes one round, in which each client sends and
+        receives n_features² numbers.
     algorithm : str, default="auto"
-        Name in the registry; ``fedcore.algorithms.names()`` lists them. "auto" is block_krylov, and
-        with `epsilon` analyze_gauss.
+        Name of a registered algorithm; ``fedcore.algorithms.names()`` lists them. "auto" means
+        block_krylov, or analyze_gauss if `epsilon` is given.
     params : mapping, optional
-        Hyper-parameters of the algorithm (``fedcore list methods NAME`` shows them; `rounds` is the
-        largest number of rounds), and ``start``, ``measure`` (default: nothing), ``transcript`` and
-        ``simulate`` of `fedcore.run`. Checked by `fit`. ``n_oversamples`` is 1 here: messages have
-        one more column, by which the test sees the next singular value. With a ``start``,
+        Hyper-parameters of the algorithm, which ``fedcore list methods NAME`` shows; `rounds` is
+        the largest number of rounds. The options ``start``, ``measure`` (default: nothing),
+        ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks all entries.
+        The default of ``n_oversamples`` is 1 here, so that messages have one more column. The
+        additional column shows the next singular value to the convergence test. With a ``start``,
         ``n_oversamples`` is at least n_components, because the random columns must find the
-        directions that the start lacks. Messages are then twice as large.
+        directions that the start lacks. With a ``start``, messages are twice as large.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
-        Whether the clients divide every feature by its standard deviation (with
-        ``center=False``, by the root of its mean square), so that features count alike.
+        Whether the clients divide every feature by its standard deviation, so that all features
+        have equal weight. With ``center=False``, the clients divide by the root mean square.
     tol : float, optional
-        For algorithms with a residual test (block_krylov, momentum_power, ssi): largest sine of
-        the angle between the subspace found and the exact one. The default of these algorithms is
-        1e-8. If rounding does not allow `tol`, the run ends at what rounding allows, in float32
-        often 1e-6 to 1e-4; `error_estimate_` then gives the sine reached, and above 1e-3 there is a
-        warning. Directions of singular values that agree to 1e-8 are interchangeable.
+        Largest sine of the angle between the computed and the exact subspace. Only algorithms with
+        a residual test (block_krylov, momentum_power, ssi) take `tol`, with the default 1e-8. If
+        rounding does not allow `tol`, the run ends at the accuracy that rounding allows, in float32
+        often 1e-6 to 1e-4. `error_estimate_` gives the sine that was reached, and a sine above 1e-3
+        causes a warning. Directions of singular values that agree to 1e-8 are interchangeable.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
-        Same seed, same result, bit for bit where CPU type, BLAS, its number of threads and
-        library versions are the same. None draws fresh entropy at every `fit`, and a generator of
-        `numpy.random` its next numbers. Privacy noise never comes from this seed, except with
-        ``params={"simulate": True}``.
+        Seed of the run. The same seed gives the same result, bit for bit if CPU type, BLAS, its
+        number of threads and library versions are the same. None takes fresh entropy at every
+        `fit`, and a generator of `numpy.random` gives its next numbers. Privacy noise never comes
+        from this seed, except with ``params={"simulate": True}``.
     epsilon, delta : float, optional
-        The whole fit is (ε, δ)-differentially private when one record of one client is added or
-        removed. This guarantee holds against the server and everyone else who sees the messages,
-        and covers the mean, the scales, the algorithm's rounds and the last round. A private fit
-        requires `bounds`, a number of components, and analyze_gauss or noisy_power. Every fit
-        spends ε and δ anew; so does each fit of a grid search.
+        Privacy parameters: the whole fit is (ε, δ)-differentially private if one record of one
+        client is added or removed. The guarantee holds against everyone who sees the messages,
+        including the server. The guarantee covers the mean, the scales, the algorithm's rounds and
+        the last round. A private fit requires `bounds`, a number of components, and analyze_gauss
+        or noisy_power. Every fit, also in a grid search, spends ε and δ anew.
     bounds : (low, high) or float, optional
-        Public bounds of the entries, numbers or arrays of shape (n_features,); or the largest norm
-        of a sample. Clients clip their samples to these bounds, and the noise grows with the
-        bounds. A Series, a mapping such as ``{"age": (0, 120), …}`` or a data frame is matched by
-        the columns' names.
+        Public bounds of the entries of a sample, as two numbers or two arrays of shape
+        (n_features,). A single number for `bounds` is the largest norm of a sample. Clients clip
+        their samples to these bounds, and the noise grows with the bounds. A Series, a data frame
+        or a mapping such as ``{"age": (0, 120), …}`` is matched by the columns' names.
     verbose : bool or int, default=False
-        Whether to show a bar that counts rounds, on standard error.
+        Whether to show a progress bar of the rounds on standard error.
 
     Attributes
     ----------
     components_ : ndarray of shape (r, n_features)
-        Orthonormal rows, ordered by explained variance. The entry of largest magnitude of each row
-        is positive.
+        Components as orthonormal rows, ordered by explained variance. In each row, the entry of
+        largest magnitude is positive.
     n_components_ : int
         Number of components.
     mean_ : ndarray of shape (n_features,)
@@ -107,53 +113,55 @@ class FederatedPCA(Transformer):
     scale_ : ndarray of shape (n_features,)
         Divisors of the features, in data units; ones with ``scale=False``.
     singular_values_ : ndarray of shape (r,)
-        Norms of the columns of ``((S - mean_) / scale_) @ components_.T``, descending: the exact
-        singular values if the algorithm has converged, otherwise at most these. They come from a
-        Gram matrix; values below about 1e-8 of the largest are rounding errors.
+        Norms of the columns of ``((S - mean_) / scale_) @ components_.T`` for the pooled samples S,
+        in descending order. If the algorithm has converged, these are the exact singular values;
+        otherwise they are at most as large. Singular values below about 1e-8 of the largest are
+        rounding errors, because they come from a Gram matrix.
     explained_variance_ : ndarray of shape (r,)
-        ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False`` the divisor is
-        ``n_samples_``: the second moment about zero.
-        In a private fit, a sum of squares below the standard deviation of its noise, which is
-        public, is replaced by this standard deviation, also in `singular_values_` and
-        `noise_variance_`: nothing smaller can be told from noise, and with a variance of 0 samples
-        would have no density.
+        ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False``, the divisor is
+        ``n_samples_``, and the values are second moments about zero. In a private fit, a sum of
+        squares below the public standard deviation of its noise is replaced by this standard
+        deviation, also in `singular_values_` and `noise_variance_`.
     explained_variance_ratio_ : ndarray of shape (r,)
-        ``explained_variance_`` over the total variance of all features.
+        ``explained_variance_`` divided by the total variance of all features.
     noise_variance_ : float
-        Mean variance of the ``min(n_samples, n_features) - n_components_`` directions left out; 0
+        Mean variance of the other ``min(n_samples, n_features) - n_components_`` directions, or 0
         if there are none. In a private fit, the mean is over ``n_features - n_components_``
         directions.
     error_estimate_ : float
-        Estimate of the sine of the largest angle between the subspace found and the exact one, by
-        the algorithm's own test (``docs/error_estimate.md`` says how often and how far the true
-        angle exceeds it). For a run without a test, the estimate comes from the products of the
-        last round; it is then often too small, because nothing says how large the next singular
-        value is. 1 when nothing is known. For a private fit, the estimate says how much the noise
-        may have rotated the subspace of the samples (within `bounds`, divided by `scale_`): the
+        Estimate of the sine of the largest angle between the computed and the exact subspace, by
+        the algorithm's convergence test. ``docs/error_estimate.md`` says how often and how far the
+        true angle exceeds the estimate. For a run without a test, the estimate comes from the
+        products of the last round. For a run without a test, the estimate is often too small,
+        because the next singular value is unknown. The value is 1 if nothing is known. For a
+        private fit, the estimate says how far the noise may have rotated the subspace of the
+        samples, clipped to `bounds` and divided by `scale_`. The estimate of a private fit is the
         norm of the noise over the gap of the released eigenvalues
-        (`fedcore.estimators.private.sines`). It follows from released values and costs no ε. Among
-        private fits with an estimate below 1, at most one in 20 has a larger error than its
-        estimate. At an estimate of 1, nothing tells the components from noise.
+        (`fedcore.estimators.private.sines`), and costs no ε. Among private fits with an estimate
+        below 1, at most one in 20 has a larger error than its estimate. If the estimate of a
+        private fit is 1, the components cannot be distinguished from noise.
     converged_ : bool or None
-        Whether `tol`, or the limit that rounding sets, was reached; if only that limit was,
-        `error_estimate_` is above `tol`. None for an algorithm without a test.
+        Whether the run reached `tol` or the limit that rounding sets. If the run reached only the
+        rounding limit, `error_estimate_` is above `tol`. The value is None if the algorithm makes
+        no convergence test.
     n_iter_ : int
-        Number of iterations; for the algorithms with a test of convergence, number of rounds.
+        Number of iterations, which is the number of rounds if the algorithm has a convergence test.
     n_samples_ : int
-        Samples of all clients; in a private fit, a noisy number.
+        Number of samples of all clients; in a private fit, this number is noisy.
     history_ : RunHistory
-        ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
+        Columns ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
     ledger_ : Ledger
-        Traffic between clients and server, the first and the last round included, and privacy.
+        Privacy loss, and traffic between clients and server, including the first and the last
+        round.
     n_features_in_ : int
-        Features of the clients' matrices.
+        Number of features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if the clients are data frames and all names are strings. The columns of the
-        other clients, and of the data frames of `transform`, are matched by these names.
+        Column names, if the clients are data frames and all names are strings. The columns of other
+        clients, and of data frames given to `transform`, are matched by these names.
 
     See Also
     --------
-    fedcore.run : The same as a function, without the last round.
+    fedcore.run : Run an algorithm by a function, without the last round.
 
     Examples
     --------
@@ -202,7 +210,7 @@ class FederatedPCA(Transformer):
         self.verbose = verbose
 
     def __str__(self) -> str:
-        """The parameters and, after a fit, what it found, how exactly, and what it cost."""
+        """Return parameters and, after a fit, explained share, error estimate and cost as text."""
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
@@ -213,36 +221,36 @@ class FederatedPCA(Transformer):
         )
 
     def fit(self, clients: Any, y: None = None, *, groups: Any = None) -> Self:
-        """Find the components.
+        """Find the principal components.
 
         Parameters
         ----------
         clients : sequence, mapping or matrix
-            One matrix of shape (n_i, n_features) per client, rows are samples; or a mapping from
-            the clients' names, which errors then mention. One matrix alone belongs to one client,
-            or to as many clients as there are `groups`.
+            One matrix of shape (n_i, n_features) per client, with samples as rows. In a mapping,
+            the keys are the clients' names, which errors then mention. A single matrix is one
+            client, or as many clients as there are `groups`.
         y : None
             Not used; scikit-learn passes it.
         groups : array-like of shape (n_samples,), optional
-            The client of every row of one matrix.
+            The client of every row, if `clients` is a single matrix.
 
         Returns
         -------
         FederatedPCA
-            The estimator itself.
 
         Raises
         ------
         InputError
-            For an unknown algorithm or parameter, unfit client data, or a rank that is too large,
-            and when the run diverges.
+            If the algorithm or a parameter is unknown, the clients' data are invalid, the rank is
+            too large, or the run diverges.
 
         Warns
         -----
         ConvergenceWarning
-            When the rounds run out before `tol` is met, or the data do not determine n_components
-            components in their precision; after a run without a test, when `error_estimate_` is
-            above 1e-4, and after a private fit, when it is above one half.
+            If the rounds end before `tol` is met, or if the data's precision does not determine
+            n_components components. After a run without a convergence test, the warning comes if
+            `error_estimate_` is above 1e-4. After a private fit, the warning comes if
+            `error_estimate_` is above one half.
         """
         self._fit(inputs.given(clients, groups))
         return self
@@ -253,31 +261,32 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
-            Data frames must have the columns of the fit; they are matched by name. The columns of
+            A data frame must have the columns of the fit, which are matched by name. The columns of
             an array are taken in their order.
 
         Returns
         -------
         ndarray of shape (n, r)
-            In the precision of `x`; or the data frame that `set_output` asks for.
+            Scores in the precision of `x`, or the data frame that `set_output` asks for.
 
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            When `x` is not a finite numeric matrix with the features of the fit.
+            If `x` is not a finite numeric matrix with the features of the fit.
         """
         rows = self._standardised(x, "transform")
         return self._output(rows @ self.components_.T.astype(rows.dtype), x)
 
     def inverse_transform(self, x: Any) -> np.ndarray:
-        """Return ``x @ components_ * scale_ + mean_``: scores back in the space of the data.
+        """Map scores back to the space of the data by ``x @ components_ * scale_ + mean_``.
 
         Parameters
         ----------
         x : ndarray of shape (n, r)
-            The columns of a data frame are matched by `get_feature_names_out`, or are numbers.
+            Scores. The columns of a data frame are matched to `get_feature_names_out`, unless their
+            names are numbers.
 
         Returns
         -------
@@ -286,9 +295,9 @@ class FederatedPCA(Transformer):
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            When `x` is not a finite numeric matrix with one column per component.
+            If `x` is not a finite numeric matrix with one column per component.
         """
         names, r = self.get_feature_names_out().tolist(), self.n_components_
         if {*(column_names(x) or ())} <= {*range(r)}:
@@ -297,13 +306,13 @@ class FederatedPCA(Transformer):
         return (scores @ self.components_ * self.scale_ + self.mean_).astype(scores.dtype)
 
     def score(self, x: Any, y: None = None) -> float:
-        """Return the average log-likelihood of samples, by which grid searches choose.
+        """Return the average log-likelihood of samples, which a grid search maximises.
 
         Parameters
         ----------
         x : ndarray of shape (n, n_features), or several
-            One matrix, or the matrices of several clients, as in `fit`: a search over a list of
-            clients holds out whole clients.
+            One matrix, or the matrices of several clients, as in `fit`. A grid search over a list
+            of clients holds out whole clients.
         y : None
             Not used; scikit-learn passes it.
 
@@ -316,9 +325,9 @@ class FederatedPCA(Transformer):
         return float(np.mean(np.concatenate([self.score_samples(part) for part in parts])))
 
     def score_samples(self, x: Any) -> np.ndarray:
-        """Return the log-likelihood of every sample in `fedcore.estimators.likelihood.Model`.
+        """Return the log-likelihood of every sample under `fedcore.estimators.likelihood.Model`.
 
-        Densities are in data units, also with ``scale=True``.
+        Densities are in data units, even with ``scale=True``.
 
         Parameters
         ----------
@@ -331,9 +340,9 @@ class FederatedPCA(Transformer):
         Raises
         ------
         NotFittedError
-            Before `fit`.
+            If called before `fit`.
         InputError
-            For an unfit `x`, or when the model has directions without variance.
+            If `x` is invalid, or if the model has directions without variance.
         """
         return self._model().log_likelihood(self._standardised(x, "score_samples"))
 
@@ -344,7 +353,7 @@ class FederatedPCA(Transformer):
         Returns
         -------
         ndarray of shape (n_features, n_features)
-            In data units squared.
+            Covariance in data units squared.
         """
         return self._model().covariance()
 
@@ -365,14 +374,14 @@ class FederatedPCA(Transformer):
         )  # fmt: skip
 
     def _standardised(self, x: Any, method: str) -> Any:
-        """Check the samples given to `method`; return them minus the mean, divided by the scale."""
+        """Check the samples given to `method`, subtract the mean, and divide by the scale."""
         self._require_fitted()
         matrix = inputs.one_matrix(x, self.n_features_in_, "features", method, self._names_in)
         rows = centred(matrix, self.mean_)
         return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
-        """Return what scikit-learn may assume: a private fit is random and takes no sparse data."""
+        """Return scikit-learn's tags: a private fit is random and takes no sparse data."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         private = self.epsilon is not None
@@ -416,7 +425,7 @@ class FederatedPCA(Transformer):
 
 
 def distance(model: FederatedPCA) -> str:
-    """Return a line on how far a fitted model's components are from the exact ones."""
+    """Return a line with the estimated angle between a fitted subspace and the exact one."""
     sine = model.error_estimate_
     noise = ""
     if model.ledger_.privacy is not None and sine > private.WARNING_SINE:

@@ -1,28 +1,34 @@
 """The fit of a `FederatedPCA` with differential privacy: every exchange has noise.
 
-Neighbours: one record of one client is added or removed. Clients clip their samples to public
-bounds (`fedcore.estimators.bounds`), and then
+Neighbouring data sets differ by one record of one client, which is added or removed. Clients first
+clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
 
-1. upload the noisy sum of ``a = (x − c)/ρ`` where ‖a‖ ≤ 1 and c is the middle of the bounds,
-   together with the number of samples times κ: the vector (a, κ) of a sample has norm √(1 + κ²) at
-   most. The mean is put inside the bounds. For scales, each feature of a is in units of its own
-   bounds;
-2. for scales, upload the noisy sums of ``((x − mean)/w)²`` with w the largest distances from the
-   mean that the bounds allow. This vector of a sample has a norm of at most √d (1 if the bound is
-   one of the norm). A variance below the standard deviation of its noise is replaced by this
-   standard deviation;
-3. run the algorithm on ``b = (x − mean)/scale/ρ′`` with ‖b‖ ≤ 1;
-4. upload the noisy moments of its basis Z, the upper triangle of ``Σ y yᵀ`` with y = Zᵀb, and the
-   squares outside range(Z), ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most
-   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
-   this standard deviation: nothing smaller can be told from noise, and a variance of 0 would have
-   no density. Z has one column more than the components wanted. The square of this column is about
-   the next eigenvalue, which `sines` needs.
+1. The clients upload the noisy sum of ``a = (x − c)/ρ`` over their samples x, and the number of
+   samples times κ. The vector c is the middle of the bounds, and the divisor ρ bounds the scaled
+   sample a by ‖a‖ ≤ 1. The vector (a, κ) of a sample has norm at most √(1 + κ²). The server clips
+   the mean to the bounds. If scales are wanted, each feature of the vector a is in units of its own
+   bounds.
 
-All noise is Gaussian. Releases with noise multipliers zᵢ together protect as one release with the
-multiplier z does, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
+2. If scales are wanted, the clients upload the noisy sums of ``((x − mean)/w)²``, with w the
+   largest distances from the mean within the bounds. The vector of squares of a sample has norm at
+   most √d, or 1 if the bounds are a bound on the norm. A variance below the standard deviation of
+   its noise is replaced by this standard deviation.
+
+3. The algorithm runs on the samples ``b = (x − mean)/scale/ρ′``, where the divisor ρ′ makes
+   ‖b‖ ≤ 1.
+
+4. The clients upload the noisy moments of the algorithm's basis Z. These moments are the upper
+   triangle of ``Σ y yᵀ`` with y = Zᵀb for each b, and the squares outside range(Z),
+   ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares
+   below the standard deviation of their noise are replaced by this standard deviation, because
+   smaller squares cannot be distinguished from noise. Without a given start, Z has one column more
+   than the components wanted. The square of the extra column is about the next eigenvalue, which
+   `sines` needs.
+
+All noise is Gaussian. Releases with noise multipliers zᵢ together give the privacy of one release
+with multiplier z, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
 together, and gives each step a fixed share of 1/z² (`SHARES`). Each client adds noise to its own
-sums, and the server, which need not be trusted, adds up the noisy sums.
+sums. The server adds up the noisy sums and need not be trusted.
 """
 
 from __future__ import annotations
@@ -63,18 +69,18 @@ Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the s
 
 
 def fit(asked: Request, matrices: Any) -> Found:
-    """Release mean, scales, basis and moments, all with noise.
+    """Release the mean, the scales, the basis and its moments, all with noise.
 
     Parameters
     ----------
     asked : Request
     matrices : sequence of ndarray of shape (n_i, d)
-        Checked.
+        The clients' checked samples.
 
     Raises
     ------
     InputError
-        For parameters or samples that do not fit, and for sparse samples.
+        If parameters or samples are invalid, or if samples are sparse.
     """
     d = matrices[0].shape[1]
     if not asked.counts_components:
@@ -158,39 +164,44 @@ def _released(
 
 
 def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
-    """Standard deviation of the noise in an entry of a sum over all clients."""
+    """Return the standard deviation of the noise in each entry of a sum over all clients."""
     return sensitivity * multiplier * math.sqrt(n_clients)
 
 
 def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
-    """Estimate how far the first 1, 2, …, r axes are from the exact ones, from released values.
+    """Estimate the sine of the angle of the first k axes to the exact ones, for k = 1, …, r.
 
-    To first order, noise rotates the first k axes by the block of the noise between their span and
-    the rest, a Gaussian matrix of k columns and d − k rows, divided by the gap of the eigenvalues.
-    The norm of this matrix is at most √k + √(d − k) standard deviations of an entry on average
-    (Gordon); half a standard deviation more makes up for the higher orders. The gap is the one that
-    the last round shows, less `MARGIN` standard deviations of its noise: if the gap is within the
-    noise, the estimate is 1, and among smaller estimates few come from a gap that is only noise.
-    The gap shown is smaller than the true one, because the axes have turned. In an iteration, the
-    noise of earlier steps fades as the error of the start does, by the ratio of the eigenvalues at
-    each step; √d is the tangent of a random start's angle. The noise of the mean is left out: where
-    it matters, the noise of the rounds already hides everything.
+    To first order, the rotation of the first k axes is a block of the noise matrix, divided by the
+    gap of the eigenvalues. The block maps the span of the k axes to its complement, and is a
+    Gaussian matrix of k columns and d − k rows. The block's norm is on average at most √k + √(d −
+    k) standard deviations of an entry (Gordon). Half a standard deviation is added to this norm for
+    the terms of higher order.
+
+    The estimate uses the gap that the last round shows, minus `MARGIN` standard deviations of the
+    gap's noise. If this difference is not positive, the estimate is 1. Few estimates below 1
+    therefore come from a gap that is only noise. The eigenvalue gap in the last round is smaller
+    than the true gap, because noise has rotated the axes.
+
+    In an iteration, each step reduces the error of the start and the noise of earlier steps by the
+    ratio of the eigenvalues. The tangent of a random start's angle is taken as √d. The noise of the
+    mean is ignored, because it matters only if the noise of the rounds already hides everything.
 
     Parameters
     ----------
     squares : ndarray of shape (r + 1,)
-        Eigenvalues as released, descending but for their noise.
+        Released eigenvalues, in descending order except for their noise.
     d : int
-        Features.
+        Number of features.
     rounds, last : float
-        Standard deviations of the noise in an entry of the algorithm's sums, and of `squares`.
+        `rounds` and `last` are the standard deviations of the noise in each entry of the
+        algorithm's sums and in `squares`.
     steps : int
-        Steps of an iteration; 0 for a direct method.
+        Number of steps of an iteration; 0 for a direct method.
 
     Returns
     -------
     ndarray of shape (r,)
-        At most 1.
+        Estimated sines, at most 1.
     """
     gaps, k = squares[:-1] - squares[1:] - MARGIN * last, np.arange(1, len(squares))
     with np.errstate(all="ignore"):
@@ -201,9 +212,9 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 
 
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
-    """Warn if noise hides the subspace of the components; say how many of the first remain.
+    """Warn if noise hides the components' subspace, and say how many leading components remain.
 
-    If there are as many components as features, `estimates` lacks the last one.
+    If there are as many components as features, `estimates` lacks the last component.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
@@ -224,7 +235,7 @@ def multipliers(asked: Request) -> dict[str, float]:
     Raises
     ------
     InputError
-        For an ε or δ out of range.
+        If ε or δ is out of range, or if δ is missing.
     """
     accounting.EPSILON(asked.epsilon, "epsilon")
     if asked.delta is None:
@@ -240,7 +251,7 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
     Raises
     ------
     InputError
-        When this part is less than an algorithm accepts.
+        If the part of ε is smaller than algorithms accept.
     """
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
     if left < accounting.LEAST_EPSILON:
@@ -253,7 +264,7 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
 
 
 def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
-    """Return the options of the algorithm's run, checked before anything crosses."""
+    """Check and return the options of the algorithm's run, before any message is sent."""
     own = asked.algorithm.private_fit
     if own is None:
         raise InputError(
@@ -274,7 +285,7 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
 def _mean(
     federation: Federation, asked: Request, bounds: Box | Ball, multiplier: float
 ) -> tuple[np.ndarray, int]:
-    """Return the mean, or zeros, and the number of samples, at least one."""
+    """Return the noisy mean, or zeros without centring, and the noisy number of samples."""
     middle, d, center = bounds.middle, len(bounds.middle), asked.center
     units = _units(bounds, middle) if asked.scale else np.ones(d)
     units = units * bounds.reach(middle, units)
@@ -293,7 +304,7 @@ def _mean(
 
 
 def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
-    """Return each feature's largest distance from `point` within the bounds; 1 in place of 0."""
+    """Return each feature's largest distance from `point` within the bounds, or 1 instead of 0."""
     widths = bounds.widths(point)
     return np.where(widths > 0, widths, 1.0)
 
@@ -301,7 +312,7 @@ def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
 def _scale(
     federation: Federation, bounds: Box | Ball, mean: np.ndarray, n: int, multiplier: float
 ) -> np.ndarray:
-    """Return the roots of the mean squares about `mean`."""
+    """Return the noisy root mean square of each feature about `mean`."""
     widths = _units(bounds, mean)
 
     def fractions(data: np.ndarray, message: Any) -> np.ndarray:
@@ -316,7 +327,7 @@ def _scale(
 
 
 def _moments(data: np.ndarray, Z: np.ndarray) -> np.ndarray:
-    """Upper triangle of ``Σ y yᵀ``, and the squares outside range(Z)."""
+    """Return the upper triangle of ``Σ y yᵀ`` for scores y, and the squares outside range(Z)."""
     scores = data @ Z
     inside = scores.T @ scores
     outside = np.einsum("ij,ij->", data, data) - np.trace(inside)

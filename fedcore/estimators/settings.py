@@ -40,12 +40,12 @@ class Request:
     ----------
     algorithm : Algorithm
     options : dict
-        For `fedcore.run`: hyper-parameters and the options that a user may set.
+        Keyword arguments of `fedcore.run`, such as hyper-parameters of the algorithm.
     n_components : int or float or None
     center, scale : bool
     seed : numpy.random.SeedSequence
     epsilon, delta
-        As given; `fedcore.estimators.private` checks them.
+        Privacy parameters as the user gives them; `fedcore.estimators.private` checks them.
     bounds : Box or Ball or None
         Bounds of the samples in a private fit.
     """
@@ -62,7 +62,7 @@ class Request:
 
     @classmethod
     def from_estimator(cls, estimator: Any, features: Features) -> Request:
-        """Check the parameters of an estimator for clients with these features.
+        """Check the parameters of an estimator for clients with the given features.
 
         Raises
         ------
@@ -111,7 +111,7 @@ class Request:
         Raises
         ------
         InputError
-            When `n_components` is neither a whole number, a share nor None, or too large.
+            If `n_components` is too large, or is not a whole number, a share or None.
         """
         r: Any = self.n_components
         if not self.counts_components:
@@ -131,27 +131,27 @@ class Request:
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that is asked for, if `n_components` is a share.
+        """The share of the variance that `n_components` asks for, or None if it is no share.
 
-        A share of variance that exceeds this one by rounding only does not count as above it.
+        The returned share is raised by `ROUNDING`, so that differences by rounding do not count.
         """
         r = self.n_components
         return float(r) + ROUNDING if isinstance(r, float | np.floating) and 0 < r < 1 else None
 
 
 class Found(NamedTuple):
-    """What a fit has found.
+    """Results of a fit.
 
     Attributes
     ----------
     axes : Axes
     outside : float
-        Sum of the squares outside of the axes' span.
+        Sum of the data's squares outside the span of the axes.
     n_samples : int
     result : Result
-        Of the run, with ``mean`` and ``scale`` in its output.
+        Result of the run, with ``mean`` and ``scale`` in its output.
     estimate : float
-        Estimate of the sine of the largest angle to the exact subspace; 1 when nothing is known.
+        Estimate of the sine of the largest angle to the exact subspace; 1 if nothing is known.
     """
 
     axes: Axes
@@ -162,7 +162,7 @@ class Found(NamedTuple):
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
-    """Return a run's options: ``params``, its start by feature, ``verbose`` as ``progress``."""
+    """Return the options of a run, which are ``params`` and, as ``progress``, ``verbose``."""
     params = estimator.params
     if params is not None and not isinstance(params, Mapping):
         raise InputError(f"params must be a mapping of names to values, got {params!r}")
@@ -176,7 +176,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return the seed of a run: fresh entropy for None, the next draws of a generator."""
+    """Return a run's seed; None gives fresh entropy, and a generator gives its next numbers."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):

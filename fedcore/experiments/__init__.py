@@ -1,1 +1,1 @@
-"""From the description of a cell to its history: problems, repeats, tuning, code."""
+"""Run the cells of experiments: make problems, tune parameters, and repeat runs."""

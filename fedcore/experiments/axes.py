@@ -1,19 +1,18 @@
-"""Runs in coordinates of the answer, without the coordinates in which the data nearly vanish.
+"""Run a method in few coordinates: the data's leading singular directions and the method's start.
 
-S stacks the rows Sᵢ of all clients and has the singular values σ₁ ≥ σ₂ ≥ …; W_J are the right
-singular vectors with ``σ² > cut · σ₁²``. A start Z with p columns can be written as [W_J E] z,
-where E is an orthonormal basis of the part of Z outside range(W_J), and z holds the coordinates. In
-the coordinates [W_J E] a client's rows are [Sᵢ W_J, 0]. Dropping the other coordinates changes
-``SᵀS`` by at most ``cut · σ₁²`` in the spectral norm.
+S stacks the rows Sᵢ of all clients i and has the singular values σ₁ ≥ σ₂ ≥ …. The columns of W_J
+are the J right singular vectors of S with ``σ² > cut · σ₁²``. The start has p columns, and E is an
+orthonormal basis of its part outside range(W_J). In the orthonormal basis [W_J E], the rows Sᵢ of
+client i become [Sᵢ W_J, 0]. Dropping all other coordinates changes ``SᵀS`` by at most ``cut · σ₁²``
+in the spectral norm.
 
-A method commutes with rotations of the features if its steps take products with the data and with
-their transposes, and inner products, but look at no single feature. Such a method makes the same
-iterates in J + p coordinates as in d features, up to the dropped coordinates and to rounding. For a
-geometric spectrum J does not depend on d. If J + p coordinates are no fewer than d, the run uses
-the features as they are.
+A method commutes with rotations of the features if it uses data only through inner products,
+products with the data and products with their transpose. Such a method computes the same iterates
+in J + p coordinates as in all d features, except for rounding and the dropped coordinates. If J +
+p ≥ d, the run uses the features themselves.
 
-Measures are computed from the data in these coordinates. Iterates are kept as blocks of features,
-and the ledger counts all d features.
+Metrics are computed from the data in the reduced coordinates. The history keeps iterates in all d
+features, and the ledger counts the traffic of all d features.
 """
 
 from __future__ import annotations
@@ -43,19 +42,20 @@ def execute_cut(
     recording: Recording,
     cut: float,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run `algorithm` once as `fedcore.runs.execute` does, in coordinates of the answer.
+    """Run `algorithm` once as `fedcore.runs.execute` does, on data reduced to few coordinates.
 
     Parameters
     ----------
     algorithm, problem, settings, seed, recording
-        As in `fedcore.runs.execute`.
+        Arguments of `fedcore.runs.execute`.
     cut : float
-        Directions whose σ² is at most this share of σ₁² are dropped.
+        Singular directions of the data with ``σ² ≤ cut · σ₁²`` are dropped; σ₁ is the largest
+        singular value.
 
     Raises
     ------
     ConfigError
-        For a method that does not say that it commutes with rotations of the features.
+        If the method does not declare that it commutes with rotations of the features.
     """
     if algorithm.commutes is None or not algorithm.commutes(settings):
         raise ConfigError(
@@ -82,7 +82,7 @@ def execute_cut(
 
 
 def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
-    """Return the problem in J + p coordinates; it is kept with the data for other repeats."""
+    """Return the problem in the reduced coordinates; repeats on the same data reuse it."""
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference
@@ -94,7 +94,7 @@ def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
 
 
 def _count_features(recorder: Recorder, n_features: int, coordinates: int) -> None:
-    """Scale the ledger's counts from the coordinates of blocks to the features they stand for."""
+    """Multiply the ledger's traffic counts by `n_features` / `coordinates`."""
     for name in TRAFFIC:
         total = getattr(recorder.ledger, name)
         setattr(recorder.ledger, name, total * n_features // coordinates)

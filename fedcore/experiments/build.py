@@ -1,7 +1,7 @@
 """Make a problem from its specification in a configuration file.
 
-There is one module per kind of source. A problem depends on the module of its own kind, but not on
-the others, see `digests`.
+A problem depends only on the module of its own kind of source, a generator or a data set; see
+`digests`.
 """
 
 from __future__ import annotations
@@ -42,22 +42,23 @@ def build(
     ----------
     name : str
     spec : mapping
-        Either ``generator`` and its ``params``, or ``dataset``, ``options``, ``first`` (number of
-        leading samples), ``scale``, ``standardise``, ``precision``, ``partition`` and, for
-        classification, ``held_out``. With ``gram``, the sum of the clients' Gram matrices is
-        computed, too. With ``largest_row``, all rows are multiplied by one number, so that the
-        longest has this norm.
+        For a generated problem, the keys are ``generator`` and ``params``. For a data set, the keys
+        are ``dataset``, ``options``, ``first`` (number of leading samples), ``scale``,
+        ``standardise``, ``centre``, ``precision``, ``partition`` and, for classification,
+        ``held_out``. If ``gram`` is true, the sum of the clients' Gram matrices is also computed.
+        If ``largest_row`` is given, all rows are multiplied by one number so that the longest row
+        has this norm.
     raw : str
         Folder of the raw data files.
     seed : int
-        Master seed; the problem's random stream depends on this seed, the name and the draw only.
+        Master seed. The problem's random stream depends only on the master seed, `name` and `draw`.
     surrogate : bool
-        Whether to take the data set's offline stand-in; a generated problem does not change.
+        Whether to use the data set's offline stand-in. Generated problems ignore `surrogate`.
     draw : int, optional
-        Number of the draw, for a problem with several.
+        Number of the draw, if the problem has several independent draws.
     held : bool
-        Whether to keep the clients in memory. Otherwise the clients of a data set, or of a
-        generator that yields them, are made whenever they are read.
+        Whether to keep the clients' matrices in memory. If `held` is false, the clients of a data
+        set, or of a generator that yields them, are computed at each read.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -74,8 +75,9 @@ def build(
 def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem | list[Problem]:
     """Build ``spec["draws"]`` independent draws of a problem, or one problem without this key.
 
-    ``over`` lists values by parameter of the generator. Each combination of these values gets that
-    many draws, the combinations one after the other. Parameters and errors are as in `build`.
+    The key ``over`` maps parameters of the generator to lists of values. Each combination of these
+    values gets ``spec["draws"]`` draws, which are consecutive in the result. The keyword arguments
+    are those of `build`.
     """
     if "draws" not in spec:
         return build(name, spec, **options)
@@ -89,9 +91,9 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 
 
 def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
-    """Build a problem as `build_draws` does, and write its file client by client.
+    """Build a problem as `build_draws` does, and write it to the file `path` client by client.
 
-    If `code`, the fingerprint of the code, is given, the file holds the problem's `recipe`.
+    If `code`, the fingerprint of the code, is not empty, the file also stores the digest `recipe`.
     """
     how = {key: options[key] for key in ("seed", "surrogate")}
     made_from = recipe(name, spec, code=code, **how) if code else ""
@@ -99,26 +101,26 @@ def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **opt
 
 
 def recipe(name: str, spec: Mapping[str, Any], *, code: str, seed: int, surrogate: bool) -> str:
-    """Return one digest of everything on which the file of a problem depends."""
+    """Return one digest of everything that the file of a problem depends on."""
     text = json.dumps([name, data_of(spec), code, seed, surrogate], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def data_of(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a problem's specification on which its file depends."""
+    """Return the part of a problem's specification that determines the problem's file."""
     return {key: value for key, value in spec.items() if key not in UNUSED_KEYS}
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check a specification before any problem is built."""
+    """Check a problem's specification before any problem is built."""
     _kind(spec).check(spec)
 
 
 def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return the names and digests of the modules that a problem of this specification depends on.
+    """Return name and digest of each module that a problem of this specification depends on.
 
-    This module imports the modules of all kinds of source. Here only the module of the problem's
-    own kind counts, beside the text of this module.
+    Imports of `fedcore.experiments.build` itself are ignored, because this module imports the
+    modules of all kinds of source.
     """
     kind = _kind(spec)
     own = (__name__, fingerprint.digest(__name__))
@@ -127,7 +129,7 @@ def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
-    """Return what else a problem depends on: its registry entry, without addresses."""
+    """Return what a problem depends on besides code, such as its data set's registry entry."""
     return _kind(spec).described(spec, surrogate=surrogate)
 
 

@@ -1,7 +1,7 @@
 """Cells of experiments: a cell is an algorithm with fixed parameters on one problem.
 
-A parameter may be a ``reference`` to a number of the problem itself, if a theorem or a baseline
-assumes that this number is known.
+A parameter with the value ``reference`` is replaced by a number of the problem, such as its largest
+singular value. Some theorems and baselines assume that such a number is known.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ NO_SETTINGS = ("tags", "mem_mb", "recipes", "code")  # no settings that its hist
 class Cell:
     """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
-    With ``center`` the clients subtract their mean first, as in `fedcore.runs.execute`. With
-    ``simulate`` privacy noise comes from the seed, so that the cell can be repeated, and not from
-    the operating system's entropy. With ``cut`` the cell runs in coordinates of the answer, see
-    `fedcore.experiments.axes`. ``recipes`` are digests of how the files of its `problems` are made,
-    see `build.recipe`, and ``code`` is the fingerprint of its `modules`.
+    If ``center`` is true, the clients first subtract the mean of all samples. If ``simulate`` is
+    true, privacy noise comes from the seed, so that the cell can be repeated. Otherwise privacy
+    noise comes from the operating system's entropy. If ``cut`` is given, the cell runs on data
+    reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` has a digest by
+    `build.recipe` for each problem file that the cell reads. ``code`` is the fingerprint of the
+    modules that run the cell.
     """
 
     paper: str
@@ -68,12 +69,12 @@ class Cell:
 
     @classmethod
     def read(cls, given: Any) -> Self:
-        """Return the cell that JSON describes.
+        """Return the cell that a parsed JSON object describes.
 
         Raises
         ------
         ConfigError
-            For an unknown key, and for a required key that is missing.
+            If a key is unknown, a required key is missing, or `given` is no JSON object.
         """
         if not isinstance(given, Mapping):
             raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
@@ -87,27 +88,27 @@ class Cell:
 
     @property
     def path(self) -> str:
-        """Path of the cell's history below the folder of histories, without the ending."""
+        """Path of the cell's history file within the folder of histories, without the suffix."""
         return f"{self.paper}/{self.short}"
 
     @property
     def short(self) -> str:
-        """The cell's path below the folder of its paper, as ``leave_out`` names it."""
+        """Path of the cell within its paper's folder, by which configuration files select cells."""
         return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
     def variant(self) -> str:
-        """The cell's name without the problem's name."""
+        """The cell's name without its prefix, the problem's name."""
         return self.name.removeprefix(f"{self.problem}-")
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems whose files the cell reads: its own, and its newcomers' problem."""
+        """Names of the problems that the cell reads, including one for clients that join later."""
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property
     def modules(self) -> list[str]:
-        """Modules that run the cell, its method, its measures, its audit and its newcomers."""
+        """Names of the modules that run the cell, such as the modules of method and metrics."""
         measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
         return [
             *modules_of(self.algorithm),
@@ -118,20 +119,20 @@ class Cell:
 
     @property
     def seed_key(self) -> int:
-        """Key that keeps the cell's seeds apart from those of other experiments and problems."""
+        """Integer key of the cell's seeds, different for each paper, experiment and problem."""
         return name_key(f"{self.paper}/{self.experiment}/{self.problem}")
 
     def repeat_seed(self, repeat: int) -> np.random.SeedSequence:
-        """Return the seed of a repeat, from master seed, paper, experiment, problem and repeat."""
+        """Derive a repeat's seed from master seed, paper, experiment, problem and repeat number."""
         return np.random.SeedSequence(self.seed, spawn_key=(self.seed_key, repeat))
 
     def spec(self) -> dict[str, Any]:
-        """Return the settings on which the cell's history depends: all but `NO_SETTINGS`."""
+        """Return the settings that the cell's history depends on: all except `NO_SETTINGS`."""
         return {k: v for k, v in asdict(self).items() if k not in NO_SETTINGS}
 
 
 def modules_of(algorithm: str) -> list[str]:
-    """Return the modules that all cells of an algorithm run."""
+    """Return the names of the modules that every cell of an algorithm runs."""
     return ["fedcore.experiments.repeats", algorithms.REGISTRY.module_name(algorithm)]
 
 
@@ -144,7 +145,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
 
 
 def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return parameters with the problem's numbers in the place of every ``reference``."""
+    """Return parameters in which numbers of the problem replace every value ``reference``."""
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":

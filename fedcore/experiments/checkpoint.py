@@ -1,14 +1,14 @@
-"""Checkpoints: a killed run goes on, and ends with the same bytes as an uninterrupted run.
+"""Checkpoints let a killed run continue and end with the same bytes as an uninterrupted run.
 
-A repeat that has ended is kept as a history of its own, so that a cell with more repeats computes
-only the new ones. Only a repeat that took longer than `LONG_REPEAT` is kept; a shorter one is run
+Each finished repeat is saved as a history of its own. If a cell later gets more repeats, only the
+new repeats are computed. A repeat that took at most `LONG_REPEAT` CPU seconds is not saved but run
 again.
 
-A checkpoint holds everything on which the rest of a run depends: the parameters that the server
-holds, the clients' states, all random streams, the ledger and the records. `fedcore.deep.rounds`
-offers a checkpoint after every round, through the recorder; the checkpoint is written only if the
-last one written is old enough. A checkpoint belongs to one cell with its data and code. A run
-ignores a damaged checkpoint, and the checkpoint of any other run.
+A checkpoint holds the server's parameters, the clients' states, all random streams, the ledger and
+the records. After every round, `fedcore.deep.rounds` passes its state to the checkpoint, through
+the recorder. The checkpoint is written only if the last write was at least `INTERVAL` seconds ago.
+A checkpoint is valid only for one cell with the same data and code. A run ignores damaged
+checkpoints and the checkpoints of other runs.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ LONG_REPEAT = 1.0  # CPU seconds; to keep a repeat takes some hundredths
 
 
 class Checkpoint:
-    """The checkpoint of one run; a `Recorder` gets it."""
+    """The checkpoint of one run, which the run's `Recorder` writes and reads."""
 
     def __init__(self, path: str | os.PathLike[str], key: str, every: float = INTERVAL) -> None:
         self.path, self._key, self._every = Path(path), key, every
         self._written = time.monotonic()
 
     def keep(self, record: Recorder, federation: Federation, held: np.ndarray) -> None:
-        """Write a checkpoint if the last one is old enough."""
+        """Write a checkpoint if the last write was long enough ago."""
         if time.monotonic() - self._written >= self._every:
             self._write(record, federation, held)
             self._written = time.monotonic()
@@ -52,9 +52,9 @@ class Checkpoint:
     def resume(
         self, record: Recorder, federation: Federation, held: np.ndarray
     ) -> tuple[int, np.ndarray]:
-        """Restore recorder and federation from the checkpoint; return its round and held array.
+        """Restore recorder and federation; return the checkpoint's round and the server's array.
 
-        Without a usable checkpoint, return 0 and `held`.
+        If there is no usable checkpoint, return 0 and the argument `held`.
         """
         try:
             with hdf5.read(self.path) as file:
@@ -83,7 +83,7 @@ class Checkpoint:
         return about["round"], held
 
     def finished(self) -> History | None:
-        """Return the history of this repeat, if it has ended before."""
+        """Return this repeat's history if an earlier run has saved it, and otherwise None."""
         try:
             found = History.load(self._finished)
             if found.about.pop("key") != self._key:
@@ -94,14 +94,14 @@ class Checkpoint:
         return found
 
     def finish(self, history: History, seconds: float) -> None:
-        """Keep the history of this repeat if the repeat took longer than `LONG_REPEAT`."""
+        """Save the history of this repeat if the repeat took longer than `LONG_REPEAT` seconds."""
         if seconds > LONG_REPEAT:
             save_seconds(history, self._finished.with_suffix(".tsv"))
             kept = replace(history, about={**history.about, "key": self._key})
             kept.save(self._finished, force=True)
 
     def remove(self) -> None:
-        """Remove the checkpoint, as all repeats have ended; histories kept by `finish` stay."""
+        """Delete the checkpoint file, but keep the history that `finish` saved."""
         self.path.unlink(missing_ok=True)
 
     @property
@@ -135,5 +135,5 @@ class Checkpoint:
 
 
 def _plain(number: Any) -> Any:
-    """Return a number of NumPy as one of Python."""
+    """Convert a NumPy number to a Python number."""
     return number.item()

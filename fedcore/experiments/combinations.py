@@ -1,4 +1,4 @@
-"""Combinations of values by name, as configuration files declare them."""
+"""Combinations of the values that a configuration file lists for several names."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from typing import Any
 
 
 def combinations(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
-    """Return every combination of values by name; the first name's value changes slowest."""
+    """Return every combination of one value per name; the first name's value changes slowest."""
     return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]

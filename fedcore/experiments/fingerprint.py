@@ -1,11 +1,11 @@
-"""The code that a job depends on: the modules that it imports, directly or not.
+"""Digests of the code that a job depends on: all modules that it imports, directly or indirectly.
 
-What counts are the modules of fedcore, those of the importing module's own package, and the
-``__init__.py`` of the packages in which these modules lie. Imports are read from the text of a
-module, also those inside functions; nothing is executed. Of each module, only the syntax tree
-without docstrings and `WORDS` counts; layout and comments therefore make no difference. Snakemake
-gets the digest of each module as a parameter of a job. When a digest changes, Snakemake runs the
-job again, and names the module.
+Only modules of fedcore and of the importing module's own package are included. The ``__init__.py``
+of each package that contains an included module is included, too. Imports are read from the source
+text, including imports inside functions, and no module is executed. A module's digest covers its
+syntax tree except for the parts that `_drop_words` removes, such as docstrings. Snakemake gets each
+module's digest as a parameter of the job. If a digest changes, Snakemake runs the job again and
+names the changed module.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ def fingerprint(*parts: object) -> str:
 
 @cache
 def digests(*modules: str) -> tuple[tuple[str, str], ...]:
-    """Return the names and digests of modules and of all that they import, sorted by name.
+    """Return name and digest of the modules and of all modules that they import, sorted by name.
 
-    Modules in `NOT_COUNTED` are left out where others import them, and are included if asked for.
+    A module in `NOT_COUNTED` is included only if it is an argument, not if another module imports
+    it.
 
     Raises
     ------
     ModuleNotFoundError
-        When there is no such module.
+        If a module does not exist.
     ConfigError
-        When the text of a module is no Python.
+        If the text of a module is not valid Python.
     """
     todo, found = set(modules), dict[str, str]()
     while todo:
@@ -57,7 +58,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
 
 
 def digest(module: str) -> str:
-    """Return the digest of one module alone; this raises the same errors as `digests`."""
+    """Return the digest of one module without its imports; errors are those of `digests`."""
     return _read(module)[0]
 
 
@@ -75,10 +76,10 @@ def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
 
 
 def data_files(module: str) -> list[str]:
-    """Return ``path sha256`` of every file in a module's package that is not Python code.
+    """Return a line ``path sha256`` for each file in a module's package that is not Python code.
 
-    A module outside a package shares its folder with other modules. Of this folder, only the files
-    count whose names are strings in the module's code.
+    For a module outside any package, these are the files in its folder whose names are strings in
+    the module's code.
     """
     source = _find(module)
     if source is None:
@@ -97,9 +98,9 @@ def data_files(module: str) -> list[str]:
 
 @cache
 def _find(module: str) -> Path | None:
-    """Return the file of a module, without executing it; None when there is none.
+    """Return the file of a module without executing the module, or None if there is no file.
 
-    For a package without ``__init__.py``, the result is the folder of the package.
+    For a top-level package without ``__init__.py``, the result is the folder of the package.
     """
     base, _, leaf = module.rpartition(".")
     if not base:
@@ -116,7 +117,7 @@ def _find(module: str) -> Path | None:
 
 @cache
 def _read(module: str) -> tuple[str, frozenset[str]]:
-    """Return the digest of a module, its imports, and the packages in which it lies."""
+    """Return the digest of a module, and the names of its imports and enclosing packages."""
     source = _find(module)
     if source is None or source.is_dir():
         raise ModuleNotFoundError(f"no Python source for module {module}")
@@ -128,7 +129,7 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
 
 
 def _packages(module: str) -> Iterator[str]:
-    """Yield the packages that a module lies in, whose ``__init__.py`` Python executes first."""
+    """Yield the packages that contain a module; Python executes their ``__init__.py`` first."""
     parts = module.split(".")
     packages = (".".join(parts[:i]) for i in range(1, len(parts)))
     yield from filter(_has_text, packages)
@@ -140,9 +141,9 @@ def _has_text(module: str) -> bool:
 
 
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str]:
-    """Yield the modules of fedcore and of a module's own package that its text imports.
+    """Yield the modules of fedcore and of the module's own package that a syntax tree imports.
 
-    Imports that are for type checkers only do not count.
+    Imports under ``if TYPE_CHECKING`` are ignored.
     """
     own, todo = {OWN_PACKAGE, module.partition(".")[0]}, list[ast.AST]([tree])
     while todo:
@@ -178,7 +179,7 @@ def _parsed(code: bytes, what: object) -> ast.Module:
 
 
 def _drop_words(node: ast.AST) -> None:
-    """Drop a node's docstring, `WORDS`, and those entries of tables that are places."""
+    """Remove a node's docstring, arguments in `WORDS`, and dict values that satisfy `_place`."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]
@@ -190,13 +191,13 @@ def _drop_words(node: ast.AST) -> None:
 
 
 def _place(node: ast.expr) -> bool:
-    """Whether an entry of a table is the place of a function, such as "fedcore.linalg:orth"."""
+    """Return whether a node is a string that names a function, such as "fedcore.linalg:orth"."""
     text = node.value if isinstance(node, ast.Constant) else None
     return isinstance(text, str) and text.startswith(f"{OWN_PACKAGE}.") and ":" in text
 
 
 def _canonical(node: object) -> str:
-    """Return a dump of a syntax tree without words; the dump is the same in all Python versions."""
+    """Return a syntax tree without docstrings as text that is the same in all Python versions."""
     if isinstance(node, ast.AST):
         _drop_words(node)
         fields = [

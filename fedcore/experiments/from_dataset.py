@@ -1,4 +1,4 @@
-"""Problems made of a data set that is divided among clients."""
+"""Make a problem from a data set whose samples are divided among clients."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def make(
 
 
 def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
-    """Scale and standardise samples, in the precision that is asked for."""
+    """Scale and standardise samples, in the floating-point precision that `spec` asks for."""
     scale = spec.get("scale", "none")
     require_known(scale, SCALES, f"problem {name}: unknown scale")
     x = SCALES[scale](x)
@@ -91,7 +91,7 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
 
 
 def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
-    """Return a function that gives the rows of a part, scaled, standardised and centred."""
+    """Return a function that maps row numbers to scaled, standardised and centred rows."""
 
     def scaled(part: np.ndarray | slice) -> np.ndarray:
         return _scaled(name, spec, x[part])
@@ -105,7 +105,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 
 
 def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
-    """Return the clients with these parts, each made when it is read, and their labels."""
+    """Return clients with labels; the rows ``parts[i]`` of client i are computed when read."""
     parts = list(parts)
     matrices = LazyMatrices(lambda i: check_array(rows(parts[i]), client(i)), len(parts))
     first = matrices[0]
@@ -119,7 +119,7 @@ def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None 
 
 
 def _require_paired(by: str) -> None:
-    """Require a partition that gives a client the same classes of two sets of samples."""
+    """Refuse a partition unless each client gets the same classes of training and test samples."""
     if by not in PAIRED_PARTITIONS:
         raise ConfigError(
             f"partition '{by}' would not give a client test samples of its own classes: hold out a "
@@ -139,7 +139,7 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the module of the data set's loader, or of its stand-in."""
+    """Return the names of the modules that load the data set or, if `surrogate`, its stand-in."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return [plugin.module]
@@ -147,7 +147,7 @@ def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return what the rows depend on besides code: the registry entry, without addresses."""
+    """Return the parts of a data set's registry entry that determine the rows of the problem."""
     entry, plugin = registry.find(spec["dataset"])
     if plugin is not None:
         return {"plugin": plugin.value, "files": data_files(plugin.module)}

@@ -1,4 +1,4 @@
-"""Problems made of a user's files: one client per file, or one for each value of a column."""
+"""Make a problem from a user's files, with one client per file or per value of a column."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ STREAM = "files"  # names the random stream of the held-out samples
 
 
 class LoadedFiles(NamedTuple):
-    """What files hold.
+    """A problem made from files, with the names of its clients and features.
 
     Attributes
     ----------
     problem : Problem
     clients : list of str
-        Name of each client in errors: its file, or its value of the column `by`.
+        Name of each client in error messages: its file, or its value in the column `by` of `make`.
     guesses : list of Advice
-        Assumptions that were made about the files.
+        Assumptions that were made about the format of the files.
     columns : list of str or None
-        Names of the features, if the files have any.
+        Names of the features, or None if the files do not name them.
     """
 
     problem: Problem
@@ -59,20 +59,21 @@ def make(
     Parameters
     ----------
     paths : sequence of str
-        Tables, see `fedcore.user_tables.own_files.read`. Columns are matched by name.
+        Tables in a format of `fedcore.user_tables.own_files.read`. Columns of different files are
+        matched by name.
     by : str, optional
-        Column that names the client of each row, over all files. By default each file is one
-        client. Clients are in the order of these values.
+        Column that names the client of each row, in all files. By default, each file is one client.
+        Clients are sorted by their values in this column.
     labels : str, optional
-        Column of the labels.
+        Column that holds the labels.
     held_out : float, optional
-        Share of each client's samples on which classifiers are measured.
+        Share of each client's samples that is held out to measure classifiers.
     classes : bool
-        Whether labels are classes. Classes may be any values, and are numbered in sorted order.
+        Whether labels are classes. Classes may have any values, and are numbered in sorted order.
     single : bool
-        Whether to compute in single precision.
+        Whether to convert the samples to single precision.
     seed : int
-        Seed for the choice of held-out samples.
+        Seed for the random choice of held-out samples.
     how : parameters of `fedcore.user_tables.table.Reading`
     """
     apart = [name for name in (by, labels) if name is not None]
@@ -111,7 +112,7 @@ def make(
 def _clients(
     matrices: Sequence[Any], known: Sequence[np.ndarray] | None, held_out: float | None, seed: int
 ) -> tuple[Clients | Sequence[Any], Clients | None]:
-    """Return checked clients, and their held-out samples."""
+    """Return the checked clients, and a second set of clients with their held-out samples."""
     checked = check_clients(matrices)
     if known is None:
         return checked, None
@@ -134,7 +135,7 @@ def _clients(
 
 
 def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
-    """Return labels as numbers; a class becomes its place among the sorted distinct values."""
+    """Return labels as numbers; a class becomes its index in the sorted list of classes."""
     try:
         every = [_numbers(values) for values in given]
     except ValueError as error:

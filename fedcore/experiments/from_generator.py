@@ -1,4 +1,4 @@
-"""Problems drawn from a synthetic model."""
+"""Make a problem by drawing its data from a synthetic model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fedcore.sparse import SparseRows, refuse
 def make(
     name: str, spec: Mapping[str, Any], rng: np.random.Generator, *, raw: str, surrogate: bool
 ) -> Problem:
-    """Draw the clients of ``spec["generator"]`` with its ``params``; see `build.build`."""
+    """Draw the clients' data with the generator ``spec["generator"]``; see `build.build`."""
 
     def draw() -> Any:
         return generators.generate(spec["generator"], copy.deepcopy(rng), spec.get("params", {}))
@@ -46,7 +46,7 @@ def make(
 
 
 def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
-    """Return clients that are drawn when read; earlier clients are drawn again if needed."""
+    """Return clients whose matrices the generator draws again each time they are read."""
     shapes: list[tuple[int, int]] = []
     dtypes, sums = [], []
     for matrix in check_each(draw()):
@@ -85,10 +85,10 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def plugged_in(spec: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the import path of the generator's module."""
+    """Return a list with the import path of the generator's module."""
     return [generators.REGISTRY.module_name(spec["generator"])]
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool) -> dict[str, Any]:
-    """Return nothing: a drawn problem depends on its specification, the seed and code only."""
+    """Return an empty dict: a generated problem depends only on specification, seed and code."""
     return {}

@@ -1,4 +1,4 @@
-"""Parts of a history's provenance that are common to all ways to make a history."""
+"""Parts of the provenance that every history records: commit, versions and device."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ PACKAGES = ("numpy", "scipy", "h5py")
 
 @cache
 def own_commit() -> str:
-    """Return `commit` of fedcore's checkout, which is read once in a process."""
+    """Return the commit of fedcore's own checkout; git runs only once per process."""
     return commit(Path(__file__).parents[2])
 
 
 def commit(checkout: Path) -> str:
-    """Return the commit of a checkout, marked if files differ from it; "unknown" without one."""
+    """Return the git commit of a checkout, marked if files differ, or "unknown" without git."""
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*"]
     if not (checkout / ".git").exists():  # it may lie in some other project's checkout
         return "unknown"
@@ -43,9 +43,10 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return the device on which networks were trained; empty for the CPU, or without networks.
+    """Return a dict with the device that trains networks, empty for the CPU or without networks.
 
-    This reads the environment variable itself, because `fedcore.deep.device` needs PyTorch.
+    This function reads the environment variable FEDCORE_DEVICE itself, because
+    `fedcore.deep.device` needs PyTorch.
     """
     name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}

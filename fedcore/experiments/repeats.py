@@ -1,10 +1,10 @@
-"""One cell of an experiment: an algorithm with fixed parameters on one problem, all repeats.
+"""Run all repeats of one cell, which is an algorithm with fixed parameters on one problem.
 
-A cell becomes one history file. Repeats of one problem differ in their random stream only. The
-stream depends on the master seed, experiment, problem and repeat, not on the algorithm, so
-competing algorithms share data, sketches and starts. These algorithms do not share privacy noise: a
-simulation derives the noise from the seed by a key with algorithm, cell and parameters (see
-`fedcore.privacy.noise`).
+Each cell produces one history file. Repeats on the same draw of a problem differ only in their
+random streams. A repeat's random stream depends on master seed, paper, experiment, problem and
+repeat number, but not on the algorithm. Competing algorithms therefore share data, sketches and
+starts. A simulation derives privacy noise from the seed and from a key of algorithm, cell and
+parameters; see `fedcore.privacy.noise`.
 """
 
 from __future__ import annotations
@@ -50,13 +50,12 @@ def run_cell(
     newcomers_file: str | os.PathLike[str] | None = None,
     progress: Callable[[Any], Any] = iter,
 ) -> History:
-    """Run a cell on the problem in a file by `run_repeats`; write its history and return it.
+    """Run a cell on the problem in `problem_file`, write the cell's history, and return it.
 
-    `newcomers_file` holds the problem of the cell's newcomers, if the cell has any. CPU seconds go
-    to a file of their own, so that the same run gives the same history. `checkpoints` is the path,
-    without an ending, of two kinds of files: checkpoints, from which a killed run goes on, and
-    histories of repeats that have ended. These histories stay, so that a cell that is given more
-    repeats computes only the new ones.
+    `newcomers_file` holds the problem of clients that join after training, if the cell has any. CPU
+    seconds are written to `seconds_file`, so that equal runs give equal history files.
+    `checkpoints` is the path prefix of two kinds of files: checkpoints of unfinished repeats, and
+    histories of finished repeats.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
@@ -91,23 +90,23 @@ def run_repeats(
     newcomers: Problem | None = None,
     keep_exact: bool = False,
 ) -> History:
-    """Run all repeats of a cell; over MPI only rank 0 returns, and it goes on alone.
+    """Run all repeats of a cell; over MPI, only rank 0 returns.
 
     Parameters
     ----------
     cell : Cell
-        If the cell is centred, the answer in the history belongs to the centred data.
+        If the cell is centred, the exact solution in the history belongs to the centred data.
     draws : sequence of Problem
-        The draws of its problem, mostly one; repeat i runs on draw i modulo their number.
+        The draws of the cell's problem. Repeat i runs on draw i modulo the number of draws.
     progress : callable
-        Wraps the iteration over the repeats, for instance in a progress bar.
+        Function that wraps the iteration over the repeats, for instance in a progress bar.
     checkpoints : sequence of Checkpoint, optional
-        One for each repeat.
+        One checkpoint per repeat.
     seen : callable, optional
-        Called with every recorded row, for instance to count rounds. In a private run the row has
-        released columns only.
+        Function that is called with every recorded row, for instance to count rounds. In a private
+        run, the row has only released columns.
     newcomers : Problem, optional
-        The problem that ``newcomers`` of the cell names.
+        The problem that the cell's setting ``newcomers`` names.
     keep_exact : bool, default=False
         Whether the history of a private run with real noise also holds values that were not
         released.
@@ -125,9 +124,9 @@ Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it return
 
 
 class _Repeats:
-    """All repeats of a cell, with all settings fixed before the first begins; see `run_repeats`.
+    """All repeats of a cell, with settings that are fixed before the first repeat begins.
 
-    The grid of ``tune`` runs when this object is made, so that all repeats share the chosen values.
+    The constructor searches the grid of ``tune``, so that all repeats use the same chosen values.
     """
 
     def __init__(
@@ -160,9 +159,9 @@ class _Repeats:
             self._units[self._guests.NAME] = self._guests.TEXT
 
     def run(self, progress: Callable[[Any], Any]) -> History:
-        """Run the repeats that have not ended before, one or a block of them at a time.
+        """Run the repeats that no earlier run has finished, one by one or in blocks.
 
-        All ranks of MPI run them, and rank 0 alone makes histories.
+        Over MPI, all ranks run the repeats, and only rank 0 makes histories.
         """
         once: Callable[..., Any] = call_now
         width = lockstep.WIDTH if self._cell.share_products else 1
@@ -181,7 +180,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories of those repeats of a block that ended in an earlier run."""
+        """Return the histories of those repeats in a block that an earlier run has finished."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -193,7 +192,7 @@ class _Repeats:
         }
 
     def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
-        """Return the runs of repeats and of their twins, side by side if they share products."""
+        """Run a block of repeats and their twins, side by side if they share matrix products."""
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:
@@ -209,7 +208,7 @@ class _Repeats:
     def _keep(
         self, block: Sequence[int], runs: Sequence[Run], others: Sequence[Run], seconds: float
     ) -> None:
-        """Make the histories of a block of repeats; `seconds` is the CPU time of each."""
+        """Make the history of each repeat in a block; `seconds` is the CPU time per repeat."""
         for i, (repeat, run) in enumerate(zip(block, runs, strict=True)):
             twin = others[i][0] if others else None
             self._found[repeat] = self._history(repeat, run, twin)
@@ -218,12 +217,12 @@ class _Repeats:
                 self._checkpoints[repeat].finish(self._found[repeat], seconds)
 
     def _joined(self) -> History:
-        """Return the history of the cell."""
+        """Join the histories of all repeats into the history of the cell."""
         found = [self._found[repeat] for repeat in range(self._cell.repeats)]
         return History.joined(found, self._about, self._units)
 
     def _history(self, repeat: int, run: Run, twin: Recorder | None) -> History:
-        """Return the history of a single repeat and its twin, if it has one."""
+        """Return the history of one repeat and of its twin, if it has a twin."""
         recorder, output = run
         if self._pairs:
             recorder.add(twins.DISTANCE, self._pairs[repeat].column(len(recorder.rows)))
@@ -241,7 +240,7 @@ class _Repeats:
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
-        """Return the parts of the answer that the history keeps; several draws are stacked."""
+        """Return the problem's exact solution for the history, stacked over several draws."""
         draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorder.snapshots.kept
@@ -260,7 +259,7 @@ class _Repeats:
         return stacked
 
     def _repeat(self, repeat: int) -> Run:
-        """Run a repeat with its audit and its newcomers; U is dropped, because it is large."""
+        """Run a repeat with its audit and newcomers; drop the output ``U``, because it is large."""
         cell, transcript = self._cell, self._audit.start_transcript() if self._audit else None
         recorder, output = trial(
             cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
@@ -275,7 +274,7 @@ class _Repeats:
         return recorder, final
 
     def _twin(self, repeat: int, pattern: int = 0) -> Run:
-        """Run the twin of a repeat, whose start differs by one rounding."""
+        """Run the twin of a repeat, which is the same run from a start changed by one rounding."""
         recording = self._recording(repeat, twin=True)
         return trial(
             self._cell, self._draws, self._params, repeat,
@@ -284,13 +283,13 @@ class _Repeats:
         )  # fmt: skip
 
     def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
-        """Return the twin whose number of records differs most from the run's; see `twins`."""
+        """Return the twin whose number of records differs most from the run's number of records."""
         most = twins.KINDS[self._cell.twin] if self._pairs[repeat].torn else 1
         every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
 
     def _recording(self, repeat: int, *, twin: bool) -> Recording:
-        """Return how to record a repeat or its twin; `seen` gets the rows of both."""
+        """Return the settings for recording a repeat or its twin, such as metrics and stop rule."""
         cell, rule = self._cell, StopRules(self._cell.stop) if self._cell.stop else None
         return Recording(
             self._measure,
@@ -303,7 +302,7 @@ class _Repeats:
         )
 
     def _provenance(self) -> dict[str, Any]:
-        """Return the history's facts of the cell, its problem, its seeds and the versions."""
+        """Return the facts about cell, problem, seeds and versions that the history stores."""
         cell, packages = self._cell, self._algorithm.task.packages
         return {
             **{key: getattr(cell, key) for key in ("paper", "experiment", "algorithm", "name")},
@@ -325,7 +324,7 @@ class _Repeats:
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
-    """Return the facts of the problem for the history."""
+    """Return the facts about the problem that the history stores."""
     problem = draws[0]
     return {
         "name": problem.name,
@@ -346,7 +345,7 @@ def _newcomers(
     problem: Problem,
     newcomers: Problem | None,
 ) -> Any:
-    """Return the `fedcore.deep.newcomers.Newcomers` of a cell, checked; None if it has none."""
+    """Return the cell's checked `fedcore.deep.newcomers.Newcomers`, or None without newcomers."""
     if not cell.newcomers:
         return None
     if newcomers is None:
@@ -361,7 +360,7 @@ def _newcomers(
 def _after(
     seen: Callable[[Mapping[str, float]], Any], rule: StopRules | None, row: Mapping[str, float]
 ) -> bool:
-    """Show a row, and then ask the stop rule whether the run ends."""
+    """Pass a row to `seen`, and then return whether the stop rule ends the run."""
     seen(row)
     return rule is not None and rule(row)
 
@@ -376,9 +375,9 @@ def trial(
     algorithm: algorithms.Algorithm | None = None,
     transcript: Transcript | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run one repeat with `params`, on draw `repeat` modulo the number of draws.
+    """Run one repeat with `params`, on the draw with number `repeat` modulo the number of draws.
 
-    `algorithm` replaces the cell's own, for a twin.
+    If `algorithm` is given, it replaces the cell's own algorithm.
     """
     algorithm = algorithm or algorithms.get(cell.algorithm)
     problem = draws[repeat % len(draws)]
@@ -400,17 +399,17 @@ def trial(
 
 
 def audit_module(name: str) -> ModuleType:
-    """Return the module of an audit, one of `fedcore.audits`.
+    """Return the module in `fedcore.audits` that implements an audit.
 
-    The module's ``start_transcript() -> Transcript`` returns a record of a run's uploads, empty at
-    first. The module's ``column(problem, transcript, recorder) -> list`` turns the transcript into
-    a column of the history, described by ``COLUMN``.
+    The module's ``start_transcript() -> Transcript`` returns an empty record for the uploads of a
+    run. The module's ``column(problem, transcript, recorder) -> list`` computes a column of the
+    history from the transcript. The module's ``COLUMN`` holds the column's units and description.
     """
     require_known(name, AUDITS, "unknown audit")
     return importlib.import_module(AUDITS[name])
 
 
 def checksum(draws: Sequence[Problem]) -> str:
-    """Return a problem's checksum; for several draws, the sha256 of their checksums."""
+    """Return the checksum of one draw, or the SHA-256 of the joined checksums of several draws."""
     sums = [draw.checksum for draw in draws]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()

@@ -1,14 +1,14 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values runs on some repeats: the first ones of the cell, or others
-that the cell does not report. The value of a run is
-the geometric mean of a measure taken at regular intervals, so that speed counts, and not only the
-final value. Among the combinations with the fewest diverged runs, the one with the smallest median
-value is used for all repeats. The history keeps all combinations and their values.
+Every combination of the grid's values runs on the cell's first repeats, or on other repeats that
+the cell does not report. The value of a run is the geometric mean of a metric at regular intervals,
+so that fast progress counts as well as the final metric. All repeats use the combination with the
+fewest diverged runs; among equals, the smallest median value wins. The history keeps all
+combinations and their values.
 
-The measure is exact: for a private method the choice itself leaks information that the privacy
-budget does not cover. Such a choice is allowed here because a cell is only a simulation; the
-history notes that the budget does not pay for it.
+Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
+information that the privacy budget does not cover. A cell may tune all the same, because it is only
+a simulation; its history notes the leak.
 """
 
 from __future__ import annotations
@@ -33,24 +33,26 @@ UNPAID_NOTE = "tuned on exact measures: not paid for"
 
 
 def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dict[str, Any]:
-    """Try the grid of a cell.
+    """Run the grid of a cell, and choose the best combination of its values.
 
     Parameters
     ----------
     cell : Cell
-        Its ``tune`` has the name of the measure (``by``), the number of records between two values
-        (``every``), the number of ``repeats`` to try, the ``first`` of them (0 if it is missing),
-        and the grid: values by name (``over``).
+        The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (records between two
+        values) and ``over`` (values by parameter name). The keys ``repeats`` and ``first`` are the
+        number of repeats to run and the first of them, 0 by default.
     draws : sequence of Problem
     trial : callable
-        ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, as `repeats.trial`.
+        ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, such as
+        `repeats.trial`.
 
     Returns
     -------
     dict
-        ``by``, ``every``, ``first``, ``repeats``, ``settings`` (the combinations), ``values`` (the
-        median of each; a diverged run counts as infinite), ``diverged`` (the number of diverged
-        runs of each) and ``chosen`` (a combination).
+        The keys ``by``, ``every``, ``first`` and ``repeats`` describe the search. ``settings``
+        lists the combinations, and ``chosen`` is the best of them. ``values`` and ``diverged`` have
+        the median value and the number of diverged runs of each combination. A diverged run enters
+        the median as an infinite value.
     """
     asked = cell.tune or {}
     by, every, over, first = asked["by"], asked["every"], asked["over"], asked.get("first", 0)
@@ -84,7 +86,7 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
 
 
 def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
-    """Return the metric evaluated at record `every` and its multiples, and NaN elsewhere."""
+    """Return a metric that is NaN except at the records `every`, 2·`every`, 3·`every`, …."""
     count = itertools.count()
 
     def function(iterate: Iterate, problem: Problem) -> float:
@@ -95,7 +97,7 @@ def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
 
 
 def _mean(recorder: Recorder, by: str) -> float:
-    """Return the geometric mean of the measured values; infinite for a diverged run."""
+    """Return the geometric mean of the metric's values, or infinity for a diverged run."""
     if recorder.rows[-1]["diverged"]:
         return np.inf
     values = recorder.columns()[by]

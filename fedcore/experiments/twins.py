@@ -1,16 +1,15 @@
-"""Twins: a second run whose start is changed by one rounding shows how far rounding is amplified.
+"""Twins: second runs from a start changed by one rounding, to show how rounding is amplified.
 
-A method that amplifies rounding may end elsewhere on another CPU, with another number of threads,
-or with other runs beside it. The number of rounds then depends on the machine as well as on the
-method. A cell with ``twin: rounding`` therefore runs every repeat a second time, in which only the
-real arrays that the server draws, or the given `start`, differ: each entry is the next
-floating-point number above or below. If the server has drawn no such array before it first
-broadcasts an array, the broadcast array is changed instead, because it is then a start that the
-server has computed. Data, limits and stopping rules are the same.
+If a method amplifies rounding, its result and its number of rounds may depend on the CPU, the
+number of threads and concurrent runs. A cell with ``twin: rounding`` therefore runs every repeat a
+second time, from a changed start. The second run changes the given `start`, or else every real
+array that the server draws. Each changed entry is the next floating-point number above or below the
+original. If the server broadcasts a real array before it draws one, the broadcast array is a
+computed start and is changed instead. Data, limits and stopping rules of the two runs are the same.
 
-By chance a twin may end as the run did. With ``twin: ten_roundings``, a repeat gets nine more twins
-if its first twin was ever further away from it than `TEARING_DISTANCE`, and keeps the twin whose
-number of records differs most from its own.
+By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
+gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. The repeat
+keeps the twin whose number of records differs most from its own number of records.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ COLUMN = (
 
 
 def nudge(matrix: np.ndarray, pattern: int = 0) -> np.ndarray:
-    """Return `matrix` with each entry moved to the next number, up or down by a fixed pattern."""
+    """Move each entry of `matrix` up or down by one rounding, as the seed `pattern` decides."""
     matrix = np.asarray(matrix)
     signs = np.random.default_rng(pattern).choice([-np.inf, np.inf], matrix.shape)
     return np.nextafter(matrix, signs.astype(matrix.dtype))
 
 
 class Nudged(np.random.Generator):
-    """The stream of `rng`, in which each array of real numbers is changed by `nudge`.
+    """A generator with the stream of `rng`, in which `nudge` changes each array of real numbers.
 
     Attributes
     ----------
     arrays : int
-        Number of changed arrays.
+        Number of arrays that have been changed.
     """
 
     def __init__(self, rng: np.random.Generator, pattern: int = 0) -> None:
@@ -76,15 +75,15 @@ class Nudged(np.random.Generator):
 class TwinDistance:
     """The distance between the subspaces of a run and its twin, at each record.
 
-    Run and twin may run one after the other or side by side; each iterate is kept until the other
-    run reaches the same record.
+    Run and twin may run one after the other or side by side. Each iterate's subspace is kept until
+    the other run reaches the same record.
     """
 
     distances: dict[int, float] = field(default_factory=dict)
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
     def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
-        """Compare or keep the shared matrix at a record of the run, or of its twin if `of_twin`."""
+        """Compare an iterate with the other run's iterate, or keep it until that iterate comes."""
         shared = np.asarray(iterate.held)
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)
@@ -96,18 +95,18 @@ class TwinDistance:
 
     @property
     def torn(self) -> bool:
-        """Whether the two were once further apart than `TEARING_DISTANCE`."""
+        """Whether the distance between run and twin ever exceeded `TEARING_DISTANCE`."""
         return any(distance > TEARING_DISTANCE for distance in self.distances.values())
 
     def column(self, records: int) -> list[float]:
-        """Return the distances at the first `records` records; NaN where one run has ended."""
+        """Return the distances at the first `records` records, with NaN after one run has ended."""
         return [self.distances.get(record, np.nan) for record in range(records)]
 
 
 def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
-    """Return an algorithm whose start is changed by one rounding, see `nudge`.
+    """Return an algorithm that first changes its start by one rounding; see `nudge`.
 
-    Its run raises ConfigError when no start was given, drawn or broadcast.
+    The algorithm's ``run`` raises ConfigError if no start was given, drawn or broadcast.
     """
 
     def run(federation: Federation, params: Any, rng: Any, record: Any) -> dict[str, Any]:

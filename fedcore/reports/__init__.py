@@ -1,1 +1,1 @@
-"""Histories as text, figures and data frames."""
+"""Present histories as text, tables and figures."""

@@ -1,4 +1,4 @@
-"""Figures that compare histories on the same data, against columns of the ledger."""
+"""Figures that compare several histories on the same data, against rounds, bytes or ε."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
 def axes(histories: Mapping[str, Recorded]) -> list[str]:
-    """Return the columns of the ledger in which some history has more than one value.
+    """Return the columns of the ledger in which some history has more than two different values.
 
-    If no column has several values, the result is ``iteration``, or ``round`` if the iteration does
-    not vary either.
+    If there is no such column, the result is ``iteration``, or ``round`` if the iteration does not
+    vary either.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -50,9 +50,9 @@ def figure(
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
 ) -> Figure:
-    """Draw every metric against columns of the ledger, a curve for each history.
+    """Draw every metric against columns such as rounds or bytes, with a curve for each history.
 
-    If the best value of an objective is known and the same for all histories, the figure shows the
+    If all histories have the same known best value of an objective, the figure shows the
     objective's relative excess over this value.
 
     Parameters
@@ -60,14 +60,15 @@ def figure(
     histories : mapping of str to History
         Histories by their names in the legend.
     against : sequence of str, optional
-        ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``; by default rounds, or
-        iterations where there is but one round.
+        Columns for the horizontal axes, such as ``round``, ``bytes_up``, ``bytes_down``,
+        ``epsilon`` and ``iteration``. The default is ``round``, or ``iteration`` if rounds do not
+        vary.
     metrics : sequence of str, optional
-        Metrics to draw; by default all that every history has.
+        Metrics to draw. By default, all metrics are drawn that every history has.
     path : path-like, optional
-        Where to save the figure, see `plotting.save`.
+        Path where `plotting.save` saves the figure.
     force : bool
-        Whether to replace files of that name that fedcore has not written.
+        Whether to replace files at `path` that fedcore has not written.
     """
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
@@ -103,7 +104,7 @@ def figure(
 
 
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
-    """Return ``color`` and ``linestyle`` by history: its algorithm's, if the algorithms differ."""
+    """Return ``color`` and ``linestyle`` of each history, if possible its algorithm's look."""
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):
         return {label: look(name) for label, name in names.items()}
@@ -119,7 +120,7 @@ def _panel(
     axis: str,
     drawn: Mapping[str, Mapping[str, Any]],
 ) -> None:
-    """Draw one metric against one column."""
+    """Draw one metric against one column of the histories."""
     limit = _common_best(histories.values(), metric)
     excess = limit is not None and limit > 0 and metric in OBJECTIVES
     linear = metric in LINEAR or any(np.any(h.columns[metric] < 0) for h in histories.values())
@@ -163,7 +164,7 @@ def _curves(
 def _name(
     ax: Axes, histories: Mapping[str, Recorded], metric: str, axis: str, *, excess: bool
 ) -> None:
-    """Label the axes and write the title, which in the first column also names the data."""
+    """Label the axes and write the title; in the first column, the title also names the data."""
     if axis.startswith("bytes"):
         plotting.bytes_axis(ax, AXES[axis])
     else:
@@ -183,7 +184,7 @@ def _name(
 
 
 def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
-    """Make the x-axis logarithmic above its first value if one history is far longer."""
+    """Make the x-axis logarithmic above its first value if history lengths differ widely."""
     every = [h.columns for h in histories.values() if axis in h.columns]
     held = [columns[axis][columns["iteration"] >= 0] for columns in every]
     ends = [float(values.max()) for values in held if values.max() > 0]
@@ -200,7 +201,7 @@ def _varies(history: Recorded, name: str) -> bool:
 
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
-    """Return a metric's best value, if known and the same in all repeats of all histories."""
+    """Return a metric's best value if it is known and the same in all repeats of all histories."""
     found = [best(history, metric) for history in histories]
     known = [values for values in found if values is not None]
     if len(known) < len(found) or np.ptp(np.concatenate(known)) > 1e-9 * abs(known[0][0]):

@@ -1,7 +1,7 @@
-"""Looks of algorithms in all figures: an algorithm declares its look, or its name determines one.
+"""Colour and line style (look) of each algorithm in all figures.
 
-An algorithm declares ``look=("blue", "dashed")``. No cell depends on a look: after a change of
-looks, figures are drawn again, but no cell runs again.
+An algorithm may declare a look, such as ``look=("blue", "dashed")``; otherwise its name determines
+the look. If a look changes, figures are drawn again, but no experiment runs again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 def look(algorithm: str) -> dict[str, Any]:
     """Return ``color`` and ``linestyle`` of an algorithm, the same in every figure.
 
-    An algorithm without a look of its own, or one that is not installed, gets a look from its name.
+    If an algorithm declares no look or is not installed, its name determines the look.
 
     Examples
     --------
@@ -62,8 +62,8 @@ def look(algorithm: str) -> dict[str, Any]:
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
     """Return ``colour`` and ``dash``, one of `DASHES`, for runs of these algorithms in one plot.
 
-    Each run has the colour of its algorithm. If all runs are of one algorithm, each has a colour of
-    its own. Runs of the same colour differ in their dashes.
+    Each run has the colour of its algorithm. If all runs use one algorithm, each run has a colour
+    of its own. Runs of the same colour differ in their dashes.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return a look from `distinct_looks` by method, that is, by value of a plan's tag ``method``.
+    """Return a look from `distinct_looks` for each method, a value of the cells' tag ``method``.
 
-    The looks are the same in all experiments, on the pages of a run and in its notebook.
+    Each method has the same look in all experiments, on the pages of a run and in its notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}
@@ -95,5 +95,5 @@ def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
 
 
 def words(names: Iterable[str]) -> list[str]:
-    """Describe each algorithm's colour and line; a figure is drawn again if one of them changes."""
+    """Return each algorithm's colour and line as text; figures are redrawn if a text changes."""
     return [f"{name} {look(name)}" for name in sorted(set(names))]

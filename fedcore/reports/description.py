@@ -1,7 +1,7 @@
 """Description of a history: its data, its last values, its costs, and its components.
 
-`describe` returns the description as plain values. A command with ``--json`` prints them, and
-`fedcore.reports.terminal` writes them as text.
+`describe` returns the description as a dict. Commands with ``--json`` print the dict, and
+`fedcore.reports.terminal` formats it as text.
 """
 
 from __future__ import annotations
@@ -32,13 +32,14 @@ def describe(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``algorithm``, ``params``, ``seed``, ``problem``, ``centred``, ``scaled``, ``repeats``,
-        ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU, ``privacy``,
-        ``tuning`` and ``components``. ``converged``, ``diverged`` and ``undetermined`` are numbers
-        of repeats; undetermined repeats met the tolerance, but rounding may turn their subspace. A
-        metric has ``units`` and the ``median``, ``min`` and ``max`` of its last values. If the best
-        possible value of the metric is known, ``at best`` has its median, min and max. In a private
-        run, a metric also has ``released``. Entries whose value is not known are left out.
+        The keys are ``algorithm``, ``params``, ``seed``, ``problem``, ``centred``, ``scaled``,
+        ``repeats``, ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU,
+        ``privacy``, ``tuning`` and ``components``. ``converged``, ``diverged`` and ``undetermined``
+        are numbers of repeats. A repeat is undetermined if it met the tolerance but rounding may
+        rotate its subspace. A metric has ``units`` and the ``median``, ``min`` and ``max`` of its
+        last values. If the best possible value of a metric is known, ``at best`` has its median,
+        min and max. In a private run, ``released`` says whether the run releases the metric.
+        Entries that the history does not have are left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]
@@ -95,10 +96,10 @@ def add_components(
     history: History, algorithm: Algorithm, draws: Sequence[Problem],
     features: Sequence[str] | None,
 ) -> None:  # fmt: skip
-    """Add principal axes of the subspace found, and their variances, to a history.
+    """Add the principal axes of the computed subspace, and their variances, to a history.
 
-    The axes are exact functions of the data, so that a private run gets none. A network, a
-    representation learned from labels and a run without a finite result have no such axes.
+    A private run gets no axes, because axes are exact functions of the data. A network, a
+    representation learned from labels and a run without a finite result have no principal axes.
     """
     if features is not None:
         history.about[NAMES] = list(features)
@@ -130,9 +131,10 @@ def _components(history: History) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``features``, the names of the features or None; ``weights``, an array of one row per
-        component; and ``explained_variance`` and ``explained_variance_ratio``, except for a private
-        run, which has released only the directions. Empty for a run without principal axes.
+        ``features`` has the names of the features, or is None, and ``weights`` has one row per
+        component. ``explained_variance`` and ``explained_variance_ratio`` are left out for a
+        private run, which releases only directions. The dict is empty for a run without principal
+        axes.
     """
     final = history.final
     matrix = final.get("components", final.get("basis") if history.released is not None else None)

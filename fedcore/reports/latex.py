@@ -1,4 +1,4 @@
-"""Tables as LaTeX for a user's own paper; they need the package booktabs and any engine."""
+"""Write tables as LaTeX for a user's own paper; the tables need the LaTeX package booktabs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BARRED = re.compile("([^\\W\\d_])\u0304")  # a letter below a combining macron
 def table(
     heads: Sequence[str], lines: Iterable[Sequence[str]], sides: str, *, caption: str, name: str
 ) -> str:
-    """Return a LaTeX table; `sides` has ``l`` or ``r`` by column, `name` becomes the label."""
+    """Return a LaTeX table with the label `name`; `sides` has ``l`` or ``r`` for each column."""
     body = [f"    {' & '.join(map(cell, line))} \\\\" for line in lines]
     return "\n".join(
         [
@@ -61,7 +61,7 @@ def cell(text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Return a text escaped for LaTeX, with Greek letters and raised digits as formulas."""
+    """Escape a text for LaTeX, and write Greek letters and raised digits as formulas."""
     parts = BARRED.split(" ".join(text.split()))
     parts[::2] = map(_escaped, parts[::2])
     parts[1::2] = [f"$\\bar{{{_lowered(letter)}}}$" for letter in parts[1::2]]

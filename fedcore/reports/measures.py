@@ -1,4 +1,4 @@
-"""Measures of a history: their names, their best values, and those that a private run left out."""
+"""Metrics of a history: their names, their best values, and those that private runs leave out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ERRORS = (
 
 
 class Recorded(Protocol):
-    """The part of a `History` that figures use; its attributes are described there."""
+    """The attributes of a `History` that figures use; `History` describes them."""
 
     columns: dict[str, np.ndarray]
     reference: dict[str, np.ndarray]
@@ -36,7 +36,7 @@ def measured(history: Recorded) -> list[str]:
 
 
 def best(history: Recorded, name: str) -> np.ndarray | None:
-    """Return the best possible value of a metric, shape (draws,); None if it is not known."""
+    """Return a metric's best possible value for each draw, shape (draws,), or None if unknown."""
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):
@@ -49,9 +49,9 @@ def best(history: Recorded, name: str) -> np.ndarray | None:
 
 
 def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:
-    """Say which measures private runs have not kept, and why; empty if there are none.
+    """Say which metrics private runs have not kept, and why; the text is empty if there are none.
 
-    `found` has the ``about`` of histories, or descriptions of them.
+    `found` has the attribute ``about`` of each history, or the history's description.
     """
     every = [one.get("privacy", {}).get("left_out", ()) for one in found]
     names = sorted({name for left_out in every for name in left_out})

@@ -1,4 +1,4 @@
-"""Figures: one style for matplotlib, a few parts that papers' figures share, and their files.
+"""Figures: one style for matplotlib, drawing functions that papers share, and figure files.
 
     plt.style.use(["default", plotting.STYLE])
     figure, axes = plt.subplots(1, 2, figsize=(7.2, 3.0))
@@ -6,7 +6,7 @@
         plotting.curve(ax, run["round"], run["objective"], label=run.label, color="C0")
     plotting.save(figure, "loss", runs, title="Figure 1 of …", line="…", corner="…")
 
-pyplot is not imported here: figures need no window system and no global state.
+This module does not import pyplot, because figures need no window system and no global state.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ Band = Literal[True, False, "95%", "50%", "mean"]
 
 @contextlib.contextmanager
 def style() -> Iterator[None]:
-    """Inside this context, draw figures by `STYLE`, whatever the user's settings are."""
+    """Return a context in which figures use `STYLE`, whatever the user's settings are."""
     with matplotlib.style.context(["default", STYLE]):
         yield
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the paths of a figure's PNG and PDF; `path` has no suffix."""
+    """Return the paths of a figure's PNG and PDF files, given the `path` without a suffix."""
     return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
 
 
@@ -85,28 +85,28 @@ def save(
     line: str = "",
     corner: str = "",
 ) -> list[Path]:
-    """Write a figure as PNG and PDF, each whole or not at all.
+    """Write a figure as PNG and PDF; each file is written completely or not at all.
 
-    If the environment has ``FEDCORE_FIGURES=png``, as in the quick run, there is no PDF.
+    If the environment variable FEDCORE_FIGURES is "png", as in the quick run, no PDF is written.
 
     Parameters
     ----------
     figure : Figure
     path : path-like
-        Without a suffix.
+        Path of the files, without a suffix.
     shown : iterable of Run or History, optional
-        The runs or histories in the figure. They are none if the configuration leaves out all that
-        the figure needs. The figure is then only a line that says so, and the PNG file is marked
-        (see `shows_nothing`).
+        The runs or histories in the figure. If there are no runs, the figure is only a line that
+        says that nothing was run. The PNG file of an empty figure has a mark that `shows_nothing`
+        reads.
     title, line, corner : str
-        Texts above the figure, beneath the title, and at the lower right. `line` may have several
-        lines, and a tab parts a line into two columns.
+        Texts above the figure, beneath the title, and at the lower right of the figure. `line` may
+        have several lines, and a tab splits a line into two columns.
 
     Returns
     -------
     list of pathlib.Path
-        The files that were written. They hold no time: under one version of matplotlib and its
-        libraries, the same figure gives the same bytes.
+        The files that were written. The files hold no date, so that the same figure and the same
+        library versions give the same bytes.
     """
     empty = shown is not None and not list(shown)
     if empty:
@@ -131,7 +131,7 @@ def save(
 
 
 def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
-    """Write title, line and corner outside the panels; the saved files grow to hold them."""
+    """Write title, line and corner outside the panels; the saved image grows to include them."""
     figure.draw_without_rendering()  # finds the layout, once for all files
     figure.set_layout_engine("none")
     for legend in figure.legends:  # by itself it moves to the edge of the file
@@ -156,7 +156,7 @@ def _frame(figure: Figure, title: str, line: str, corner: str) -> None:
 
 
 def _columns(text: str) -> tuple[list[str], list[str], float]:
-    """Return the lines of two columns, and where the second begins; a tab separates the columns.
+    """Split text at tabs into two columns; return their lines and the second column's position.
 
     A line without a tab may take the whole width.
     """
@@ -174,14 +174,14 @@ def _columns(text: str) -> tuple[list[str], list[str], float]:
 
 
 def shows_nothing(file: Path) -> bool:
-    """Whether a PNG file says that nothing of its figure was run."""
+    """Return whether a PNG file is marked as a figure of which nothing was run."""
     with Image.open(file) as picture:
         text: dict[str, str] = getattr(picture, "text", {})
     return text.get(EXPERIMENTS) == NO_PANEL
 
 
 def name_curves(figure: Figure, ncols: int) -> None:
-    """Add one legend for all panels, beneath them: each label once, in the order of the panels."""
+    """Add one legend beneath all panels, with each label once, in the order of the panels."""
     named: dict[str, Artist] = {}
     for ax in figure.axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -190,7 +190,7 @@ def name_curves(figure: Figure, ncols: int) -> None:
 
 
 def leave_empty(ax: Axes, why: str) -> None:
-    """Leave a panel as an empty frame that says why."""
+    """Leave a panel as an empty frame that shows the reason `why`."""
     ax.text(
         0.5, 0.5, textwrap.fill(why, 28), transform=ax.transAxes, ha="center", va="center",
         color="0.35",
@@ -219,40 +219,40 @@ def curve(
     floor: float | None = None,
     **look: Any,
 ) -> Line2D:
-    """Draw the median over repeats and a band around it, or their mean and its confidence interval.
+    """Draw the median over repeats with a band, or the mean with its confidence interval.
 
-    A repeat that ended early (NaN) counts only where it has a value. On a logarithmic axis (call
-    `log10_axis` before), or with `floor`, values below the floor are drawn at the floor, on a line
-    with a label.
+    A repeat that ended early counts only at records where it has a value; its other values are NaN.
+    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, on a line
+    with a label. Call `log10_axis` before `curve` to make an axis logarithmic.
 
     Parameters
     ----------
     ax : Axes
     x : ndarray of shape (records,) or (repeats, records)
-        Each record's x is the same in all repeats that have a value there.
+        The x-value of a record must be the same in all repeats that have a value there.
     y : ndarray of shape (repeats, records) or (records,)
     label : str
-        Entry in the legend.
+        Text of the curve in the legend.
     band : {True, "95%", "50%", "mean", False}, default=True
-        With True, the band reaches from the smallest to the largest repeat; with a percentage, it
-        holds this middle part of the repeats. On a logarithmic axis the lines set the limits, so
-        that a repeat far away leaves the panel. With "mean", the line is the mean, and the band is
-        the mean's 95 % confidence interval by Student's t.
+        With True, the band reaches from the smallest to the largest repeat. With a percentage, the
+        band holds this middle part of the repeats. On a logarithmic axis, a band far from its curve
+        is cut off by the axis limits. With "mean", the line is the mean, and the band is the mean's
+        95 % confidence interval by Student's t.
     floor : float, optional
-        In units of `y`. On a logarithmic axis the default is the curve's smallest positive value,
-        and only values that are not positive are moved.
+        Smallest value that the curve shows, in units of `y`. On a logarithmic axis, the default is
+        the curve's smallest positive value, and only values ≤ 0 are moved to the floor.
     **look
-        ``color``, ``linestyle``, ``marker`` and others of `matplotlib.axes.Axes.plot`.
+        Arguments of `matplotlib.axes.Axes.plot`, such as ``color``, ``linestyle`` and ``marker``.
 
     Returns
     -------
     Line2D
-        The median, or the mean.
+        The line of the median or of the mean.
 
     Raises
     ------
     InputError
-        When shapes do not fit, x differs between repeats, or there is no value.
+        If shapes do not fit, x differs between repeats, or there is no value.
     """
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
@@ -274,10 +274,10 @@ def curve(
 
 
 def title(ax: Axes, text: str, *shown: Any) -> None:
-    """Set the title, wrapped to the axes, with marks for data other than the papers'.
+    """Set the title of a panel, wrapped to its width, with marks for data other than the papers'.
 
-    The marks are ``[surrogate data]`` and ``[rebuilt data]`` for histories made with such data, and
-    ``[data of unknown origin]`` for a history without a known status.
+    The marks ``[surrogate data]`` and ``[rebuilt data]`` are for histories made with surrogate or
+    rebuilt data. The mark ``[data of unknown origin]`` is for a history without a known status.
     """
     histories: list[Recorded] = [getattr(one, "history", one) for one in shown]  # of runs, too
     found = {history.about.get("problem", {}).get("status") for history in histories}
@@ -298,7 +298,7 @@ def title(ax: Axes, text: str, *shown: Any) -> None:
 
 
 class Labels(LogFormatterSciNotation):
-    """Labels of a logarithmic axis: powers of ten, and plain numbers on a short axis near 1.
+    """Tick labels of a logarithmic axis: powers of ten, or plain numbers on a short axis near 1.
 
     With a unit, all labels are numbers with this unit, such as 20 kB.
     """
@@ -308,7 +308,7 @@ class Labels(LogFormatterSciNotation):
         self.of_unit = EngFormatter(unit=unit) if unit else None
 
     def __call__(self, x: float, pos: Any = None) -> str:
-        """Return the label of a tick, empty where it has none."""
+        """Return the label of a tick at `x`, or an empty text if the tick has no label."""
         power = str(super().__call__(x, pos))
         if power and self.of_unit:
             return str(self.of_unit(x))
@@ -318,7 +318,7 @@ class Labels(LogFormatterSciNotation):
 
 
 def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["black"]) -> None:
-    """Draw a horizontal dashed line at `y` with its name on it, at the left."""
+    """Draw a horizontal dashed line at `y`, with `label` above its left end."""
     ax.axhline(y, color=color, linestyle=(0, (4, 3)), linewidth=1.0, zorder=2.5)
     ax.annotate(
         label, (0.01, y), (0, 2), xycoords=("axes fraction", "data"), textcoords="offset points",
@@ -328,7 +328,7 @@ def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["blac
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
-    """Make an axis logarithmic, labelled at powers of ten, and between them if these are few."""
+    """Make an axis logarithmic, with labels at powers of ten, and between them on a short axis."""
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))
@@ -341,7 +341,7 @@ def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None
 
 
 def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
-    """Label an x-axis, whose values are bytes, in B, kB, MB, … (powers of 1000)."""
+    """Label an x-axis of byte counts in B, kB, MB, … (powers of 1000)."""
     axis = ax.xaxis
     if axis.get_scale() == "log":
         log10_axis(ax, "x", "B")
@@ -355,14 +355,14 @@ def bytes_axis(ax: Axes, label: str = "sent up, all clients together") -> None:
 
 
 def from_zero(ax: Axes, first: float) -> None:
-    """Make the x-axis linear from 0 to `first`, and logarithmic from there, with plain numbers."""
+    """Make the x-axis linear from 0 to `first` and logarithmic above, with plain number labels."""
     ax.set_xscale("symlog", linthresh=first)
     ax.set_xlim(left=0)
     ax.xaxis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
-    """Return x of shape (records,) and y of shape (repeats, records), for records with values."""
+    """Drop records without values; return x, shape (records,), and y, shape (repeats, records)."""
     steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
     if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
         raise InputError(
@@ -388,7 +388,7 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.ndarray:
-    """Raise values below the floor to the floor, and draw one labelled line for each floor."""
+    """Raise values below the floor to the floor, and mark each floor by one labelled line."""
     logarithmic = ax.get_yscale() == "log"
     if floor is None and not logarithmic:
         return values
@@ -406,10 +406,10 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
 
 
 def _near(middle: np.ndarray, *ends: np.ndarray) -> np.ndarray:
-    """Return a band's ends, cut off far from the curve, so that a few repeats do not squeeze it.
+    """Clip a band's ends near the curve, so that outlying repeats do not squeeze the curve.
 
-    On each side, the ends may leave the curve's range by as many decades as this range has, or by
-    one decade if the range is shorter.
+    On each side, the ends may exceed the curve's range by the curve's ratio max/min or by a factor
+    of ten, whichever is larger.
     """
     both, known = np.concatenate(ends), middle[np.isfinite(middle)]
     if not len(known):

@@ -1,4 +1,4 @@
-"""What to cite for a method, from ``references.bib``, whose `keywords` name the methods."""
+"""BibTeX entries for each method, from ``references.bib``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ KEYWORDS = re.compile(r"^  keywords = \{(.*)\},\n", re.MULTILINE)
 
 
 def bibtex(method: str) -> str:
-    """Return the entries of BibTeX for a method.
+    """Return the BibTeX entries that users of a method should cite.
 
     Raises
     ------
     InputError
-        When there is no such method, or it is another package's.
+        If the method does not exist or belongs to another package.
     """
     algorithm = algorithms.get(method)
     found = [entry for entry in ENTRY.findall(read()) if method in methods_of(entry)]
@@ -36,5 +36,5 @@ def read() -> str:
 
 
 def methods_of(entry: str) -> list[str]:
-    """Return the methods that an entry of the file names."""
+    """Return the methods that a BibTeX entry lists in its field ``keywords``."""
     return KEYWORDS.findall(entry)[0].split(", ")

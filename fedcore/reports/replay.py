@@ -1,7 +1,7 @@
-"""Replay of a run: the angle of every iterate that its history keeps, recomputed from the iterate.
+"""Replay a run: recompute the error angle of every iterate that the run's history keeps.
 
-The angle is that between the columns of the iterate and the directions to be found, which the
-history also holds. The angle must equal the measure that was recorded while the run went on.
+The angle is between the iterate's column space and the exact directions, which the history also
+holds. The recomputed angle must equal the metric that the run recorded.
 """
 
 from __future__ import annotations
@@ -19,18 +19,19 @@ MEASURES = ("subspace_distance", "projection_distance", "sin_squared")
 
 
 class Replay(NamedTuple):
-    """A measure recomputed from iterates, and as recorded; arrays of shape (repeats, snapshots).
+    """A metric as recomputed and as recorded, in arrays of shape (repeats, snapshots).
 
     Attributes
     ----------
     iteration : ndarray of int
-        −1 where a repeat has fewer iterates.
+        Iteration of each kept iterate, or −1 where a repeat has fewer iterates.
     recomputed : ndarray
-        The measure, from the iterates; NaN where there is no iterate, or a value is not finite.
+        The metric of each iterate, or NaN where the iterate is missing or not finite.
     recorded : ndarray
-        The measure, from the columns of the history; NaN where it was not computed.
+        The metric in the columns of the history, or NaN where it was not computed.
     measure : str
-        Name of the measure; `subspace_distance` when no angle was recorded.
+        Name of the metric. If no angle was recorded, the name is subspace_distance, or
+        representation_distance for a representation.
     """
 
     iteration: np.ndarray
@@ -40,13 +41,13 @@ class Replay(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """The largest difference of `recomputed` and `recorded`; NaN if none can be computed."""
+        """Largest difference of `recomputed` and `recorded`, or NaN if no difference exists."""
         apart = np.abs(self.recomputed - self.recorded)
         return float(np.nanmax(apart)) if np.isfinite(apart).any() else np.nan
 
 
 def replay(history: History, repeats: int | None = None) -> Replay:
-    """Recompute the angle of every kept iterate, in the first `repeats` repeats or in all."""
+    """Recompute the angle of every kept iterate in the first `repeats` repeats, or in all."""
     found, exact = history.iterates, history.reference
     if not found or found["shared"].ndim != 4:
         raise InputError(

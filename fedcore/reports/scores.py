@@ -18,21 +18,21 @@ MANY = 20  # clients in a column of the legend
 
 
 def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> list[Path]:
-    """Draw PATH.png and PATH.pdf: a point for each sample, a colour for each client.
+    """Draw PATH.png and PATH.pdf, with a point for each sample and a colour for each client.
 
     Parameters
     ----------
     path : str
-        Without the ending.
+        Path of the figure, without a suffix.
     model : FederatedPCA
-        Fitted.
+        The fitted estimator.
     data : mapping of str to ndarray of shape (n_i, d)
-        Samples by the names of the clients.
+        Samples of each client, by the client's name.
 
     Raises
     ------
     InputError
-        When the model has one component.
+        If the model has only one component.
     """
     if model.n_components_ < 2:
         raise InputError("a figure of scores has two components, and one was found: ask for two")

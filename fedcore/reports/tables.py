@@ -1,8 +1,9 @@
 """Tidy tables, written as TSV for machines, and as Markdown and LaTeX for people.
 
-A table is a list of rows with equal keys; a value is text, a number, true or false, or None. In the
-TSV a float keeps every digit, an empty cell is None, and text that looks like another type stands
-in double quotes as in JSON. So `read` returns the values that `write` was given, types included.
+A table is a list of rows with equal keys, and a value is text, a number, a boolean or None. In the
+TSV, a float keeps every digit, and an empty cell means None. Text that looks like another type
+stands in double quotes in the TSV, as in JSON. `read` therefore returns exactly the values and
+types that `write` was given.
 """
 
 from __future__ import annotations
@@ -43,22 +44,24 @@ def write(
     Parameters
     ----------
     rows : sequence of mapping
-        Equal keys; values are text, numbers (NumPy scalars too), booleans or None. May be empty.
+        Rows with equal keys, possibly none. Values are text, numbers (also of NumPy), booleans or
+        None.
     path : path-like
-        Ends in ``.tsv``; the Markdown has the same stem and ends in ``.md``.
+        Path that ends in ``.tsv``. The Markdown file has the same stem and ends in ``.md``, the
+        LaTeX file in ``.tex``.
     caption : str
-        Paragraph above the table, not in the TSV.
+        Paragraph above the table in Markdown and LaTeX.
     page : str, optional
-        Text that the Markdown file gets in place of the table; no LaTeX is then written.
+        Text that the Markdown file gets instead of the table. With `page`, no LaTeX is written.
     shown : sequence of mapping, optional
         Rows that Markdown and LaTeX show in place of `rows`.
     below : sequence of str
-        Points below the table, in the Markdown only.
+        List items below the table, only in the Markdown file.
 
     Raises
     ------
     InputError
-        When rows differ in their columns, or a name or a value does not fit into a table.
+        If rows differ in their columns, or if a name or a value does not fit into a table.
     """
     final = Path(path)
     if final.suffix != ".tsv":
@@ -80,7 +83,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return a table as TSV; `rows` and errors as in `write`; errors call the table `what`."""
+    """Return a table as TSV, with errors as in `write`; error messages call the table `what`."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
@@ -88,12 +91,12 @@ def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
 
 
 def read(path: str | os.PathLike[str]) -> list[Row]:
-    """Read a TSV that `write` wrote, with the types of its values.
+    """Read a TSV file that `write` wrote, with the types of its values.
 
     Raises
     ------
     DataError
-        When the file is missing, changed, cut off, or has a line with more or fewer cells than its
+        If the file is missing, changed or cut off, or has a line with more or fewer cells than its
         head.
     """
     content = read_text(path)
@@ -115,12 +118,12 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Return a table's file, TSV or Markdown, as it is.
+    """Return the text of a table's file, TSV or Markdown, unchanged.
 
     Raises
     ------
     DataError
-        When the file is missing, changed, or no text.
+        If the file is missing, changed or not text.
     """
     checksums.require(path, "table")
     try:
@@ -147,7 +150,7 @@ def in_latex(rows: Sequence[Mapping[str, Value]], caption: str, name: str) -> st
 
 
 def _sides(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return ``r``, for right, for each column that has a number, and ``l`` for each other one."""
+    """Return the letter ``r`` (right) for each column with a number, and ``l`` for all others."""
     return "".join(
         "r" if any(isinstance(row[name], int | float) for row in rows) else "l"
         for name in (rows[0] if rows else ())
@@ -155,7 +158,7 @@ def _sides(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 class Link(NamedTuple):
-    """A text that in Markdown leads to a file or an address."""
+    """A text that becomes a link to a file or an address in Markdown."""
 
     text: str
     target: str
@@ -168,7 +171,7 @@ def _in_markdown(value: Value | Link) -> str:
 
 
 def show(value: Value) -> str:
-    """Return a value as text for people: four digits, a dash for NaN, and no text for None.
+    """Return a value as text for people, with four digits, a dash for NaN, and no text for None.
 
     Examples
     --------
@@ -192,12 +195,12 @@ def show(value: Value) -> str:
 
 
 def parse(cell: str) -> Value:
-    """Return the value of a cell of a TSV.
+    """Return the value that a cell of a TSV table represents.
 
     Raises
     ------
     ValueError
-        When quoted text is not valid JSON.
+        If quoted text is not valid JSON.
 
     Examples
     --------
@@ -214,7 +217,7 @@ def parse(cell: str) -> Value:
 
 
 def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
-    """Return the rows with Python's own types and columns in the order of the first row."""
+    """Return the rows with Python's own types, and with columns in the order of the first row."""
     columns = list(rows[0]) if rows else []
     for name in columns:
         if not (isinstance(name, str) and name and name.isprintable() and name == name.strip()):
@@ -255,7 +258,7 @@ def _cell(value: Value) -> str:
 def escaped(text: str) -> str:
     """Escape text that Markdown would read as the end of a cell, as HTML, a link or italics.
 
-    Two stars are not escaped, so that words between them are bold.
+    Double asterisks are not escaped, so that words between them are bold.
     """
     plain = " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
     plain = re.sub(r"(?<!\*)\*(?!\*)", r"\\*", plain)

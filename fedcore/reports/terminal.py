@@ -1,4 +1,4 @@
-"""Descriptions of histories as text for a terminal, and what a history contains."""
+"""Format the descriptions and contents of histories as text for a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Description = Mapping[str, Any]  # of `fedcore.reports.description.describe`
 
 
 def one_run(found: Description) -> str:
-    """Return algorithm, data, the last value of every metric, the components, and the ledger."""
+    """Describe a run as text: algorithm, data, last value of each metric, components, ledger."""
     data, *note = _data(found)
     head = [f"{found['algorithm'] or '?'} on {data}", *note]
     parts = [head, _measures(found), _components(found), _ledger(found)]
@@ -28,7 +28,7 @@ def one_run(found: Description) -> str:
 
 
 def side_by_side(histories: Mapping[str, Description]) -> str:
-    """Return a line for each history: where it ended, and what it cost; then the best values.
+    """Return a table with last values and costs of each history, and the best values below.
 
     The values are medians if a history has several repeats.
     """
@@ -69,7 +69,7 @@ def _end(found: Description) -> str:
 
 
 def _data(found: Description) -> list[str]:
-    """Return a line on the data's name, status, sizes and repeats, and then the data's note."""
+    """Return a line with the data's name, status, sizes and repeats, and a line with its note."""
     problem = found["problem"]
     relation = found.get("privacy", {}).get("neighbours")
     centred = " less their mean" if found["centred"] else ""
@@ -85,7 +85,7 @@ def _data(found: Description) -> list[str]:
 
 
 def _measures(found: Description) -> list[str]:
-    """Return each metric's last value, beneath it the best possible value, and then remarks."""
+    """Return lines with the last and the best possible value of each metric, and with remarks."""
     repeats, remarks = found["repeats"], []
     shown = ("median", "min", "max")[: 3 if repeats > 1 else 1]
     heads = ("metric", *(shown if repeats > 1 else ["last"]), "")
@@ -116,7 +116,7 @@ def _measures(found: Description) -> list[str]:
 
 
 def _components(found: Description) -> list[str]:
-    """Return the components, and what they mean."""
+    """Return lines with the components and an explanation of their meaning."""
     if "components" not in found:
         return []
     private = "explained_variance" not in found["components"]
@@ -136,7 +136,7 @@ def weights(
     features: Sequence[str] | None, weights: np.ndarray, explained_variance: Any = None,
     explained_variance_ratio: Any = None, about: str = "",
 ) -> list[str]:  # fmt: skip
-    """Return lines on components: a row of weights for each feature, and their variances.
+    """Return lines with a row of weights for each feature, and with the components' variances.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def weights(
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
     about : str
-        The point about which the variance is measured: the mean or zero.
+        Text that says about which point the variance is measured.
     """
     r, d = weights.shape
     names = features or [f"feature {i}" for i in range(d)]
@@ -170,7 +170,7 @@ def weights(
 
 
 def _ledger(found: Description) -> list[str]:
-    """Return lines on the traffic between the clients and the server, and on ε."""
+    """Return lines on the traffic between clients and server, and on the privacy loss ε."""
     total, several = found["ledger"], found["repeats"] > 1
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
@@ -188,7 +188,7 @@ def _ledger(found: Description) -> list[str]:
 
 
 def contents(history: History) -> str:
-    """Return the provenance of a history, its columns with their units, and its arrays."""
+    """Describe a history as text: its provenance, its columns with units, and its arrays."""
     about = history.about
     exact = _unreleased(history)
     origin = [
@@ -215,7 +215,7 @@ def contents(history: History) -> str:
 
 
 def replayed(history: History, found: Replay) -> str:
-    """Return the recomputed and the recorded angle of each kept iterate, and what was left out."""
+    """Return a table of recomputed and recorded angles, and the number of iterates left out."""
     rows: list[tuple[str, ...]] = [("repeat", "iteration", "recomputed", "recorded")]
     for repeat, snapshot in zip(*np.nonzero(found.iteration >= 0), strict=True):
         place = repeat, snapshot
@@ -234,7 +234,7 @@ def replayed(history: History, found: Replay) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Align cells in columns two blanks apart; the columns numbered in `right` to the right."""
+    """Align cells in columns two blanks apart; `right` has the numbers of right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(
@@ -247,7 +247,7 @@ def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
 
 
 def _unreleased(history: History, name: str | None = None) -> str:
-    """Return a mark if a column, or without `name` a private run's exact value, is not released."""
+    """Return a mark if the run is private and does not release the column `name`."""
     return "" if history.released is None or name in history.released else NOT_RELEASED
 
 
