@@ -1,52 +1,51 @@
-"""Federated subspace, factorisation and representation algorithms under one ledger.
+"""Federated subspace, factorisation and representation algorithms with one cost ledger.
 
-Public names: `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`, and the errors
-of `fedcore.errors`. These names are imported on first use, so that a command line starts soon. Two
-parts of SciPy are imported at once, because their import adds filters of warnings, which a later
-call of fedcore may not do.
+The public names are `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`,
+`FedcoreError` and `ConvergenceWarning`. Python imports each public name at its first use, so that
+the command line starts quickly. Two parts of SciPy are imported together with fedcore, because
+their import adds warning filters. A later call of fedcore must not add warning filters.
 
-This list says what lies where. A module imports only from modules on lines below its own:
+A module imports only from modules that are further down this list:
 
 ``repro``
-    what only the workflow needs: plan, tables, verdicts, pages; the library works without them
+    contains the workflow's plan, tables, verdicts and pages.
 ``cli``
-    the command line
+    is the command line.
 ``reports``, ``testing``
-    histories as text and figures; checks of methods that others write
+    show histories as text and figures, and check algorithms that users write.
 ``experiments``, ``estimators``
-    all repeats of a run, on generated, downloaded or own data; `FederatedPCA`
+    run all repeats on generated, downloaded or own data, and offer the estimator `FederatedPCA`.
 ``audits``
-    what a server learns, by attacks
+    attack runs to find what a server learns about the clients' data.
 ``user_runs``
-    `fedcore.run`: checks what a user gives, and shows progress
+    contains `fedcore.run`, which checks the user's arguments and shows progress.
 ``history``
-    what repeats of a run recorded: its HDF5 file, its plot, its data frame
+    stores the records of all repeats in an HDF5 file, and plots them.
 ``runs``, ``progress``
-    one run of an algorithm on checked data; a bar over rounds
+    run an algorithm once on checked data, and show a progress bar over the rounds.
 ``algorithms``
-    one file per method
+    has one file for each method.
 ``deep``
-    networks and their training, with PyTorch, which nothing else imports
+    trains networks with PyTorch, and no other package imports PyTorch.
 ``parts``, ``recorder``
-    what several methods share; what is recorded of a run
+    share code between methods, and record the iterates of a run.
 ``federation``, ``snapshots``
-    the protocol, the ledger, the clients' sides, and engines that carry orders to them; the
-    iterates that are kept
+    implement the protocol, the ledger and the clients, and keep iterates.
 ``privacy``, ``metrics``, ``generators``, ``datasets``
-    what a release costs; measures; synthetic models; real data
+    compute privacy losses, measure iterates, generate synthetic data and read real data.
 ``problems``, ``iterates``, ``plugins``
-    clients' samples, the exact answer and what can be learnt; what an algorithm shows; registries
+    hold the clients' samples and the exact answer, define iterates, and find plug-ins.
 ``rowspace``, ``user_tables``
-    wide blocks; users' files and frames
+    represent wide matrices by few coordinates, and read users' files and data frames.
 ``arrays``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    users' arrays; matrices; random streams; whole and checked files, YAML, the schema of a
-    history; parameters; sparse matrices
+    check users' arrays, do linear algebra, derive random streams, write files, check parameters
+    and hold sparse matrices.
 ``errors``, ``words``
-    errors that a user can cause; the words of messages
+    define the errors that a user can cause, and the words of messages.
 
 To add an algorithm, metrics or a generator, put a file into ``algorithms``, ``metrics`` or
-``generators``. A file in ``datasets.formats`` also needs a line in ``datasets.loaders``.
-``docs/adding.md`` shows how.
+``generators``. A new file format in ``datasets.formats`` also needs a line in ``datasets.loaders``.
+``docs/adding.md`` shows how to add each kind of file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""``python -m fedcore``, the program ``fedcore``: the library's commands, and the workflow's.
+"""Run the program ``fedcore`` with the commands of the library and of the workflow.
 
-The library works without the package `fedcore.repro`; the program then has fewer commands.
+If the package `fedcore.repro` is missing, the program has only the library's commands.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Turn the numbers that users give, in containers of any library, into checked arrays."""
+"""Turn users' lists and arrays, from any library, into checked NumPy arrays."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def as_array(given: Any, who: str) -> np.ndarray:
     Raises
     ------
     InputError
-        If the object is no container of plain values (but text, a set, a generator or records, for
-        example), or if an array would lose its sparsity, masks or labels.
+        Raised for objects that are no arrays, such as a text, a set or a generator. Also raised for
+        sparse, masked or labelled data, because an array would lose this structure.
     """
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
@@ -66,23 +66,23 @@ def as_array(given: Any, who: str) -> np.ndarray:
 
 
 def floats(given: Any, who: str) -> np.ndarray:
-    """Return the numbers in any container as float64, in the order in which they stand.
+    """Return the numbers in any container as a float64 array.
 
     Raises
     ------
     InputError
-        As in `as_array` and `numbers`.
+        Raised as by `as_array` and `numbers`.
     """
     return numbers(as_array(given, who), who)
 
 
 def numbers(values: np.ndarray, who: str) -> np.ndarray:
-    """Return values as float64, missing ones as NaN.
+    """Return an array's values as float64, with NaN for missing values.
 
     Raises
     ------
     InputError
-        When they are no numbers.
+        Raised if a value is no number.
     """
     if values.dtype == object:
         parts = values.ravel().tolist()
@@ -100,7 +100,7 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
 
 
 def missing(values: np.ndarray) -> np.ndarray:
-    """Return where an array of any type lacks a value: None, NaN, NaT, NA or an empty text."""
+    """Return a mask of the missing values (None, NaN, NaT, NA or empty text) of an array."""
     if values.dtype.kind in "biufcmM":
         return np.isnan(values)
     return np.array([_lacks(value) for value in values.tolist()], bool)
@@ -111,7 +111,7 @@ def _lacks(value: Any) -> bool:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether an object is some library's mark of a missing value."""
+    """Return whether an object marks a missing value, such as None, NaN or pandas' NA."""
     if value is None or value is np.ma.masked or np.ma.is_masked(value):
         return True
     try:
@@ -123,7 +123,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return what messages call an object: its class and package, or a text itself."""
+    """Return an object's class and package for error messages; return the text of a string."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
@@ -132,18 +132,18 @@ def kind_of(value: Any) -> str:
 
 
 def check_matrices(clients: Sequence[Any]) -> list[Any]:
-    """Check one matrix per client, dense or sparse, of the same features in the same order.
+    """Check one dense or sparse matrix per client, and that all have equally many features.
 
     Returns
     -------
     list of ndarray, or list of SparseRows, of shape (n_i, d)
-        float64 (float32 stays float32), C-contiguous; copied only if necessary.
+        C-contiguous matrices of type float64 (float32 stays float32), copied only if necessary.
 
     Raises
     ------
     InputError
-        When there is no client, or a client is unfit or has names of columns. Only
-        `fedcore.user_tables.matrices.check_clients` matches names.
+        Raised if there is no client, or if a matrix is not a finite 2-D array or has named columns.
+        Only `fedcore.user_tables.matrices.check_clients` matches columns by name.
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
@@ -155,12 +155,12 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
 
 
 def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
-    """Yield dense matrices that come one after the other, checked as `check_matrices` does.
+    """Check the clients' dense matrices as `check_matrices` does, and yield them one by one.
 
     Raises
     ------
     InputError
-        As `check_matrices`, and for a sparse matrix.
+        Raised as by `check_matrices`, and also for a sparse matrix.
     """
     width = 0
     for i, client in enumerate(clients):
@@ -184,12 +184,12 @@ def _check_unnamed(client: Any, i: int) -> Any:
 
 
 def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
-    """Return the labels of one client, one for each sample, in the precision of its samples.
+    """Return one client's labels as an array of type `dtype`.
 
     Raises
     ------
     InputError
-        When they are no finite numbers.
+        Raised if some label is no finite number.
     """
     y = numbers(values, f"the labels of {who}")
     if not np.isfinite(y).all():
@@ -201,8 +201,8 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
     """Check one matrix without names and return it as `check_matrices` does.
 
-    Messages call the matrix `who`. `order` has the numbers of the columns in the order in which the
-    result is to have them; a sparse matrix keeps its own order.
+    Error messages call the matrix `who`. `order` lists column numbers, and the columns of a dense
+    result have this order. A sparse matrix keeps its own order.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -236,7 +236,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
 
 
 def is_checked(matrix: Any) -> bool:
-    """Whether `check_array` would return this matrix itself; then no error can need names."""
+    """Return whether a matrix is already checked, so that `check_array` would not change it."""
     if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
         return False
     fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
@@ -244,7 +244,7 @@ def is_checked(matrix: Any) -> bool:
 
 
 def require_same_form(checked: Sequence[Any]) -> None:
-    """Require that the last client is as wide as the first, and sparse or dense as the first is."""
+    """Require that the last and the first matrix have equal width, and are both sparse or dense."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
     if isinstance(first, SparseRows) != isinstance(last, SparseRows):
         forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]
@@ -263,7 +263,7 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
 
 
 def require_no_path(value: Any, who: str) -> None:
-    """Refuse the path of a file, and say which function reads such files."""
+    """Refuse a file's path in place of a matrix, and name the function that reads files."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"

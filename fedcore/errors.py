@@ -1,4 +1,4 @@
-"""Errors that a user can cause. Each message says what is wrong, where, and what to do."""
+"""Errors that a user can cause, with messages that say what is wrong, where, and what to do."""
 
 from __future__ import annotations
 
@@ -27,18 +27,17 @@ LESS = (
 
 
 class Advice(NamedTuple):
-    """A way out of an error.
+    """Advice that says how to avoid an error.
 
     Attributes
     ----------
     what : str
-        What the way out does, such as "leave it out".
+        Description of the advice, such as "leave it out".
     options : mapping of str to str, int, bool, sequence of str or None
-        Parameters of the same call; the options of the command have the same names. None means
-        that the parameter should be dropped.
+        Parameters to change in the same call or command. None means that the user should drop the
+        parameter.
     call : str
-        What to write in Python or in a shell, if parameters alone do not help, or help only after
-        it.
+        Line of Python or of the shell that the user should run before the changed call.
     """
 
     what: str
@@ -46,7 +45,7 @@ class Advice(NamedTuple):
     call: str = ""
 
     def format(self, command: bool) -> str:
-        """Return the advice in words, for the command line or for Python."""
+        """Return the advice as text for the command line (if `command`) or for Python."""
         words = []
         for name, value in self.options.items():
             option = f"--{name.replace('_', '-')}"
@@ -69,25 +68,25 @@ class Advice(NamedTuple):
 
 
 class FedcoreError(Exception):
-    """Base class; the command line and the workflow print its message and exit with status 1.
+    """Base class of fedcore's errors; commands print its message and exit with status 1.
 
     Parameters
     ----------
     text : str
-        The sentence, without advice.
+        Error message without advice.
     file, client, row, column, advice, parts
         See the attributes.
 
     Attributes
     ----------
     file, client, row, column : object
-        Where the error is; None if unknown. Rows count from 0.
+        Place of the error in the data, or None if the place is unknown. Rows count from 0.
     number : int or None
         Number of the client.
     advice : tuple of Advice
-        Ways out; each one is enough.
+        Alternative ways to avoid the error; each way is enough.
     parts : tuple
-        The single faults that the error sums up, such as each column that is no feature.
+        Single faults that the error summarises, such as all columns that are no features.
     """
 
     def __init__(
@@ -100,14 +99,14 @@ class FedcoreError(Exception):
         self.advice, self.parts = tuple(advice), tuple(parts)
 
     def __str__(self) -> str:
-        """Return the sentence, with advice for Python."""
+        """Return the error message, with advice for Python."""
         return format_error(self)
 
 
 def format_error(error: FedcoreError, command: bool = False) -> str:
-    """Return an error's sentence on one line, with advice for Python or for the command line.
+    """Return an error's message on one line, with advice for the command line or for Python.
 
-    A very long sentence is cut in its middle; the advice stays whole.
+    If a message is very long, its middle is cut out. The advice is never cut.
     """
     ways = ", or ".join(one.format(command) for one in error.advice)
     text = ": ".join(filter(None, map(str, error.args)))
@@ -117,23 +116,23 @@ def format_error(error: FedcoreError, command: bool = False) -> str:
 
 
 class ConfigError(FedcoreError, ValueError):
-    """A configuration file or value is wrong: an unknown key, a bad type, a missing file."""
+    """A configuration is wrong; for example, a key is unknown or a file is missing."""
 
 
 class InputError(FedcoreError, ValueError):
-    """Arguments or client data are wrong: NaN, mismatched shapes, a rank that is too large."""
+    """Arguments or client data are wrong; for example, they contain NaN or have wrong shapes."""
 
 
 class ReplyError(InputError):
-    """Client steps of a method return replies that do not fit together, or no reply at all."""
+    """The client steps of a method return replies that do not fit together, or no reply."""
 
 
 class DataError(FedcoreError):
-    """A data file is missing, truncated, or does not have the checksum of the registry."""
+    """A data file is missing or truncated, or its checksum differs from the registry's."""
 
 
 class TableError(DataError, InputError):
-    """A user's table does not have the columns, cells or types that were asked for."""
+    """A user's table lacks the required columns, cells or types."""
 
 
 class HistoryError(FedcoreError):
@@ -141,24 +140,24 @@ class HistoryError(FedcoreError):
 
 
 class SizeError(FedcoreError, MemoryError):
-    """A call needs more memory than there is; the message says for what, and how much."""
+    """A call needs more memory than is available; the message says which step needs it."""
 
 
 class RoundingWarning(UserWarning):
-    """Rounding has spoiled a part of a result; the message says which part and what to do."""
+    """Rounding has spoiled a part of a result; the message says which part, and what to do."""
 
 
 class ConvergenceWarning(UserWarning):
-    """A result is less accurate than was asked for; the message says what to do."""
+    """A result is less accurate than requested; the message says what to do."""
 
 
 class ColumnWarning(UserWarning):
-    """Some columns of a frame may be no measurements, or some rows may be no samples.
+    """Some columns of a data frame may not be measurements, or some rows may not be samples.
 
     Attributes
     ----------
     columns : list
-        The columns in doubt.
+        Doubtful columns.
     """
 
     def __init__(self, text: str, columns: Sequence[Any]) -> None:
@@ -167,17 +166,17 @@ class ColumnWarning(UserWarning):
 
 
 class ArbitraryWarning(ConvergenceWarning):
-    """Components are arbitrary, because singular values are equal in the precision of the data."""
+    """Components are arbitrary, because singular values are equal up to rounding of the data."""
 
 
 _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Warn at the line outside of fedcore that led here.
+    """Issue a warning that points to the line outside fedcore that called fedcore.
 
-    Every warning of fedcore is given here. Nothing catches or filters warnings on the way, because
-    Python's means for that change the whole process, so that other threads lose warnings.
+    All warnings of fedcore go through this function. No other function catches or filters warnings,
+    because Python's filters act on the whole process and could hide warnings of other threads.
     """
     category = type(message) if isinstance(message, Warning) else category
     if issubclass(category, _UNWANTED.get()):
@@ -190,7 +189,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def unwanted(*categories: type[Warning]) -> Iterator[None]:
-    """Suppress fedcore's own warnings of these categories in this thread."""
+    """Suppress fedcore's own warnings of the given categories in this thread."""
     before = _UNWANTED.set(categories)
     try:
         yield
@@ -199,7 +198,7 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
 
 
 def too_large(error: BaseException) -> str | None:
-    """Return the message of an error about a size that cannot be held; None for other errors."""
+    """Return the message of an error about too little memory or too large a size, else None."""
     if isinstance(error, MemoryError):
         return str(error) or "no memory is left"
     # NumPy's words for sizes beyond 64 bits, and Python's; other overflows are of arithmetic.
@@ -210,9 +209,9 @@ def too_large(error: BaseException) -> str | None:
 
 @contextmanager
 def foreign_errors(what: str, others: bool) -> Iterator[None]:
-    """Turn any error of another package's code into a sentence that names it and its line.
+    """Turn an error in another package's code into an `InputError` that names its file and line.
 
-    Errors of fedcore's own code pass, and so do errors that already are a sentence.
+    A `FedcoreError` passes unchanged. If `others` is false, every error passes unchanged.
     """
     try:
         yield
@@ -228,11 +227,10 @@ def foreign_errors(what: str, others: bool) -> Iterator[None]:
 
 
 class held:
-    """Turn a failed allocation inside into an error that says how to need less memory.
+    """Turn a failed memory allocation into an error that says how to need less memory.
 
-    The error says that `what` needs too much memory, and that `less` needs less. Use `held` in
-    ``with`` or as a decorator. A context manager of contextlib would not do, because `warn` would
-    take contextlib for the user's code.
+    The message says that `what` needs too much memory, and gives `less` as a remedy. Use `held` in
+    ``with`` or as a decorator.
 
     Raises
     ------
@@ -243,7 +241,7 @@ class held:
         self._what, self._less = what, less
 
     def __call__(self, function: Function) -> Function:
-        """Wrap `function`, so that a failed allocation inside it raises the `SizeError`."""
+        """Wrap `function`, so that a failed allocation inside it raises a `SizeError`."""
 
         @wraps(function)
         def inside(*args: Any, **options: Any) -> Any:
@@ -271,7 +269,7 @@ def require_known(
     *,
     listed: str = "",
 ) -> None:
-    """Raise `error` for an unknown name: ``<what> '<name>': did you mean …``; see `nearest`."""
+    """Raise `error` for an unknown name, with the text ``<what> '<name>': <nearest names>``."""
     if not isinstance(name, str) or name not in known:
         raise error(f"{what} '{name}': {nearest(str(name), known, listed)}")
 
@@ -279,20 +277,16 @@ def require_known(
 def nearest(name: str, known: Iterable[str], listed: str = "") -> str:
     """Return ``'did you mean …?'`` and the list of known names, for error messages.
 
-    If more than `MOST` names are known, only the `ALIKE` most similar ones are listed.
+    If more than `MOST` names are known, the list has only the `ALIKE` most similar names.
 
     Parameters
     ----------
     name : str
-        The unknown name.
+        Unknown name.
     known : iterable of str
         Valid names.
     listed : str
-        How to see all names, such as "`fedcore list methods` shows all".
-
-    Returns
-    -------
-    str
+        Text that says how to see all names, such as "`fedcore list methods` shows all".
     """
     names = sorted(known)
     alike = [known for known in names if known.casefold() == name.casefold()]

@@ -1,23 +1,29 @@
-"""History of a cell: what its runs recorded, and the HDF5 file.
+"""History of repeated runs of one algorithm on one problem, and its HDF5 file.
 
-Each cell has one file, with all repeats on the leading axis:
+A cell of an experiment is a set of such runs, its repeats. The file of a cell has these groups:
 
-    /history/<column>          (repeat, record)   iteration, round, scalars_*, bytes_*, the metrics,
-                               and epsilon in a private run
-    /clients/<metric>          (repeat, record, client)   one value for each client
-    /iterates/<name>           (repeat, snapshot, …)   kept by `fedcore.snapshots`
-    /client_iterates/<name>    (snapshot, client, …)   what the clients of the first repeat held
-    /final/<name>              (repeat, …)   arrays that the algorithm returned
-    /reference/<name>          the answer that the problem came with
-    /twin/<column>             (repeat, record)   the same columns of each repeat's twin, whose
-                               start differs by one rounding (`fedcore.experiments.twins`)
+``/history/<column>``, shape (repeat, record)
+    has iteration, round, traffic, metrics and, in a private run, epsilon.
+``/clients/<metric>``, shape (repeat, record, client)
+    has one value of the metric for each client.
+``/iterates/<name>``, shape (repeat, snapshot, …)
+    has the iterates that `fedcore.snapshots` kept.
+``/client_iterates/<name>``, shape (snapshot, client, …)
+    has the arrays that the clients of the first repeat held.
+``/final/<name>``, shape (repeat, …)
+    has the arrays that the algorithm returned.
+``/reference/<name>``
+    has the exact answer of the problem.
+``/twin/<column>``, shape (repeat, record)
+    has the columns of each repeat's twin, a run whose start differs by one rounding
+    (`fedcore.experiments.twins`).
 
-The root holds an HDF5 dimension scale for each dimension, and says where the file comes from. Every
-data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` where values may be
-missing (`fedcore.files.history_schema`). The file has the seal of `fedcore.files.hdf5`. In a
-private run the attribute ``privacy`` says whether a data set was ``released``; measures were not,
-because they are exact functions of the data. The file holds no time: the same run gives the same
-bytes if commit, CPU type, BLAS, its number of threads and library versions are the same.
+The root has an HDF5 dimension scale for each dimension, and attributes that name the file's source.
+Every data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` if values may be
+missing (`fedcore.files.history_schema`). The file has the checksum of `fedcore.files.hdf5`. In a
+private run the attribute ``privacy`` says whether a data set was ``released``. Metrics are not
+released, because they are exact functions of the data. The file contains no times. Equal runs give
+equal bytes if commit, CPU type, BLAS, its number of threads and library versions are equal.
 """
 
 from __future__ import annotations
@@ -111,7 +117,7 @@ class History:
     client_iterates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        """Algorithm, problem, size and names of the columns in one line, without arrays."""
+        """Return the algorithm, the problem, the size and the column names in one line."""
         about, shape = self.about, self.columns.get("iteration", np.empty((0, 0))).shape
         known = [about.get("algorithm"), about.get("problem", {}).get("name")]
         whose = " on ".join(str(name) for name in known if name)
@@ -132,25 +138,21 @@ class History:
         about: Mapping[str, Any] | None = None,
         twin: Recorder | None = None,
     ) -> Self:
-        """Return the history of one run, and of its twin if it has one, as one repeat.
+        """Return the history of one run, as a cell with one repeat.
 
         Parameters
         ----------
         recorder : Recorder
             Records of the run.
         final : mapping of str to object
-            What the algorithm returned; only arrays are kept.
+            Results of the algorithm; the history keeps only arrays.
         units : mapping of str to (str, str)
-            Units and description of each column, see `units_of`.
+            Units and description of each column, as `units_of` returns them.
         reference : mapping of str to ndarray, optional
         about : mapping, optional
-            See the attributes of these names.
+            Attributes `reference` and `about` of the history.
         twin : Recorder, optional
             Records of the run's twin.
-
-        Returns
-        -------
-        History
         """
         # Lists of per-client matrices are too large to keep.
         kept = {k: _plain(v) for k, v in final.items() if isinstance(v, np.ndarray | np.generic)}
@@ -183,13 +185,13 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Return the history of a cell from the histories of its single repeats.
+        """Join the histories of a cell's single repeats to the history of the cell.
 
         Parameters
         ----------
         repeats : sequence of History
         about : mapping
-            What all repeats have in common.
+            Provenance that all repeats have in common.
         units : mapping of str to (str, str)
             Units and description of each column.
         """
@@ -230,17 +232,13 @@ class History:
         )
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """Return the column `name`, shape (repeats, records)."""
+        """Return the column `name`, an array of shape (repeats, records)."""
         if name not in self.columns:
             raise InputError(f"this history has no column '{name}': it has {sorted(self.columns)}")
         return self.columns[name]
 
     def last(self, name: str) -> np.ndarray:
         """Return the last recorded value of a column in each repeat.
-
-        Parameters
-        ----------
-        name : str
 
         Returns
         -------
@@ -252,7 +250,7 @@ class History:
 
     @property
     def twins(self) -> History | None:
-        """The repeats' twins as a history of their own; None if the cell has none."""
+        """Return a history of the repeats' twins, or None if the cell has no twins."""
         if not self.twin:
             return None
         released = None if self.released is None else frozenset[str]()
@@ -263,18 +261,18 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """Names of the facts on a private run's problem that are exact and were not released."""
+        """Return the names of the facts about a private run's problem that were not released."""
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
 
     def released_alone(self) -> History:
-        """Return a history with only public facts and the values that a private run has released.
+        """Return a history with only the public facts and the released values of a private run.
 
         Returns
         -------
         History
-            ``about["privacy"]["left_out"]`` names the columns that are left out.
+            The entry ``about["privacy"]["left_out"]`` names the columns that were left out.
         """
         kept: dict[str, Any] = {
             group: {k: v for k, v in arrays.items() if self._mark(group, k) == "released"}
@@ -290,15 +288,15 @@ class History:
 
     @property
     def repeats(self) -> int:
-        """Number of repeats."""
+        """Return the number of repeats."""
         return len(self.columns["iteration"])
 
     @property
     def copies(self) -> list[int]:
-        """Repeats that equal an earlier one in all columns and final arrays.
+        """Return the repeats that equal an earlier repeat in all columns and final arrays.
 
-        A repeat without finite final arrays is not listed, because its few records may equal those
-        of another repeat by chance.
+        A repeat whose final arrays are not finite is not listed, because its few records may equal
+        another repeat by chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -311,7 +309,7 @@ class History:
         return copies
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
-        """Write the history, whole or not at all.
+        """Write the history to an HDF5 file, whole or not at all.
 
         The bytes of the file depend only on the history and on the version of HDF5.
 
@@ -319,7 +317,7 @@ class History:
         ----------
         path : path-like
         force : bool, default=False
-            Whether to replace a link, a write-protected file, or one that fedcore has not written.
+            If true, replace also links, write-protected files and files that fedcore did not write.
         """
         outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
@@ -347,7 +345,7 @@ class History:
 
     @property
     def attributes(self) -> dict[str, str | int]:
-        """Attributes of the file's root, such as its title and its source."""
+        """Return the attributes of the HDF5 file's root, such as title and source."""
         about = self.about
         cell = "/".join(str(about[key]) for key in ("paper", "experiment", "name") if key in about)
         problem = about.get("problem", {}).get("name")
@@ -364,10 +362,10 @@ class History:
         }
 
     def arrays(self) -> Iterator[tuple[str, str, np.ndarray, schema.Described]]:
-        """Yield group, name, values and description of every data set.
+        """Yield the group, name, values and description of every data set.
 
-        If two data sets differ in the size of a dimension, the later one gets a dimension of its
-        own, whose name ends in its size.
+        If two data sets have different sizes in the same dimension, the later data set gets a new
+        dimension. The name of the new dimension ends in its size.
         """
         sizes: dict[str, int] = {}
         for group, arrays in self._groups().items():
@@ -380,9 +378,9 @@ class History:
                 yield group, name, array, described._replace(axes=axes)
 
     def _mark(self, group: str, name: str) -> str | None:
-        """Return the mark that says whether a private run has released a data set, or None.
+        """Return ``released`` or ``not released`` for a private run's data set, or None.
 
-        Data sets of runs without privacy get no mark, nor do final arrays other than ``basis``.
+        The result is None for runs without privacy, and for final arrays other than ``basis``.
         """
         if self.released is None or (group == "final" and name != "basis"):
             return None
@@ -391,16 +389,13 @@ class History:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> History:
-        """Read a history and check its seal (see `fedcore.files.hdf5`).
-
-        Parameters
-        ----------
-        path : path-like
+        """Read a history from its HDF5 file and verify the file's checksum.
 
         Raises
         ------
         HistoryError
-            When the file is missing, cut off, damaged, no history, or of another schema version.
+            Raised if the file is missing, truncated or damaged, or is no history. Also raised if
+            the file has another schema version.
         """
 
         def decode(file: h5py.File) -> History:
@@ -430,28 +425,25 @@ class History:
         against: Sequence[str] = (),
         metrics: Sequence[str] = (),
     ) -> Figure:
-        """Draw the metrics against rounds or another column of the ledger.
+        """Plot the metrics against rounds or another column of the ledger.
 
-        The line is the median over the repeats, and the band reaches from the smallest to the
-        largest. A notebook shows the figure.
+        Each line is the median over the repeats. The band around a line reaches from the smallest
+        to the largest value of the repeats.
 
         Parameters
         ----------
         path : path-like, optional
-            Where to save the figure, without the ending; PNG and PDF are written.
+            Path of the saved PNG and PDF figures, without file extension.
         against : str or sequence of str, optional
-            ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or ``iteration``.
+            Columns on the x-axis: ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or
+            ``iteration``.
         metrics : str or sequence of str, optional
-            By default all.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
+            Metrics to plot. By default, all metrics are plotted.
 
         Raises
         ------
         InputError
-            For an unknown column or metric, or a history without metrics.
+            Raised if a column or metric is unknown, or if the history has no metrics.
         """
         # By name: the figures stand above, and no cell depends on them.
         comparison = importlib.import_module("fedcore.reports.comparison")
@@ -463,19 +455,19 @@ class History:
         return figure
 
     def to_xarray(self) -> Any:
-        """Return the whole history as the tree that xarray's ``open_datatree`` reads from its file.
+        """Return the history as the tree that xarray's ``open_datatree`` reads from its HDF5 file.
 
         Returns
         -------
         xarray.DataTree
-            One group for each of ``history``, ``iterates``, ``final``, ``reference`` and the other
-            parts that the history has, with named dimensions. Missing values are NaN. The
-            coordinate ``feature`` has the names of the features if the history knows them.
+            Tree with named dimensions and a group for each part of the history, such as ``final``.
+            Missing values are NaN. The coordinate ``feature`` has the names of the features if the
+            history knows these names.
 
         Raises
         ------
         InputError
-            When xarray is not installed.
+            Raised if xarray is not installed.
         """
         try:
             import xarray
@@ -503,18 +495,17 @@ class History:
         return xarray.DataTree.from_dict(tree)
 
     def to_frame(self) -> Any:
-        """Return all records as a pandas data frame, one row for each record.
+        """Return all records as a pandas data frame, with one row for each record.
 
         Returns
         -------
         pandas.DataFrame
-            ``repeat``, and the columns of the history in their units. Padding of repeats that ended
-            early is left out.
+            Data frame with the column ``repeat`` and the columns of the history, without padding.
 
         Raises
         ------
         InputError
-            When pandas is not installed.
+            Raised if pandas is not installed.
         """
         try:
             import pandas
@@ -528,19 +519,19 @@ class History:
     def export(self, path: str | os.PathLike[str]) -> None:
         """Write the rows of `to_frame` as a table for R, Excel and other programs.
 
-        Numbers keep all their digits. For a private run, use ``released_alone().export(path)``
-        before you give the table away.
+        Numbers keep all their digits. To share the table of a private run, write it by
+        ``released_alone().export(path)``.
 
         Parameters
         ----------
         path : path-like
-            Path of a new file, which ends in ``.csv`` or ``.parquet``.
+            Path of a new file with the extension ``.csv`` or ``.parquet``.
 
         Raises
         ------
         InputError
-            For another ending, if a file is there, or if pyarrow is not installed and the table is
-            to be Parquet.
+            Raised if the path has another extension or already exists. Also raised for ``.parquet``
+            if pyarrow is not installed.
         """
         ending = os.path.splitext(path)[1]
         if ending not in (".csv", ".parquet"):
@@ -565,7 +556,7 @@ class History:
             parquet.write_table(table(records), temporary)
 
     def _repr_html_(self) -> str:
-        """Return the last record of each repeat as a table, for notebooks."""
+        """Return the last record of each repeat as an HTML table for notebooks."""
         rows = [[name, *self.last(name).tolist()] for name in self.columns]
         heads = ["last record", *(f"repeat {repeat}" for repeat in range(self.repeats))]
         lines = [f"<th>{'</th><th>'.join(heads)}</th>"]
@@ -574,7 +565,7 @@ class History:
         return f"<p>{html.escape(repr(self))}</p><table>{table}</table>"
 
     def _records(self) -> dict[str, np.ndarray]:
-        """Return the columns of all records, one repeat after the other, without padding."""
+        """Return the columns of all repeats, concatenated without padding."""
         there = self.columns["iteration"] >= 0
         repeat = np.broadcast_to(np.arange(self.repeats)[:, None], there.shape)
         columns = {"repeat": repeat, **self.columns}
@@ -625,7 +616,7 @@ class History:
 def dimensions(
     arrays: Iterable[tuple[str, str, np.ndarray, schema.Described]],
 ) -> dict[str, tuple[int, str]]:
-    """Return the size and the long name of every dimension, by name."""
+    """Return a mapping from the name of every dimension to its size and its long name."""
     found: dict[str, tuple[int, str]] = {}
     for _, name, array, described in arrays:
         for axis, size in zip(described.axes, array.shape, strict=True):
@@ -635,15 +626,15 @@ def dimensions(
 
 
 def _plain(value: Any) -> np.ndarray:
-    """Return an array with truth values as numbers, because HDF5 knows no truth values."""
+    """Return an array with booleans converted to integers, because HDF5 has no booleans."""
     array = np.asarray(value)
     return array.astype(np.uint8) if array.dtype == bool else array
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
-    """Write the CPU seconds of a cell as a table, because its history file holds no times.
+    """Write the CPU seconds of a cell as a table, because the history file has no times.
 
-    The table has a line for each record, and a column for each repeat.
+    The table has a line for each record and a column for each repeat.
     """
     seconds = np.empty((0, 0)) if history.seconds is None else history.seconds
     names = "\t".join(f"repeat {repeat}" for repeat in range(len(seconds)))
@@ -652,12 +643,12 @@ def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
 
 
 def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
-    """Return the CPU seconds of a cell that `save_seconds` wrote, shape (repeats, records).
+    """Read the CPU seconds that `save_seconds` wrote, as an array of shape (repeats, records).
 
     Raises
     ------
     HistoryError
-        When the file is missing or damaged.
+        Raised if the file is missing or damaged.
     """
     try:
         return np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T
@@ -670,17 +661,17 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and descriptions of all columns; `counts` are the algorithm's own columns."""
+    """Return units and descriptions of the columns of ledger, algorithm (`counts`) and metrics."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 
 def _one(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Return the arrays of one run with a leading axis for its one repeat."""
+    """Return the arrays of one run with a new leading axis of length 1 for the repeats."""
     return {name: np.asarray(array)[None] for name, array in arrays.items()}
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack arrays whose first axes may differ in length, padding the shorter arrays."""
+    """Stack arrays, and pad arrays with a shorter first axis by −1 (integers) or NaN."""
     length = max(len(array) for array in arrays)
     padding: float = -1 if arrays[0].dtype.kind in "iu" else np.nan
     stacked = np.full((len(arrays), length, *arrays[0].shape[1:]), padding, arrays[0].dtype)

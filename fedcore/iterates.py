@@ -1,14 +1,13 @@
-"""Iterates: an algorithm passes them to the recorder, and metrics measure them.
+"""Iterates, which an algorithm passes to the recorder and which metrics measure.
 
-An iterate of a factorisation S ≈ U Vᵀ, whose U the clients keep, can also tell its excess loss, by
-which its loss exceeds the smallest loss for this V. With V = Q R (Q orthonormal), S − U Vᵀ splits
-into two orthogonal parts,
+In a factorisation S ≈ U Vᵀ, the clients keep the parts Uᵢ of U. The excess of U is the loss of U
+minus the smallest loss for the same V. With V = Q R (Q orthonormal), the loss has two terms,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
-The first part is the loss of the exact solution Û = S V (VᵀV)†. The second part is the *excess* of
-U over Û. The excess can be measured far below the rounding errors of the loss. The clients can
-measure it, because each has its Sᵢ and Uᵢ.
+The term with S Q Qᵀ is the loss of the exact solution Û = S V (VᵀV)†. The term with U Rᵀ is the
+excess of U over Û. Clients can measure the excess from Sᵢ and Uᵢ, even if the excess is far below
+the rounding error of the loss.
 """
 
 from __future__ import annotations
@@ -25,63 +24,65 @@ from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
-    """V, and U in the form in which the algorithm keeps it."""
+    """Factors V and U, with U in the representation that the algorithm uses."""
 
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return every client's ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, shape (n_clients,); (1,) if all are 0."""
+        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``; shape (1,) if U is always exact."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitFactors:
-    """U that every client keeps as ``state.U``, of shape (n_i, r).
+    """Factors whose Uᵢ, of shape (n_i, r), each client keeps as ``state.U``.
 
     Attributes
     ----------
     V : ndarray of shape (d, r)
     look : callable
-        ``(step, message) -> replies``, such as `fedcore.Federation.observe`. It runs a step at the
-        clients outside the protocol.
+        Function ``(step, message) -> replies`` that runs a client step outside the protocol, such
+        as `fedcore.Federation.observe`.
     """
 
     V: np.ndarray
     look: Callable[..., Sequence[Any]]
 
     def excess(self) -> np.ndarray:
-        """Return ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``, for which the clients make one pass over their data."""
+        """Return every client's excess ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` from one pass over its data."""
         q = column_space(self.V)
         return 0.5 * np.array(self.look(squared_misfit, (q, self.V.T @ q)))
 
 
 def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
-    """Client step that computes ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` from the message, Q and Rᵀ."""
+    """Client step that returns ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the message is (Q, Rᵀ)."""
     q, r_t = message
     return float(np.linalg.norm(data @ q - state.U @ r_t) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFactors:
-    """V alone: U is the best one for this V, the exact solution Û, and has no excess."""
+    """Factors whose U is always the exact solution Û for V, so that the excess is zero."""
 
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return 0."""
+        """Return one zero for all clients."""
         return np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """U given by its error in the eigenbasis T of VᵀV: ``(U − Û) T = E₀ diag(remaining)``.
+    """Factors with U given by its error ``(U − Û) T = E₀ diag(remaining)``.
+
+    The columns of T are the eigenvectors of VᵀV, and E₀ is the error at the start.
 
     Attributes
     ----------
     V : ndarray of shape (d, r)
     energy : ndarray of shape (n_clients, k)
-        Squared norms of the columns of every client's ``E₀ diag(σ)``, where σ has the k non-zero
-        singular values of V; in data units squared.
+        Squared norms of the columns of each client's ``E₀ diag(σ)``, in data units squared. The
+        vector σ has the k non-zero singular values of V.
     remaining : ndarray of shape (k,)
         Factor by which each column of E₀ has shrunk.
     """
@@ -91,50 +92,49 @@ class SpectralFactors:
     remaining: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return ``½ Σⱼ remainingⱼ² energyᵢⱼ``; no pass over the data."""
+        """Return every client's excess ``½ Σⱼ remainingⱼ² energyᵢⱼ``, without using the data."""
         return 0.5 * self.energy @ self.remaining**2
 
 
 class Classifiers(Protocol):
-    """A classifier for every client, and the parameters that the server holds."""
+    """A classifier for every client, and the network parameters that the server holds."""
 
     held: np.ndarray  # the parameters that the server holds, shape (p,); p is 0 without any
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield every array of parameters once."""
+        """Yield each array of network parameters once."""
         ...
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores of the classes, (m_i, classes), for each client's (m_i, d) samples."""
+        """Return the class scores of each client's (m_i, d) samples, of shape (m_i, classes)."""
         ...
 
 
 @dataclass(eq=False)
 class Iterate:
-    """What an algorithm has found so far: ``basis``, ``factors`` or ``classifiers``, and more.
+    """Present result of an algorithm: ``basis``, ``factors`` or ``classifiers``.
 
     Attributes
     ----------
     basis : ndarray or Block of shape (d, r), optional
-        Its columns span the subspace.
+        Matrix whose columns span the subspace.
     factors : Factors, optional
-        V and U; V takes the place of a basis.
+        Factors V and U of an algorithm without a basis.
     classifiers : Classifiers, optional
-        A classifier for every client; then there is no basis.
+        Classifier for every client, in an iterate without a basis.
     models : ndarray of shape (n_clients, d), optional
         Coefficients of the clients' regressions.
     features : ndarray of shape (d, k), optional
-        Matrix on which a new client fits its head; the default is the shared matrix.
+        Matrix on which a new client fits its regression head, by default the shared matrix.
     target : int, optional
-        Number of leading directions to find; the default is the number of columns of the shared
-        matrix.
+        Number of leading directions to find, by default the columns of the shared matrix.
     local : sequence of ndarray of shape (d, r)
-        The clients' own bases, aligned, before the server combines them.
+        Aligned bases of the clients, before the server combines them.
     clients : callable, optional
-        ``() -> {name: one array for each client}``. Reads, outside the protocol, the arrays that
-        the clients hold; for histories that keep them.
+        Function ``() -> {name: one array for each client}`` that reads the clients' arrays outside
+        the protocol for a history.
     derived : dict
-        Quantities that metrics have computed from this iterate; the keys say what computed each.
+        Cached values, by the function that computed them from this iterate.
     """
 
     basis: np.ndarray | Block | None = None
@@ -149,12 +149,12 @@ class Iterate:
 
     @property
     def shared(self) -> np.ndarray:
-        """V, or the basis: the (d, r) matrix that all clients share.
+        """Return the (d, r) matrix that all clients share: V, or the basis.
 
         Raises
         ------
         InputError
-            When the algorithm learns classifiers.
+            Raised if the algorithm learns classifiers.
         """
         if isinstance(self.basis, Block):
             self.basis = np.asarray(self.basis)
@@ -166,9 +166,9 @@ class Iterate:
 
     @property
     def held(self) -> np.ndarray | Block:
-        """What the server holds: the shared matrix, or parameters of classifiers.
+        """Return the server's shared matrix or network parameters.
 
-        It may be a block that becomes an array when it is read.
+        A shared matrix may be a `Block`, which becomes an array when it is read.
         """
         if self.classifiers is not None:
             return self.classifiers.held
@@ -176,7 +176,7 @@ class Iterate:
 
     @property
     def finite(self) -> bool:
-        """Whether all numbers are finite."""
+        """Return whether all numbers of the iterate are finite."""
         arrays = [inside(self.held), *([] if self.models is None else [self.models])]
         if self.classifiers is not None:
             arrays += self.classifiers.parameters()

@@ -1,7 +1,8 @@
 """Linear algebra that several algorithms and metrics share.
 
-Every basis has orthonormal columns. QR factorisations without pivoting have a non-negative diagonal
-in R, so that signs do not depend on LAPACK's convention.
+Every basis has orthonormal columns. In QR factorisations without pivoting, R has a non-negative
+diagonal, so that signs do not depend on LAPACK. Only `orth_householder` and `triangular_factor`
+keep LAPACK's signs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Packed = tuple[np.ndarray, np.ndarray]  # what geqrf returns: R above reflectors
 
 
 def _packed(matrix: np.ndarray) -> Packed:
-    """Call LAPACK directly, as `scipy.linalg.qr` takes 3 to 5 times as long for small bases."""
+    """Return LAPACK's packed QR factorisation, 3 to 5 times as fast as SciPy for small bases."""
     matrix = np.asarray(matrix)  # which sparse samples refuse with a sentence
     matrix = matrix if matrix.dtype in _LAPACK else matrix.astype(np.float64)
     if not matrix.size:  # LAPACK refuses zero rows, and prints so
@@ -38,7 +39,7 @@ def _packed(matrix: np.ndarray) -> Packed:
 
 
 def _columns(found: Packed) -> np.ndarray:
-    """Return the thin Q of a factorisation by `_packed`."""
+    """Return the thin factor Q of a packed QR factorisation."""
     packed, scales = found
     if not packed.size:
         return packed[:, :0]
@@ -47,19 +48,19 @@ def _columns(found: Packed) -> np.ndarray:
 
 
 def _signs(found: Packed) -> np.ndarray:
-    """Return the signs of the diagonal of R, 1 for zero."""
+    """Return the signs of R's diagonal entries, and 1 for an entry that is zero."""
     diagonal = np.diagonal(found[0])
     return np.where(diagonal < 0, -1.0, 1.0).astype(diagonal.dtype)
 
 
 def _triangle(found: Packed) -> np.ndarray:
-    """Return R of a factorisation by `_packed`."""
+    """Return the triangular factor R of a packed QR factorisation."""
     packed, scales = found
     return np.triu(packed[: len(scales)])
 
 
 def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Thin QR factorisation with a non-negative diagonal in R.
+    """Return the thin QR factorisation whose R has a non-negative diagonal.
 
     Parameters
     ----------
@@ -68,9 +69,7 @@ def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     Returns
     -------
     q : ndarray of shape (m, min(m, k))
-        Orthonormal columns.
     r : ndarray of shape (min(m, k), k)
-        Upper triangular, diagonal >= 0.
     """
     found = _packed(matrix)
     signs = _signs(found)
@@ -78,16 +77,13 @@ def qr_positive(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def orth(matrix: np.ndarray) -> np.ndarray:
-    """Return an orthonormal basis of range(`matrix`) by thin QR, signs fixed by diag(R) >= 0.
+    """Return an orthonormal basis of range(`matrix`), the Q of a thin QR with diag(R) >= 0.
 
     Parameters
     ----------
     matrix : ndarray of shape (…, m, k), k <= m
-        One matrix or a stack of them. The result for a matrix does not depend on the others.
-
-    Returns
-    -------
-    ndarray of the same shape
+        One matrix or a stack of matrices. The result for a matrix of a stack does not depend on the
+        other matrices.
     """
     if matrix.ndim > 2:
         return _orth_of_stack(matrix)
@@ -98,11 +94,11 @@ def orth(matrix: np.ndarray) -> np.ndarray:
 
 
 def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
-    """`orth` of every matrix, by two rounds of Cholesky factorisations of the Gram matrices.
+    """Orthonormalise every matrix of a stack by two rounds of Cholesky QR.
 
-    The result is that of QR up to rounding if the condition number is at most about 1e7, or 1e3 in
-    single precision (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). A matrix with a larger
-    condition number goes to `orth` by itself.
+    The result equals Householder QR up to rounding if the condition number is at most about 1e7, or
+    1e3 in single precision (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). A matrix with a
+    larger condition number is passed to `orth` alone.
     """
     rows, least = np.swapaxes(stack, -1, -2), 100 * np.sqrt(np.finfo(stack.dtype).eps)
     try:
@@ -121,7 +117,7 @@ def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
 
 
 def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
-    """`orth` by blocks of rows, each small enough for the processor's cache."""
+    """Orthonormalise a tall matrix by QR of blocks of rows that fit into the processor's cache."""
     d, k = matrix.shape
     rows = max(TALL_ROWS // 8, 8 * k)
     blocks = [slice(first, first + rows) for first in range(0, d, rows)]
@@ -137,17 +133,17 @@ def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
 
 
 def orth_householder(matrix: np.ndarray) -> np.ndarray:
-    """Return the thin Q of LAPACK's QR factorisation, with the signs that LAPACK gives."""
+    """Return the thin Q of LAPACK's QR factorisation, with LAPACK's signs."""
     return _columns(_packed(matrix))
 
 
 def column_space(v: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of range(`v`): the same as `orth` if `v` has full rank.
+    """Return an orthonormal basis of range(`v`).
 
-    The rank is that of the columns scaled to length one, so that short columns, which make the
-    condition number large, do not lower the rank. A singular value of the scaled columns counts as
-    zero up to ``(2 + r/2) eps``, the rounding of QR for a dependent column. If some singular value
-    counts as zero, the basis comes from QR with pivoting and has fewer columns.
+    The rank k of `v` is counted after scaling its columns to length one. Short columns therefore do
+    not lower the rank. A singular value of the scaled matrix counts as zero if it is at most
+    ``(2 + r/2) eps``, the rounding of QR for a dependent column. If `v` has full rank, the basis
+    equals `orth(v)` up to rounding, and otherwise it comes from QR with pivoting.
 
     Parameters
     ----------
@@ -156,7 +152,7 @@ def column_space(v: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d, k)
-        k = rank of `v`; columns of NaN when `v` is not finite.
+        All entries are NaN if `v` is not finite.
     """
     d, r = v.shape
     if not np.isfinite(v).all():
@@ -174,10 +170,10 @@ def column_space(v: np.ndarray) -> np.ndarray:
 def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     """Count the directions of range(`v`) that rounding has spoiled.
 
-    With columns scaled to length one, rounding moves a direction of singular value s by an angle of
-    about ``eps / s`` (measured: 0.5 to 6 times that for sums over 500 to 10⁶ samples). Directions
-    with ``s < margin · eps`` count as spoiled: with the default margin, fewer than two of their
-    digits are right.
+    Let s be a singular value of `v` with columns scaled to length one. Rounding rotates the
+    direction of s by about ``eps / s`` (measured: 0.5 to 6 times this angle for sums over 500 to
+    10⁶ samples). A direction with ``s <= margin · eps`` counts as spoiled. With the default margin,
+    fewer than two digits of a spoiled direction are right.
 
     Parameters
     ----------
@@ -187,7 +183,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     Returns
     -------
     int
-        From 0 to r; r when `v` is not finite.
+        Number of spoiled directions, which is r if `v` is not finite.
     """
     if not np.isfinite(v).all():
         return v.shape[1]
@@ -195,7 +191,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
 
 
 class RangeBasis(NamedTuple):
-    """Thin SVD of V without its zero part: ``V = basis @ diag(sigma) @ rotation.T``."""
+    """Thin SVD ``V = basis @ diag(sigma) @ rotation.T`` without the zero singular values of V."""
 
     basis: np.ndarray  # (d, k), orthonormal columns spanning range(V)
     sigma: np.ndarray  # (k,), descending, all above zero
@@ -203,10 +199,10 @@ class RangeBasis(NamedTuple):
 
 
 def range_basis(v: np.ndarray) -> RangeBasis:
-    """Thin SVD of `v` in its `column_space`.
+    """Return the thin SVD of `v` without zero singular values.
 
-    It uses Jacobi's method (LAPACK's xGEJSV), which finds small singular values to full precision
-    if they are small because columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
+    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if they are
+    small because of short columns (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
 
     Parameters
     ----------
@@ -215,14 +211,14 @@ def range_basis(v: np.ndarray) -> RangeBasis:
     Returns
     -------
     RangeBasis
-        With as many columns as the rank of `v`; NaN when `v` is not finite.
+        All entries are NaN if `v` is not finite.
     """
     basis, sigma, rotation, exponent = _decomposition(v)
     return RangeBasis(basis, np.ldexp(sigma, exponent), rotation)
 
 
 def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Return the parts of a `RangeBasis`, and an e: V's singular values are ``sigma · 2^e``."""
+    """Return ``(basis, sigma, rotation, e)``; the singular values of `v` are ``sigma · 2^e``."""
     q = column_space(v)
     k, r = q.shape[1], v.shape[1]
     if not k or not np.isfinite(q).all():
@@ -238,7 +234,7 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
 
 
 def _exponents(v: np.ndarray) -> np.ndarray:
-    """Return for every column the e with ``2^(e−1) ≤ max |v| < 2^e``; 0 for a column of zeros."""
+    """Return for every column the e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a zero column."""
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
@@ -248,20 +244,20 @@ def _exponent(matrix: np.ndarray) -> int:
 
 
 def _unit_columns(matrix: np.ndarray) -> np.ndarray:
-    """Scale columns to length one, except columns of zeros."""
+    """Scale all columns except zero columns to length one."""
     lengths = np.linalg.norm(matrix, axis=0)
     return matrix / np.where(lengths > 0, lengths, 1)
 
 
 def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
-    """Count the singular values of R's columns, scaled to length one, above the tolerance.
+    """Count the singular values above a tolerance after scaling the columns of R to length one.
 
-    The tolerance is ``margin · eps``, and at least the rounding of QR.
+    The tolerance is ``margin · eps`` or the rounding of QR, whichever is larger.
 
     Parameters
     ----------
     factor : ndarray of shape (k, r)
-        R of a QR factorisation of columns whose squares neither overflow nor underflow.
+        Factor R of a QR factorisation. Squares of its entries must not over- or underflow.
     """
     values = scipy.linalg.svdvals(_unit_columns(factor), check_finite=False)
     tolerance = max(margin, 2 + factor.shape[1] / 2) * np.finfo(factor.dtype).eps
@@ -269,11 +265,12 @@ def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
 
 
 def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
-    """Return ``P⊥ M = M − X (Xᵀ M)``, the part of M outside of range(X), X orthonormal.
+    """Return ``M − X (Xᵀ M)``, the part of `matrix` M outside the range of the orthonormal X.
 
     Parameters
     ----------
     basis : ndarray of shape (d, p)
+        Orthonormal columns of X.
     matrix : ndarray of shape (d, k)
 
     Returns
@@ -284,9 +281,9 @@ def outside(basis: np.ndarray, matrix: np.ndarray) -> np.ndarray:
 
 
 def condition_number(v: np.ndarray) -> float:
-    """Return ``kappa(V) = sigma_max(V) / sigma_min(V)``; infinite when `v` is rank-deficient.
+    """Return ``sigma_max(V) / sigma_min(V)``, or infinity if `column_space` drops directions of V.
 
-    The rank is the rank of `column_space`: short columns make κ large but not infinite. κ is NaN if
+    Short columns make the condition number large but not infinite. The condition number is NaN if
     `v` is not finite.
     """
     sigma = _decomposition(v)[1]
@@ -297,11 +294,10 @@ def condition_number(v: np.ndarray) -> float:
 
 
 def spectral_norm(matrix: np.ndarray) -> float:
-    """Return ‖matrix‖₂ from products with vectors (Lanczos), or densely when it is small.
+    """Return ‖matrix‖₂ by Lanczos iterations, or by a dense SVD for a small matrix.
 
-    A matrix of small or very large entries is first scaled by a power of two. Otherwise its squares
-    could leave the range, and ARPACK would take every error below about 4e-11 (float32: 2e-5) for
-    converged.
+    A matrix with small or very large entries is first scaled by a power of two. Otherwise squares
+    could over- or underflow, and ARPACK would accept every error below about 4e-11 (float32: 2e-5).
 
     Parameters
     ----------
@@ -325,9 +321,9 @@ def spectral_norm(matrix: np.ndarray) -> float:
 
 
 def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
-    """Eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
+    """Return eigenvectors of the k largest eigenvalues of a symmetric matrix, largest first.
 
-    Small matrices are decomposed densely, large ones by Lanczos iterations from a fixed start. A
+    A small matrix is decomposed densely, a large matrix by Lanczos iterations with a fixed start. A
     large matrix is first scaled by a power of two, because ARPACK's error is absolute for small
     eigenvalues.
 
@@ -339,7 +335,7 @@ def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
     Returns
     -------
     ndarray of shape (d, k)
-        NaN when `matrix` is not finite.
+        All entries are NaN if `matrix` is not finite.
     """
     d = len(matrix)
     if not np.isfinite(matrix).all():
@@ -355,7 +351,7 @@ def top_eigenvectors(matrix: np.ndarray, k: int) -> np.ndarray:
 
 
 def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
-    """Orthogonal matrix D that minimises ``‖z D − target‖_F``.
+    """Return the orthogonal matrix D that minimises ``‖z D − target‖_F``.
 
     Parameters
     ----------
@@ -364,52 +360,38 @@ def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
     Returns
     -------
     ndarray of shape (…, r, r)
-        ``W1 W2ᵀ`` with ``zᵀ target = W1 Λ W2ᵀ``.
+        D is ``W1 W2ᵀ`` from the SVD ``zᵀ target = W1 Λ W2ᵀ``.
     """
     w1, _, w2_t = np.linalg.svd(np.swapaxes(z, -1, -2) @ target)
     return w1 @ w2_t
 
 
 def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
-    """Sine of the largest principal angle, ``‖(I − Z Zᵀ) U‖₂``.
+    """Return the sine of the largest principal angle of U to Z, ``‖(I − Z Zᵀ) U‖₂``.
 
     Parameters
     ----------
     basis : ndarray of shape (d, r)
-        Orthonormal columns Z, r >= k.
+        Orthonormal columns of Z, with r >= k.
     other : ndarray of shape (d, k)
-        Orthonormal columns U.
-
-    Returns
-    -------
-    float
+        Orthonormal columns of U.
     """
     return float(np.linalg.norm(outside(basis, other), 2))
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw an orthonormal (rows, columns) matrix from the Haar measure: QR of a Gaussian one.
-
-    Parameters
-    ----------
-    rows, columns : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    ndarray of shape (rows, columns)
-    """
+    """Draw an orthonormal (rows, columns) matrix from the Haar measure, by QR of a Gaussian one."""
     return orth(rng.standard_normal((rows, columns)))
 
 
 def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndarray:
-    """Return ``Σ SᵢᵀSᵢ`` of the blocks Sᵢ, shape (d, d).
+    """Return the (d, d) Gram matrix ``Σ SᵢᵀSᵢ`` of the blocks Sᵢ.
 
     Parameters
     ----------
     blocks : sequence of ndarray or SparseRows of shape (n_i, d)
     dtype : data-type, optional
-        Precision to compute in; by default the precision of the blocks.
+        Precision of the computation, by default the precision of the blocks.
     """
     dtype = np.result_type(*blocks) if dtype is None else dtype
     if any(isinstance(block, SparseRows) for block in blocks):
@@ -424,15 +406,15 @@ def gram_matrix(blocks: Sequence[Any], dtype: np.dtype | None = None) -> np.ndar
 
 
 def upper_triangle(matrix: np.ndarray) -> np.ndarray:
-    """Return the entries on and above the diagonal, row by row, shape (d (d + 1) / 2,).
+    """Return the d (d + 1) / 2 entries on and above the diagonal, row by row.
 
-    A symmetric matrix of shape (d, d) is sent in this form; see `from_upper_triangle`.
+    Clients send symmetric matrices in this form. The inverse function is `from_upper_triangle`.
     """
     return matrix[_upper(len(matrix))]
 
 
 def from_upper_triangle(entries: np.ndarray, d: int) -> np.ndarray:
-    """Return the symmetric (d, d) matrix whose entries `upper_triangle` gives."""
+    """Return the symmetric (d, d) matrix from its entries on and above the diagonal."""
     matrix = np.zeros((d, d), entries.dtype)
     matrix[_upper(d)] = entries
     matrix += np.triu(matrix, 1).T
@@ -441,15 +423,15 @@ def from_upper_triangle(entries: np.ndarray, d: int) -> np.ndarray:
 
 @lru_cache(maxsize=1)  # every client of a run sends a triangle of one size
 def _upper(d: int) -> np.ndarray:
-    """Return the mask of the upper triangle, a byte per entry."""
+    """Return the (d, d) boolean mask of the upper triangle."""
     return np.triu(np.ones((d, d), bool))
 
 
 def triangular_factor(blocks: Iterable[np.ndarray]) -> np.ndarray:
-    """R factor of the vertical stack of `blocks`, by QR block after block (TSQR).
+    """Return the factor R of a QR factorisation of the stacked `blocks`, by TSQR.
 
-    R has at most d rows, and ``‖S X‖_F = ‖R X‖_F`` for every X. Unlike the Gram matrix, R is
-    accurate to machine precision relative to ‖S‖.
+    R has at most d rows. For the stacked matrix S and every X, ``‖S X‖_F = ‖R X‖_F``. Unlike the
+    Gram matrix, R is accurate to machine precision relative to ‖S‖.
 
     Parameters
     ----------

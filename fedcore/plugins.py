@@ -1,6 +1,7 @@
-"""Registries of modules: an entry is a file in a folder, or an entry point of another package.
+"""Registries of modules, which are files of a package or entry points of other packages.
 
-An entry is imported only when it is asked for, so that no other entry depends on its code.
+A registered module is imported only when somebody asks for its name. A broken module therefore does
+not disturb other modules.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ class Registry:
     Parameters
     ----------
     package : str
-        Import path of the package, which is also the entry-point group.
+        Import path of the package. The entry-point group has the same name.
     path : iterable of str
         The package's ``__path__``.
     noun : str
-        What an entry is called in error messages.
+        Noun for a registered module in error messages.
     listed : str
-        How to see all entries, for the same messages.
+        Text for error messages that says how to list all modules.
     """
 
     def __init__(self, package: str, path: Iterable[str], noun: str, listed: str = "") -> None:
@@ -51,28 +52,28 @@ class Registry:
         return others | own  # an entry point cannot replace what is built in
 
     def names(self) -> list[str]:
-        """Return all names, sorted."""
+        """Return the names of all registered modules, sorted."""
         return sorted(self._modules)
 
     def module_name(self, name: str) -> str:
-        """Return the import path of an entry without importing it.
+        """Return the import path of a registered module without importing the module.
 
         Raises
         ------
         InputError
-            For an unknown name; the message suggests the nearest known one.
+            Raised for an unknown name. The message suggests the nearest known name.
         """
         what = f"unknown {self._noun}"
         require_known(name, self._modules, what, InputError, listed=self._listed)
         return self._modules[name]
 
     def module(self, name: str) -> ModuleType:
-        """Import and return the module of an entry.
+        """Import and return a registered module.
 
         Raises
         ------
         InputError
-            For an unknown name, or a module whose import fails for any reason.
+            Raised if the name is unknown, or if the import fails for any reason.
         """
         path = self.module_name(name)
         try:

@@ -1,4 +1,4 @@
-"""Progress of a run: a bar over its communication rounds, on standard error."""
+"""Progress bar over the communication rounds of a run, on standard error."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ log = logging.getLogger("fedcore")
 
 
 class RoundsBar:
-    """Bar over the communication rounds of all repeats, and lines for the logger ``fedcore``.
+    """Progress bar over the communication rounds of all repeats.
 
-    Each record is a line of level INFO, which Python shows if the program asks for it.
+    Each recorded row is also logged at level INFO by the logger ``fedcore``.
 
     Parameters
     ----------
     description : str
     rounds : int or None
-        Rounds of one complete repeat, as the algorithm's ``communication`` predicts them; a repeat
+        Rounds of one complete repeat, as the algorithm's ``communication`` predicts them. A repeat
         may end earlier.
     repeats : int, default=1
     asked : bool, default=False
-        Whether to show the bar wherever standard error goes; by default only on a terminal.
+        If true, show the bar even if standard error is not a terminal.
     """
 
     def __init__(
@@ -49,14 +49,14 @@ class RoundsBar:
         self._bar.close()
 
     def repeats(self, repeats: Iterable[int]) -> Iterator[int]:
-        """Yield the repeats; after the last one the bar ends."""
+        """Yield the repeats, and close the bar after the last repeat."""
         with self:
             for number, repeat in enumerate(repeats):
                 self._before = number * self._rounds if self._rounds else self._bar.n
                 yield repeat
 
     def seen(self, row: Mapping[str, float]) -> None:
-        """Take notice of a recorded row."""
+        """Advance the bar to the round of a newly recorded row."""
         self._bar.set_postfix_str(f"iteration {row['iteration']:g}", refresh=False)
         done, total = self._before + row["round"], self._bar.total or "an unknown number"
         self._bar.update(done - self._bar.n)
@@ -69,7 +69,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Add rounds before the algorithm to the bar's total; for ``begin=`` of `runs.execute`."""
+        """Add the rounds of the exchanges before the algorithm to the bar's total."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}
@@ -77,7 +77,7 @@ class RoundsBar:
     def until(
         self, rule: Callable[[Mapping[str, float]], bool] | None
     ) -> Callable[[Mapping[str, float]], bool]:
-        """Return a stop rule that takes notice of every row and then asks `rule`.
+        """Return a stop rule that advances the bar at every row and then applies `rule`.
 
         In a private run, the bar reads only released columns.
         """
@@ -90,7 +90,7 @@ class RoundsBar:
 
 
 def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | None:
-    """Return the predicted rounds of a complete run; None if a plug-in fails to predict them."""
+    """Return the predicted rounds of a complete run, or None if the prediction fails."""
     try:
         return int(algorithm.communication(settings, shape).rounds)
     except Exception:  # a bar without an end is all that is lost
@@ -98,12 +98,12 @@ def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | 
 
 
 def wanted(value: Any, name: str) -> bool:
-    """Whether a value asks for a bar: a flag, or a level of verbosity as in scikit-learn.
+    """Return whether a flag, or a verbosity level as in scikit-learn, requests a progress bar.
 
     Raises
     ------
     InputError
-        If the value is neither a flag nor a whole number.
+        Raised if the value is neither a boolean nor a whole number >= 0.
     """
     if not FLAG.admits(value):
         whole(0)(value, name)

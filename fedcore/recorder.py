@@ -1,4 +1,4 @@
-"""Record a run, one row of numbers per iterate, and decide when the run ends."""
+"""Record one row of numbers per iterate of a run, and decide when the run ends."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 
 
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
-    """Columns that a private run releases: those that follow from messages, and `counts_released`.
+    """Return the columns that a private run releases: `COLUMNS` and `of_algorithm`.
 
-    Whoever sees the messages can count rounds and bytes, and sees whether a released iterate is
-    finite. ε follows from the parameters and earlier releases.
+    An observer of the messages can count rounds and bytes, and sees whether a released iterate is
+    finite. The value of ε follows from the parameters and earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run for its stop rule, which may not read columns that are not released."""
+    """Row of a private run for its stop rule, which may read only released columns."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -55,32 +55,32 @@ class _Readable(dict[str, float]):
         raise KeyError(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Like ``dict.get``, but a hidden column is refused instead of missing."""
+        """Return a released column or `default`; raise an error for a column not released."""
         return self[name] if name in self or name in self._hidden else default
 
 
 @dataclass(frozen=True)
 class Recording:
-    """What is recorded of a run, and when the run ends.
+    """Options that say what is recorded of a run, and when the run ends.
 
     Attributes
     ----------
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Iterates at which the server's arrays are kept; see `fedcore.snapshots`.
+        Policy of `fedcore.snapshots` that chooses the iterates whose arrays are kept.
     client_iterates : bool, default=False
-        Whether the clients' arrays are kept at these iterates, too.
+        If true, the clients' arrays of the chosen iterates are kept, too.
     stop : callable, optional
-        ``row -> bool``; the run ends when it is true. `row` maps column names to the newest values.
-        In a private run it has released columns only.
+        Function ``row -> bool``; the run ends when the function returns true. `row` maps column
+        names to the newest values. In a private run, `row` has released columns only.
     measured : mapping
-        Metrics are computed at iterations that are multiples of ``every``, in the last ``last``
-        rounds, and after them; elsewhere they are NaN. By default they are computed at every
-        iterate.
+        Integers ``every`` and ``last``. Metrics are computed if the iteration is a multiple of
+        ``every`` or belongs to the last ``last`` rounds; otherwise they are NaN. By default,
+        metrics are computed at every iterate.
     on_iterate : callable, optional
-        ``on_iterate(record, iterate)`` is called with every iterate, and its number from 0.
+        Function ``on_iterate(record, iterate)``, called with each iterate and its number from 0.
     checkpoint : Checkpoint, optional
-        Checkpoint from which a killed run goes on; see `fedcore.experiments.checkpoint`.
+        Checkpoint (`fedcore.experiments.checkpoint`) from which a killed run continues.
     """
 
     metrics: Sequence[Metric] = ()
@@ -93,36 +93,36 @@ class Recording:
 
 
 def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
-    """Call `job` at once, as `Federation.once` does if there is only one process."""
+    """Call `job` at once, as `Federation.once` does in a single process."""
     return job()
 
 
 class Recorder:
-    """Records the iterates of an algorithm, which calls it with every new one.
+    """Recorder of a run, which the algorithm calls with every new iterate.
 
     Parameters
     ----------
     problem : Problem
-        Data and reference for the metrics.
+        Data and exact answer that the metrics use.
     ledger : Ledger
-        The federation's.
+        Ledger of the federation.
     recording : Recording, optional
-        By default rows have no metrics.
+        Options of the recording. By default, rows have no metrics.
     counts_released : collection of str
-        The algorithm's own columns that a private run releases.
+        Columns of the algorithm that a private run releases.
     algorithm : str
-        Name of the algorithm, for messages.
+        Name of the algorithm for error messages.
     once : callable, optional
-        The federation's `once`: over MPI, rank 0 measures, and all ranks get its results.
+        Method `once` of the federation. Over MPI, rank 0 measures, and all ranks get its results.
 
     Attributes
     ----------
     ended : bool
-        Whether the last record ends the run.
+        True if the last record ends the run.
     by_client : dict of str to list of ndarray of shape (n_clients,)
-        For each metric that has values of single clients, these values at every record.
+        Each client's value at every record, for metrics that have values of single clients.
     seconds : list of float
-        CPU seconds of the run until every record, without the time of recording.
+        CPU seconds of the run until each record, without the time of recording.
     """
 
     def __init__(
@@ -149,7 +149,7 @@ class Recorder:
         self._spent, self._since = 0.0, lockstep.cpu_seconds()
 
     def rounds(self, most: int, done: int = 0) -> Iterator[int]:
-        """Yield `done` + 1, …, `most`; end early when a record has ended the run."""
+        """Yield the rounds `done` + 1, …, `most` until a record ends the run."""
         self._most = most
         for k in range(done + 1, most + 1):
             if self.ended:
@@ -164,19 +164,20 @@ class Recorder:
         last: bool = False,
         **shown: Any,
     ) -> bool:
-        """Record one iterate, given by the attributes of `Iterate`; return whether the run ends.
+        """Record one iterate and return whether the run ends.
 
-        The run ends with the `last` iterate, such as one that meets the algorithm's own tolerance.
-        `counts` are the algorithm's own columns, the same ones in every call. An iterate that is
-        not finite is marked as diverged, gets NaN for all measures, and ends the run. A measure
-        that `Metric.fails` rejects also marks the iterate as diverged and ends the run, unless the
-        run is private: a private run must not depend on measures.
+        The keywords `shown` are attributes of `Iterate`. The run ends if `last` is true, for
+        example because the iterate meets the algorithm's tolerance. `counts` has the values of the
+        algorithm's own columns. An iterate that is not finite is marked as diverged, gets NaN for
+        all metrics, and ends the run. A metric that `Metric.fails` rejects also marks the iterate
+        as diverged and ends the run, except in a private run. The end of a private run must not
+        depend on unreleased values.
 
         Raises
         ------
         InputError
-            For an iterate without basis, factors or classifiers, with a matrix of a shape other
-            than (n_features, ·), or with an unknown part.
+            Raised if the iterate has no basis, factors or classifiers, or has an unknown attribute.
+            Also raised if the iterate's matrix does not have `n_features` rows.
         """
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
@@ -194,10 +195,10 @@ class Recorder:
         return self.ended
 
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
-        """Return the number of rounds that are done, and what the server holds after them.
+        """Return the number of finished rounds, and the server's array after these rounds.
 
-        Without a checkpoint these are 0 and `held`. With a checkpoint, federation and records are
-        set to its state.
+        Without a checkpoint, the result is 0 and `held`. A checkpoint also restores the state of
+        the federation and the records.
         """
         if self._asked.checkpoint is None:
             return 0, held
@@ -207,16 +208,16 @@ class Recorder:
         return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
-        """Offer the checkpoint the state after the last record; the server holds `held`."""
+        """Offer the checkpoint the state after the last record; the server's array is `held`."""
         if self._asked.checkpoint is not None:
             self._asked.checkpoint.keep(self, federation, held)
 
     def progress(self) -> dict[str, Any]:
-        """Return the records for a checkpoint, without the values of the single clients."""
+        """Return the records for a checkpoint, without the values of single clients."""
         return {"rows": self.rows, "seconds": self.seconds, "ended": self.ended}
 
     def restore(self, progress: Mapping[str, Any], by_client: Mapping[str, list]) -> None:
-        """Replace all records so far by the records of a checkpoint."""
+        """Replace all records by the records of a checkpoint."""
         self.rows, self.ended = list(progress["rows"]), progress["ended"]
         self.seconds, self.by_client = list(progress["seconds"]), dict(by_client)
         self._spent, self._since = self.seconds[-1], lockstep.cpu_seconds()
@@ -224,7 +225,7 @@ class Recorder:
     def _record(
         self, iteration: int, counts: Mapping[str, int], iterate: Iterate, last: bool
     ) -> tuple[dict[str, float], dict[str, np.ndarray], bool]:
-        """Return the row of an iterate, the values of the clients, and whether the run ends."""
+        """Return an iterate's row, its metrics for each client, and whether the run ends."""
         asked, of_clients = self._asked, {}
         row: dict[str, float] = {"iteration": iteration, **self.ledger.snapshot(), **counts}
         diverged = not iterate.finite
@@ -252,7 +253,7 @@ class Recorder:
         return iteration % every == 0 or iteration > self._most - last
 
     def _iterate(self, shown: Mapping[str, Any]) -> Iterate:
-        """Make an `Iterate` of the arguments and check it."""
+        """Make an `Iterate` from the keyword arguments and check it."""
         if not shown.keys() & {"basis", "factors", "classifiers"}:
             given = ", ".join(shown) or "nothing"
             raise InputError(
@@ -267,22 +268,22 @@ class Recorder:
         return iterate
 
     def end(self, output: Mapping[str, Any]) -> None:
-        """Keep the last iterate; mark it as diverged if a returned matrix is not finite."""
+        """Keep the last iterate, and mark it as diverged if a returned matrix is not finite."""
         self.snapshots.end()
         matrices = [a for a in output.values() if isinstance(a, np.ndarray) and a.ndim > 1]
         if self.rows and not all(np.isfinite(a).all() for a in matrices if a.dtype.kind in "fc"):
             self.rows[-1]["diverged"] = 1
 
     def add(self, name: str, values: Sequence[float]) -> None:
-        """Add a column that was computed after the run, one value per row."""
+        """Add a column with one value per row, computed after the run."""
         for row, value in zip(self.rows, values, strict=True):
             row[name] = value
 
     @property
     def released(self) -> frozenset[str] | None:
-        """Columns that were released; None for a run without privacy."""
+        """Return the columns that a private run released, or None for a run without privacy."""
         return None if self.ledger.privacy is None else self._released & self.rows[0].keys()
 
     def columns(self) -> dict[str, np.ndarray]:
-        """Return what was recorded, one array of shape (records,) per column."""
+        """Return the recorded columns, each an array of shape (records,)."""
         return {name: np.array([row[name] for row in self.rows]) for name in self.rows[0]}

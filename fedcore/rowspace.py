@@ -1,15 +1,15 @@
-"""Represent blocks of wide clients by few coordinates, at costs that do not grow with the features.
+"""Represent tall (d, p) matrices by few coordinates, for clients with few samples.
 
-Let S have n rows and d ≫ n features. Iterations on G = SᵀS that start from X stay in the span of X
-and of the rows. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ, gives S = L Bᵀ with the
-orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X outside range(B). Then the
-columns of [B E] are an orthonormal basis. Coordinates in this basis have the inner products, angles
-and QR factorisations of the blocks, and G multiplies the coordinates along B by LᵀL. As with a Gram
-matrix, products are accurate to ``eps ‖S‖²``. Costs grow with the samples or stored entries.
+Let S stack all samples, with n rows and d ≫ n features. Iterations on G = SᵀS that start from X
+stay in the span of X and of the rows of S. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ,
+gives S = L Bᵀ with the orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X
+outside range(B). Coordinates in the orthonormal basis [B E] keep inner products, angles and QR
+factorisations. A product with G multiplies the coordinates along B by LᵀL. As with a Gram matrix,
+products are accurate to ``eps ‖S‖²``. The cost of a product does not grow with d.
 
-A `Block` stands for the matrix [B E] z. Messages and iterates of shape (d, p) are such blocks. A
-block is charged like the matrix for which it stands, and becomes an array when somebody reads it.
-The basis itself is never made.
+A `Block` represents the matrix [B E] z by its coordinates z. Messages and iterates of shape (d, p)
+are blocks. The ledger charges a block like the represented matrix. A block becomes an array when
+somebody reads it. The matrix [B E] is never formed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Rows:
-    """The rows of all clients, in double precision, minus the clients' means.
+    """Rows of all sparse clients as one matrix S, in double precision, minus the clients' means.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class Rows:
     ----------
     matrix : scipy.sparse.csr_array of shape (n, d)
     means : ndarray of shape (u, d)
-        The different means of clients; none if nothing is subtracted.
+        The u different means that are subtracted; u = 0 if nothing is subtracted.
     """
 
     def __init__(self, clients: Sequence[SparseRows]) -> None:
@@ -88,7 +88,7 @@ class Rows:
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ, in LAPACK's order, and the rows' squared norms before centring."""
+        """Return S Sᵀ in Fortran order, and the rows' squared norms before centring."""
         counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
         often = FULL_RATIO * counts > self.matrix.shape[0]
         seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
@@ -104,7 +104,7 @@ class Rows:
 
 
 class DenseRows:
-    """The rows of all dense clients, in double precision, with the methods of `Rows`.
+    """Rows of all dense clients as one matrix S, in double precision.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ class DenseRows:
         return np.asarray(rows).T  # BLAS takes less time for few rows than for few columns
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ, in LAPACK's order, and the squared norms of the rows."""
+        """Return S Sᵀ in Fortran order, and the squared norms of the rows."""
         n, d = self._ends[-1], self._parts[0].shape[1]
         found = np.zeros((n, n))
         for start in range(0, d, FEATURE_BLOCK):
@@ -136,18 +136,18 @@ class DenseRows:
 
 
 class Frame:
-    """The orthonormal basis [B E] of the span of a start and of all rows.
+    """Orthonormal basis [B E] of the span of a starting matrix X and of the rows of S.
 
     Parameters
     ----------
     rows : Rows or DenseRows
-        S, of shape (n, d).
+        Rows of the (n, d) matrix S.
     chosen : ndarray of int of shape (k,)
-        Rows that span the same space as all rows.
+        Numbers of k rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
-        L, in the order of `rows`.
+        Cholesky factor L of S Sᵀ, in the order of `rows`.
     start : ndarray of shape (d, p)
-        X, with orthonormal columns. It is not copied.
+        Orthonormal matrix X, which is not copied.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Frame:
     Raises
     ------
     LinAlgError
-        When some direction of X lies almost in the span of the rows.
+        Raised if some direction of X lies almost in the span of the rows.
     """
 
     def __init__(
@@ -176,18 +176,18 @@ class Frame:
         self.n_features = len(start)
 
     def block(self, inside: np.ndarray) -> Block:
-        """Return the block [B E] z with the coordinates z = `inside`."""
+        """Return the `Block` [B E] z with the coordinates z = `inside`."""
         return Block(self, inside)
 
     def gram_times(self, inside: np.ndarray) -> np.ndarray:
-        """Return the coordinates of G [B E] z, where z = `inside`."""
+        """Return the coordinates of the product SᵀS [B E] z, where z = `inside`."""
         k = self._factor.shape[1]
         found = np.zeros_like(inside)
         found[:k] = self._factor.T @ (self._factor @ inside[:k])
         return found
 
     def array(self, inside: np.ndarray) -> np.ndarray:
-        """Return [B E] z with the coordinates z = `inside` as an array of shape (d, ·)."""
+        """Return the matrix [B E] z, where z = `inside`, as an array with d rows."""
         k = self._factor.shape[1]
         beside = scipy.linalg.solve_triangular(self._size, inside[k:])
         weights = np.zeros((len(self._factor), inside.shape[1]))
@@ -201,19 +201,18 @@ class Frame:
 
 
 class Block:
-    """The matrix [B E] z, which is made only when somebody reads it.
+    """Matrix [B E] z with d rows, which is formed only when somebody reads it.
 
     Parameters
     ----------
     frame : Frame
     inside : ndarray of shape (k + p, c)
-        z, which nobody may change.
+        The coordinates z, which must not be changed.
 
     Attributes
     ----------
-    frame, inside
     shape, size, nbytes, dtype
-        Those of the matrix, which has shape (d, c) and the precision of z.
+        Attributes of the represented matrix, which has shape (d, c) and the precision of z.
     """
 
     ndim = 2
@@ -231,37 +230,37 @@ class Block:
         return self.frame.array(self.inside).astype(dtype or self.dtype, copy=False)
 
     def astype(self, dtype: Any, copy: bool = True) -> Block:
-        """Return the block in another precision."""
+        """Return the block with coordinates in another precision."""
         return Block(self.frame, self.inside.astype(dtype, copy=copy))
 
     def gram_product(self) -> Block:
-        """Return G times this matrix."""
+        """Return the product of SᵀS and this matrix as a block."""
         return Block(self.frame, self.frame.gram_times(self.inside))
 
 
 def orthonormal(basis: np.ndarray) -> np.ndarray:
-    """Return `basis`, orthonormalised again if small singular values of S have spoiled it."""
+    """Return `basis` itself if it is orthonormal up to rounding, else orthonormalise it."""
     p = basis.shape[1]
     near = np.abs(basis.T @ basis - np.eye(p)).max() <= 16 * p * _EPS
     return basis if near else orth(basis)
 
 
 def inside(matrix: np.ndarray | Block) -> np.ndarray:
-    """Return the coordinates of a block; return an array as it is."""
+    """Return the coordinates of a `Block`; return an array unchanged."""
     return matrix.inside if isinstance(matrix, Block) else matrix
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return the frame of the rows of all clients and of a start, or None.
+    """Return the `Frame` of a starting matrix and all clients' rows, or None if it does not pay.
 
-    The result is None if the clients are not wide, if S Sᵀ would take longer than products with S
-    or would lose digits, or if the start lies almost in the span of the rows.
+    A frame does not pay if S has few features, or if S Sᵀ takes longer than products with S. The
+    result is also None if S Sᵀ loses digits, or if the start lies almost in the span of the rows.
 
     Parameters
     ----------
     clients : sequence of SparseRows of shape (n_i, d), or of ndarray
     start : ndarray of shape (d, p)
-        Orthonormal columns.
+        Starting matrix with orthonormal columns.
     """
     (d, p), n = start.shape, sum(len(client) for client in clients)
     if WIDE * (n + p) > d or n * n > PRODUCTS * d * p:
@@ -284,7 +283,7 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
 
 
 def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return rows that span all rows, and L with ``S Sᵀ = L Lᵀ``; None if digits would be lost."""
+    """Return spanning rows and the factor L of ``S Sᵀ = L Lᵀ``, or None if L would lose digits."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR_MEAN * own.sum():

@@ -1,6 +1,6 @@
-"""One run of an algorithm on checked data, for the library, the cells and the tests.
+"""Run an algorithm once on checked data.
 
-`fedcore.run` is in `fedcore.user_runs`.
+The public function `fedcore.run` is in `fedcore.user_runs`.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def execute(
     transcript: Transcript | None = None,
     noise: Source | None = None,
 ) -> tuple[Recorder, dict[str, Any]]:
-    """Run `algorithm` once on `problem`. The library, the cells and the tests all use it.
+    """Run `algorithm` once on `problem`.
 
     The problem's clients must have passed `fedcore.arrays.check_matrices`. Before the algorithm,
-    each ``begin(federation)`` may exchange messages with the clients and change their samples, as
-    `subtract_mean` does; the records refer to the changed samples. After the algorithm,
-    ``finish(federation, output)`` may exchange messages; the recorded rows do not change. The
-    ledger is charged for all these exchanges, and their results join the output. In a private run,
-    each of these functions must be marked by `fedcore.federation.execution.protected`. A
-    `transcript` gets every upload. `noise` is as in `Federation`.
+    each function ``begin(federation)`` may exchange messages with the clients and change their
+    samples, as `subtract_mean` does. The records refer to the changed samples. After the algorithm,
+    ``finish(federation, output)`` may exchange messages, but does not change the recorded rows. The
+    ledger charges the messages of `begin` and `finish`, and the output includes their results. In a
+    private run, each of these functions must be marked by `fedcore.federation.execution.protected`.
+    A `transcript` keeps every upload. `noise` is the source of privacy noise, as in `Federation`.
 
     Returns
     -------
@@ -62,12 +62,12 @@ def execute(
     Raises
     ------
     InputError
-        When the rank is too large for the data, the data are zero or their squares overflow or
-        underflow, the starting basis does not fit, or labels are missing; when a private run has a
-        `begin` or `finish` that is not protected; when the algorithm records or returns something
-        other than `fedcore.algorithms` asks for.
+        Raised if the rank is too large, if the starting basis does not fit, or if labels are
+        missing. Also raised if the data are zero, or if their squares over- or underflow. Also
+        raised if a private run has an unprotected `begin` or `finish`. Also raised if the algorithm
+        breaks the rules of `fedcore.algorithms` for records or results.
     SizeError
-        When the run needs more memory than there is.
+        Raised if the run needs more memory than is available.
     """
     private = algorithm.private(settings)
     if problem.clients.sparse and not algorithm.sparse:
@@ -117,15 +117,15 @@ def execute(
 def subtract_mean(
     federation: Federation, prepare: Callable[[], None] | None = None
 ) -> dict[str, np.ndarray]:
-    """Subtract the mean of all samples; for ``begin=`` of `execute`. The output gets ``mean``.
+    """Subtract the mean of all samples, and return it as ``mean``; a `begin` of `execute`.
 
-    `prepare` is called before the centred samples are checked. It may give the clients a Gram
-    matrix, from which the check then reads the samples' size.
+    The function `prepare`, called before the check of the centred samples, may give the clients a
+    Gram matrix, which saves the check a pass over the samples.
 
     Raises
     ------
     InputError
-        When too little is left of the samples.
+        Raised if the centred samples are zero or too small.
     """
     if federation.shape.n_samples == 1:
         raise InputError("n_samples = 1: one sample has no variance about its mean")
@@ -146,7 +146,7 @@ def _require_variance(federation: Federation, mean: np.ndarray) -> None:
 
 
 def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
-    """Refuse exchanges before or after a private run that are not marked as protected."""
+    """Refuse functions `begin` and `finish` of a private run that are not marked as protected."""
     if not getattr(finish, "protected", finish is None):
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
@@ -160,12 +160,7 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
 
 
 def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
-    """Refuse finite rows that are not orthonormal; a plug-in may return such rows.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise an `InputError` if an algorithm returns finite components that are not orthonormal."""
     if rows is None or not np.isfinite(rows).all():  # no subspace; the run is marked as diverged
         return
     error = np.abs(rows @ rows.T - np.eye(len(rows))).max()

@@ -1,33 +1,37 @@
 """Seeds and spawn keys of all random streams.
 
-==========================  ===========================  ==========================================
-stream                      seed                         spawn key
-==========================  ===========================  ==========================================
-a problem's data            the configuration's          key of its name; then, of several draws,
-                            ``seed``                     the number of the draw
-a repeat of a cell          the same                     key of ``paper/experiment/problem``, and
-                                                         the number of the repeat
-the server's draws          the run's: that of           `SERVER`
-                            `fedcore.run`, a repeat
-a client's draws            the run's                    `CLIENT`, the client's id
-newcomers' draws            the run's                    the number 4; then `CLIENT`, the number of
-                                                         the newcomer
-privacy noise               entropy of the operating     none
-                            system, for each client
-privacy noise in a          the run's                    `NOISE`, four words of a hash of
-simulation                                               algorithm, cell and parameters; then
-                                                         `NOISE`, the client's id
-a run of                    the audit's                  0 or 1 (which canary), number of the run;
-`audits.epsilon_bound`                                   its noise: `NOISE`, the client's id
-rows of a data set in       `shuffle` of its options     none
-another order
-==========================  ===========================  ==========================================
+A run's seed is the argument ``seed`` of `fedcore.run`, or the seed of a cell's repeat.
 
-A repeat's seed does not depend on the algorithm, so that competing methods share data and starts.
-It depends on names: a renamed paper, experiment or problem draws other numbers. Draws that are
-fixed for all runs have a constant seed where they are made: stand-ins for data sets, the rows
-beside an audit's canary, the pattern of a twin, the starts of Lanczos iterations, the data of runs
-whose operations are counted.
+A problem's data
+    use the configuration's ``seed`` with the name's key, then the number of the draw, if any.
+A repeat of a cell
+    uses the configuration's ``seed``, the key of ``paper/experiment/problem``, and the repeat's
+    number.
+The server
+    uses the run's seed and `SERVER`.
+A client
+    uses the run's seed, `CLIENT` and the client's id.
+A newcomer
+    uses the run's seed, 4, `CLIENT` and the newcomer's number.
+Privacy noise
+    uses fresh entropy of the operating system for each client.
+Simulated privacy noise
+    uses the run's seed, `NOISE`, four words of a hash of the run's name and parameters, `NOISE`
+    again, and the client's id.
+A run of `fedcore.audits.epsilon_bound`
+    uses the audit's seed, 0 or 1 for the canary, and the number of the run. The noise of this run
+    also uses `NOISE` and the client's id.
+Held-out samples of a user's files
+    use the given seed and the key of ``files``.
+The shuffled rows of a data set
+    use the option ``shuffle`` as seed.
+The users of the tweets data set
+    use the option ``seed``.
+
+A repeat's seed does not depend on the algorithm, so that competing methods share data and starts. A
+repeat's seed depends on names, so that a renamed paper, experiment or problem gets other random
+numbers. Random numbers that are equal in all runs, such as Lanczos starts, have a constant seed in
+the module that draws them.
 """
 
 from __future__ import annotations
@@ -43,7 +47,7 @@ SERVER, CLIENT, NOISE = 0, 1, 2  # first element of the spawn keys below the see
 
 
 def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
-    """Return the seed sequence of a run's seed, a whole number >= 0 or a seed sequence itself."""
+    """Return a run's seed, a whole number >= 0 or a seed sequence, as a seed sequence."""
     if isinstance(seed, np.random.SeedSequence):
         return seed
     if not isinstance(seed, numbers.Integral) or isinstance(seed, bool) or seed < 0:
@@ -52,10 +56,10 @@ def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Child of `root` at a fixed key; unlike with ``spawn``, earlier calls do not change it."""
+    """Return the child of a seed sequence with this spawn key, whatever was spawned before."""
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
 
 
 def name_key(name: str) -> int:
-    """Stable 32-bit key of a name, for spawn keys."""
+    """Return the 32-bit checksum (CRC-32) of a name as a spawn key."""
     return zlib.crc32(name.encode())

@@ -1,8 +1,8 @@
-"""Snapshots: the iterates of a run that are kept, by a policy and within a size.
+"""Snapshots: the iterates of a run that a policy keeps, up to a size limit.
 
 The policy ``log`` keeps the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
-the last one. ``all`` keeps every iterate, ``last`` the last one, ``none`` nothing. Networks have
-many parameters, and therefore ``log`` keeps only the server's last model.
+the last iterate. The policy ``all`` keeps every iterate, ``last`` only the last one, and ``none``
+no iterate. Networks have many parameters, and therefore ``log`` keeps only their last iterate.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ LIMIT = 50_000_000  # bytes of the iterates that one history keeps
 
 @dataclass
 class Snapshot:
-    """One iterate that is kept.
+    """A kept iterate.
 
     Attributes
     ----------
     record : int
-        Number of its record, from 0.
+        Number of the iterate's record, from 0.
     iteration : int
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
-        What the server holds.
+        Server's matrix or network parameters.
     clients : dict of str to ndarray of shape (clients, …)
-        Arrays that the first clients hold, by the algorithm's names for them.
+        Arrays that the first clients hold, by the algorithm's names of the arrays.
     """
 
     record: int
@@ -44,22 +44,21 @@ class Snapshot:
 
 
 class Snapshots:
-    """The iterates of one run that are kept.
+    """Kept iterates of one run.
 
     Parameters
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Most bytes that the kept arrays of the server may take; those of the clients may take as
-        many again.
+        Maximal bytes of the server's kept arrays. The clients' kept arrays have the same limit.
 
     Attributes
     ----------
     kept : list of Snapshot
     left_out : int
-        Number of iterates that the policy would keep but that were dropped for their size.
+        Number of iterates that were dropped because of the size limit.
     n_clients : int
-        Number of clients that hold something, including clients that were dropped for their size.
+        Number of clients that hold arrays, including clients dropped because of the size limit.
     """
 
     def __init__(self, policy: str, *, limit: int = LIMIT) -> None:
@@ -71,9 +70,9 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if it is due; else remember it, because it may be the last one.
+        """Keep an iterate if the policy demands it; else store it as the possibly last iterate.
 
-        With `clients`, the arrays of as many clients as fit are kept, too.
+        If `clients` is true, the clients' arrays are kept, too, up to the size limit.
         """
         if self.policy == "none":
             return
@@ -85,7 +84,7 @@ class Snapshots:
             self._keep()
 
     def resume(self, record: int, iteration: int, held: np.ndarray) -> None:
-        """Remember the server's arrays at the record after which a killed run goes on."""
+        """Store the server's array at the record from which a killed run continues."""
         if self.policy != "none":
             self._last = record, iteration, np.array(held), None
 
@@ -96,7 +95,7 @@ class Snapshots:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the server's arrays in all kept iterates."""
+        """Return the bytes of the server's arrays in all kept iterates."""
         return sum(one.shared.nbytes for one in self.kept)
 
     def _keep(self) -> None:
@@ -114,7 +113,7 @@ class Snapshots:
             del self.kept[dropped]
 
     def _fit_clients(self) -> None:
-        """Drop the last clients of all snapshots until the others fit."""
+        """Drop clients with the largest numbers from all snapshots until the others fit."""
         a_client = sum(a[0].nbytes for one in self.kept for a in one.clients.values())
         most = self._limit // max(a_client, 1)
         for one in self.kept:
@@ -132,14 +131,14 @@ def stack(
     Returns
     -------
     iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (repeats, snapshots), padded with −1, and
-        ``shared`` of shape (repeats, snapshots, …), padded with NaN, for as many repeats as fit.
-        Empty when nothing was kept.
+        Arrays of as many repeats as fit into `limit`. ``iteration`` and ``record_number`` have
+        shape (repeats, snapshots) and are padded with −1. ``shared`` has shape (repeats, snapshots,
+        …) and is padded with NaN. The dict is empty if no iterate was kept.
     client_iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (snapshots,), and what the clients hold, each
-        of shape (snapshots, clients, …), for the first repeat and as many clients as fit.
+        Arrays of the first repeat, for as many clients as fit. ``iteration`` and ``record_number``
+        have shape (snapshots,). The clients' arrays have shape (snapshots, clients, …).
     left_out : dict of str to int
-        Number of ``repeats``, ``snapshots`` and ``clients`` that were left out to fit the size.
+        Numbers of ``repeats``, ``snapshots`` and ``clients`` that the arrays leave out.
     """
     kept = [run.kept for run in runs]
     shape = kept[0][-1].shared.shape if kept[0] else (0,)
@@ -169,13 +168,13 @@ def unstack(
     client_iterates: Mapping[str, np.ndarray],
     about: Mapping[str, Any],
 ) -> Snapshots:
-    """Return the snapshots of one run from the arrays that `stack` made.
+    """Return the snapshots of one run from the arrays that `stack` returned.
 
     Parameters
     ----------
     iterates, client_iterates : mapping of str to ndarray
     about : mapping
-        ``policy`` and ``left_out``; empty if nothing was kept.
+        Entries ``policy`` and ``left_out``, or an empty mapping if no iterate was kept.
     """
     found = Snapshots(about.get("policy", "none"))
     if not iterates:
@@ -194,7 +193,7 @@ def unstack(
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
-    """Return the stacked arrays of as many first clients as fit, and the number of clients."""
+    """Stack the arrays of as many clients as fit into `limit`; return them and that number."""
     shown = [one for one in kept if one.clients]
     if not shown:
         return {}, 0

@@ -1,9 +1,9 @@
-"""Sparse client matrices: rows in CSR form, and the few operations that need no dense copy.
+"""Sparse client matrices in CSR format, with the operations that need no dense copy.
 
-A client step gets a `SparseRows` where dense clients have an array. It may multiply by the data
-and by their transpose, and ask for their size. Every other operation of NumPy is refused with a
-sentence, so that no step makes a dense copy by accident. Centring subtracts the same row from all
-rows, and so adds a correction of rank one to every product.
+The client steps of sparse clients get a `SparseRows` in place of an array. A step may multiply by
+the data and by their transpose, and may read their shape and norms. All other operations of NumPy
+raise an error, so that no step makes a dense copy by accident. Centring subtracts the same vector
+from all rows, and so adds a correction of rank one to every product.
 """
 
 from __future__ import annotations
@@ -23,12 +23,7 @@ SMALL_SIDE = 64  # of the shorter side of a matrix whose norm is computed densel
 
 
 def refuse(what: str) -> NoReturn:
-    """Refuse an operation that would need a dense matrix.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise an `InputError` for an operation that would need a dense matrix."""
     raise InputError(
         f"{what} needs dense samples, and these clients are sparse: call .toarray() on every "
         "client's matrix, or take a method that only multiplies by the samples (block_krylov)"
@@ -36,21 +31,14 @@ def refuse(what: str) -> NoReturn:
 
 
 class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
-    """The matrix ``S − 1 μᵀ``: a CSR matrix S minus, if the data are centred, their mean μ.
+    """Matrix ``S − 1 μᵀ`` of a CSR matrix S and, if the data are centred, their mean μ.
 
     Parameters
     ----------
     matrix : scipy.sparse.csr_array of shape (n, d)
-        Sorted indices without duplicates, float32 or float64. It is not copied.
+        The matrix S in float32 or float64, with sorted indices without duplicates. S is not copied.
     mean : ndarray of shape (d,), optional
-        μ, in double precision.
-
-    Attributes
-    ----------
-    matrix : scipy.sparse.csr_array
-    mean : ndarray or None
-    shape : (int, int)
-    dtype : numpy.dtype
+        The mean μ in double precision.
     """
 
     ndim = 2
@@ -61,7 +49,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         self.dtype: np.dtype = matrix.dtype
 
     def __repr__(self) -> str:
-        """Size and number of stored entries."""
+        """Return the shape and the number of stored entries as text."""
         centred = "" if self.mean is None else ", centred"
         return f"SparseRows({self.shape[0]} × {self.shape[1]}, {self.stored} stored{centred})"
 
@@ -69,43 +57,43 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> SparseRows:
-        """Return consecutive rows."""
+        """Return the rows of a slice."""
         if not isinstance(rows, slice):
             refuse("reading single rows or entries")
         return SparseRows(self.matrix[rows], self.mean)
 
     @property
     def T(self) -> _Transposed:
-        """The transpose, for products."""
+        """Return the transpose, which supports only products."""
         return _Transposed(self)
 
     @property
     def stored(self) -> int:
-        """Stored entries of S."""
+        """Return the number of stored entries of S."""
         return int(self.matrix.nnz)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the stored entries and of their indices."""
+        """Return the bytes of the stored entries, of their indices and of μ."""
         return sum(part.nbytes for part in self.parts)
 
     @property
     def parts(self) -> tuple[np.ndarray, ...]:
-        """The arrays that define the matrix: indptr, indices, data and, if there is one, μ."""
+        """Return the arrays that define the matrix: indptr, indices, data and, if centred, μ."""
         found = self.matrix.indptr, self.matrix.indices, self.matrix.data
         return found if self.mean is None else (*found, self.mean)
 
     def astype(self, dtype: Any, copy: bool = True) -> SparseRows:
-        """Return the rows in another precision."""
+        """Return the matrix in another precision."""
         return SparseRows(self.matrix.astype(dtype, copy=copy), self.mean)
 
     def centred(self, mean: np.ndarray) -> SparseRows:
         """Return the rows minus `mean`, a vector in double precision.
 
-        If more than half of a column is stored, its mean is subtracted from its entries, because
-        later products would lose digits where the mean is far larger than the spread. In the other
-        columns, which are mostly zeros, the spread is as large as the mean; their means are left to
-        the products. If this holds for all columns, the result shares the stored entries.
+        If more than half of a column's entries are stored, the column's mean is subtracted from all
+        its entries. Products with such a column would otherwise lose digits if its mean is far
+        larger than its standard deviation. A column of mostly zeros keeps its entries, and each
+        product subtracts its mean. If no column changes, the result shares the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -119,14 +107,14 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(matrix, left)
 
     def whole_columns(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the columns in which each row stores an entry, and their values, shape (n, ·)."""
+        """Return the indices and the values of the columns in which every row stores an entry."""
         whole = np.bincount(self.matrix.indices, minlength=self.shape[1]) == len(self)
         entries = self.matrix.data[whole[self.matrix.indices]]
         less = 0.0 if self.mean is None else self.mean[whole]
         return np.flatnonzero(whole), entries.reshape(len(self), -1) - less
 
     def sum(self) -> np.ndarray:
-        """Return the sum of all rows, in double precision, shape (d,)."""
+        """Return the sum of all rows in double precision, shape (d,)."""
         values, others, missing = self._groups()
         return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
 
@@ -148,7 +136,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return self.matrix.T  # shares the arrays
 
     def gram(self, dtype: Any = None) -> np.ndarray:
-        """Return the Gram matrix of the rows, shape (d, d), computed by a sparse product."""
+        """Return the (d, d) Gram matrix of the rows, from a sparse product."""
         matrix = self.matrix if dtype is None else self.matrix.astype(dtype, copy=False)
         found = (matrix.T @ matrix).toarray()
         if self.mean is not None:
@@ -159,11 +147,11 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def work_of_gram(self) -> int:
-        """Number of multiplications that `gram` makes."""
+        """Return the number of multiplications that `gram` needs."""
         return int((np.diff(self.matrix.indptr).astype(np.int64) ** 2).sum())
 
     def toarray(self) -> np.ndarray:
-        """Return a dense copy."""
+        """Return the matrix as a dense array."""
         dense = self.matrix.toarray()
         return dense if self.mean is None else (dense - self.mean).astype(self.dtype)
 
@@ -174,7 +162,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return stored values minus μ; for each column, −μ and the number of zeros not stored."""
+        """Return the stored values minus μ, and −μ and the number of unstored zeros per column."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -182,45 +170,45 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return values - self.mean[self.matrix.indices], -self.mean, missing
 
     def any(self) -> bool:
-        """Whether some entry is not zero."""
+        """Return whether some entry is not zero."""
         values, others = self._entries()
         return bool(values.any() or others.any())
 
     def max(self) -> float:
-        """Return the largest entry."""
+        """Return the largest entry of the matrix."""
         values, others = self._entries()
         return float(max(values.max(initial=-np.inf), others.max(initial=-np.inf)))
 
     def min(self) -> float:
-        """Return the smallest entry."""
+        """Return the smallest entry of the matrix."""
         values, others = self._entries()
         return float(min(values.min(initial=np.inf), others.min(initial=np.inf)))
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return stored values minus μ, and −μ for each column with zeros that are not stored."""
+        """Return the stored values minus μ, and −μ for each column that has unstored zeros."""
         values, others, missing = self._groups()
         return values, others[missing > 0]
 
     def squares_of_columns(self) -> np.ndarray:
-        """Return the sums of the squares of all columns, in double precision, shape (d,)."""
+        """Return each column's sum of squares in double precision, shape (d,)."""
         values, others, missing = self._groups()
         squares = np.square(values, dtype=np.float64)
         return np.bincount(self.matrix.indices, squares, self.shape[1]) + missing * others**2
 
     def over(self, scales: np.ndarray) -> SparseRows:
-        """Return the rows with every column divided by its scale, in the precision of the data."""
+        """Return the matrix with every column divided by its scale, in the same precision."""
         values = (self.matrix.data / scales[self.matrix.indices]).astype(self.dtype)
         parts = values, self.matrix.indices, self.matrix.indptr
         mean = None if self.mean is None else self.mean / scales
         return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape), mean)
 
     def squares(self) -> float:
-        """Return the sum of the squares of all entries, in double precision."""
+        """Return the sum of the squares of all entries in double precision."""
         values, others, missing = self._groups()
         return float(np.einsum("i,i->", values, values, dtype=np.float64) + missing @ others**2)
 
     def row_norms(self) -> np.ndarray:
-        """Return the Euclidean norms of the rows, in double precision, shape (n,)."""
+        """Return the Euclidean norms of the rows in double precision, shape (n,)."""
         if self.mean is not None:
             refuse("the norm of a centred row")
         with np.errstate(over="ignore"):
@@ -232,7 +220,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return abs(self.matrix).max(axis=1).toarray().ravel()
 
     def scaled_rows(self, factors: np.ndarray) -> SparseRows:
-        """Return the rows times one factor each, in the precision of the data."""
+        """Return the matrix with each row multiplied by its factor, in the same precision."""
         if self.mean is not None:
             refuse("scaling centred rows")
         every = np.repeat(factors, np.diff(self.matrix.indptr))
@@ -241,7 +229,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape))
 
     def spectral_norm(self) -> float:
-        """Return the largest singular value, by Lanczos from a fixed start."""
+        """Return the largest singular value, by Lanczos iterations unless a side is small."""
         largest = max(self.max(), -self.min())
         if not largest:
             return 0.0
@@ -260,7 +248,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return float(np.ldexp(values[0], exponent))
 
     def operator(self) -> scipy.sparse.linalg.LinearOperator:
-        """Return the matrix as a linear operator of SciPy."""
+        """Return the matrix as a SciPy linear operator."""
         return scipy.sparse.linalg.LinearOperator(
             self.shape, dtype=self.dtype, matvec=self.times, rmatvec=self.transposed_times,
             matmat=self.times, rmatmat=self.transposed_times,
@@ -270,7 +258,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         refuse("this step or measure")
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        """Multiply; every other operation of NumPy is refused."""
+        """Compute ``np.matmul``; raise an `InputError` for every other NumPy ufunc."""
         first, second = inputs if len(inputs) == 2 else (inputs[0], None)
         other: Any = second if first is self else first
         plain = method == "__call__" and not options and isinstance(other, np.ndarray)
@@ -281,14 +269,14 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Sequence[Any], options: dict[str, Any]
     ) -> Any:
-        """Compute a norm or a result type; every other function of NumPy is refused."""
+        """Compute a norm, a result type or a shape; refuse every other NumPy function."""
         if function not in FUNCTIONS:
             refuse(f"np.{function.__name__}")
         return FUNCTIONS[function](*args, **options)
 
 
 class _Transposed:
-    """The transpose of a `SparseRows`, for products."""
+    """Transpose of a `SparseRows`, which supports only products."""
 
     __array_ufunc__ = None  # an array times this asks __rmatmul__
 
@@ -304,7 +292,7 @@ class _Transposed:
 
 
 def _norm(rows: SparseRows, ord: Any = None, **options: Any) -> float:
-    """The Frobenius norm or, with ``ord=2``, the spectral norm."""
+    """Return the Frobenius norm or, with ``ord=2``, the spectral norm."""
     if options or ord not in (None, "fro", 2):
         refuse(f"np.linalg.norm with {options or ord}")
     return rows.spectral_norm() if ord == 2 else float(np.sqrt(rows.squares()))
@@ -328,19 +316,19 @@ def checked(matrix: Any, who: str) -> SparseRows:
     ----------
     matrix : sparse array or matrix of scipy.sparse, or SparseRows
     who : str
-        What the messages call it.
+        Name of the matrix in error messages.
 
     Returns
     -------
     SparseRows
-        float64 (float32 stays float32), with sorted indices and without duplicates; the user's
-        object is not changed, and its arrays are shared where they need no change.
+        The matrix in float64 (float32 stays float32), with sorted indices without duplicates.
+        `matrix` is not changed. The result shares arrays with `matrix` if they need no change.
 
     Raises
     ------
     InputError
-        When it is no sparse matrix of SciPy, or not two-dimensional, empty, broken, not numeric or
-        not finite.
+        Raised if the matrix is no SciPy sparse matrix, not two-dimensional, empty or broken. Also
+        raised if its entries are not finite numbers.
     """
     if isinstance(matrix, SparseRows):
         return matrix

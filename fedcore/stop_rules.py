@@ -1,4 +1,4 @@
-"""When a run ends: rules on the columns of its newest row."""
+"""Rules that end a run, based on the columns of its newest row."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ KINDS = ("at_most", "relative_change")
 
 
 class StopRules:
-    """End a run when every rule has held at least once, in any order.
+    """Rule that ends a run as soon as each of several rules has held at least once.
 
-    One run then shows how many rounds each of several stopping rules takes.
+    One run thus shows how many rounds each of the rules needs.
 
     Parameters
     ----------
     rules : mapping of str to mapping
-        Rules by column: ``{"at_most": x}`` holds when the value is x or less, and
-        ``{"relative_change": x}`` when the value differs from the one before by at most x times its
-        absolute value.
+        The rules for each column. ``{"at_most": x}`` holds if the value is x or less.
+        ``{"relative_change": x}`` holds if the value differs from the previous value by at most x
+        times its absolute value.
 
     Notes
     -----
-    In a private run a rule may read released columns only; a rule on another column ends in an
-    `InputError`.
+    In a private run, a rule on a column that is not released raises an `InputError`.
     """
 
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
@@ -38,7 +37,7 @@ class StopRules:
         self._before: dict[str, float] = {}
 
     def __call__(self, row: Mapping[str, float]) -> bool:
-        """Evaluate the rules on a new row of the history; return whether the run should end."""
+        """Evaluate the rules on a new row of the history, and return whether the run ends."""
         for (column, kind), limit in list(self._open.items()):
             try:
                 value = row[column]
@@ -51,12 +50,7 @@ class StopRules:
 
 
 def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Refuse a stop rule of a private run that reads a column that was not released.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise an `InputError` if a private run's stop rule reads a column that is not released."""
     for name in columns:
         if name not in released:
             raise InputError(

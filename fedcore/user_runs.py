@@ -1,4 +1,4 @@
-"""`fedcore.run`: checks what a user gives, runs an algorithm and shows progress."""
+"""`fedcore.run`, which checks the user's arguments, runs an algorithm and shows progress."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ from fedcore.words import counted, named
 
 
 class RunHistory(History, Mapping[str, np.ndarray]):
-    """History of one run: a mapping from the names of its columns to arrays of shape (records,).
+    """History of one run, a mapping from column names to arrays of shape (records,).
 
-    The attributes of `History`, such as ``columns``, have a leading axis of one repeat.
+    In attributes of `History` such as ``columns``, arrays have a leading axis for one repeat.
     """
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -60,26 +60,25 @@ class Result:
     Parameters
     ----------
     components : ndarray of shape (n_components, n_features) or None
-        Orthonormal rows that span the subspace found; None for an algorithm that learns networks.
+        Orthonormal rows that span the learnt subspace, or None if the algorithm learns networks.
     history : RunHistory
-        A `fedcore.History` whose entries are ``iteration``, ``round``, ``bytes_up``, …, and the
-        metrics asked for, each of shape (records,).
+        A `fedcore.History` with the ledger's columns, such as ``round`` and ``bytes_up``, and with
+        the metrics. Each column has shape (records,).
     ledger : Ledger
-        Traffic between clients and server, and privacy spent.
+        Traffic between clients and server, and privacy loss.
     output : dict
-        Everything that the algorithm returned, such as ``V``, and ``U`` as a list of one matrix per
-        client; and everything that `begin`, `center` and `finish` added.
+        Results of the algorithm, such as ``V``, and ``U`` as a list of one matrix per client. The
+        results of `begin`, `center` and `finish` are included.
     released : frozenset of str or None
-        Columns of `history` that a private run released: the guarantee covers them. The others,
-        such as all measures, are exact functions of the data; show them to nobody. None for a run
-        without privacy.
+        Columns of `history` that a private run released, or None for a run without privacy. The
+        privacy guarantee covers only released columns. All other columns, such as metrics, are
+        exact functions of the data and must stay secret.
     trained : Trained or None
-        The networks that were recorded last, for `predict`; None for an algorithm without them.
+        Last recorded networks for `predict`, or None if the algorithm learns no networks.
     iterates : dict of str to ndarray
-        Iterates that were kept: ``iteration`` and ``record_number`` of shape (snapshots,), and
-        ``shared``, what the server held, of shape (snapshots, n_features, n_components), or
-        (snapshots, p) for the p parameters of networks. A private run releases them, as it does
-        `components`.
+        Kept iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared`` has
+        the server's matrices, shape (snapshots, n_features, n_components), or the p parameters of
+        its networks, shape (snapshots, p). A private run releases these arrays and `components`.
     """
 
     components: np.ndarray | None
@@ -91,13 +90,13 @@ class Result:
     iterates: dict[str, np.ndarray] = field(default_factory=dict)
 
     def predict(self, samples: Any, client: int | None = None) -> np.ndarray:
-        """Return the class of every sample, by the network of a client or by the server's.
+        """Predict the class of every sample, by a client's network or by the server's network.
 
         Parameters
         ----------
         samples : ndarray of shape (n, n_features)
         client : int, optional
-            Number of the client, from 0; by default the server's network is used.
+            Number of the client, from 0. By default, the server's network is used.
 
         Returns
         -------
@@ -106,8 +105,8 @@ class Result:
         Raises
         ------
         InputError
-            For unfit samples or an unknown client; if the server holds no whole network, or the
-            algorithm learns no networks.
+            Raised if samples are unfit, or if the client is unknown. Also raised if the server has
+            no complete network, or if the algorithm learns no networks.
         """
         if self.trained is None:
             raise InputError(
@@ -117,11 +116,11 @@ class Result:
         return self.trained.predict(samples, client)
 
     def _repr_html_(self) -> str:
-        """Return what `print` shows, for notebooks."""
+        """Return the text of `print` as HTML for notebooks."""
         return f"<p>{html.escape(repr(self))}</p>"
 
     def __repr__(self) -> str:
-        """Sizes, costs, privacy and names in one line; no arrays."""
+        """Return sizes, costs, privacy loss and column names in one line."""
         r, d = (0, 0) if self.components is None else self.components.shape
         found = f"{counted(r, 'component')} of {counted(d, 'feature')}; " if r else ""
         columns = [
@@ -292,7 +291,7 @@ def _trained(
     last: Iterate, settings: Any, problem: Problem, output: Mapping[str, Any],
     columns: Sequence[Any] | None,
 ) -> Trained | None:  # fmt: skip
-    """Return the networks of the last iterate, if it has any."""
+    """Return the networks of the last iterate, or None if the iterate has no networks."""
     if last.classifiers is None:
         return None
     server = output.get("parameters")
@@ -306,12 +305,7 @@ OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients"
 
 
 def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Refuse names that are neither options nor parameters, and the `params` of `FederatedPCA`.
-
-    Raises
-    ------
-    InputError
-    """
+    """Raise an `InputError` for an unknown parameter or for `FederatedPCA`'s argument `params`."""
     known = {field.name for field in dataclasses.fields(algorithm.parameters)}
     given = params.get("params")
     if "params" not in known and isinstance(given, Mapping):
@@ -335,7 +329,7 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
 def _bar(
     algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
 ) -> AbstractContextManager[bars.RoundsBar | None]:
-    """Return a bar over a complete run's rounds, if asked."""
+    """Return a progress bar over a complete run's rounds if requested, else an empty context."""
     if not bars.wanted(asked, "progress"):
         return nullcontext()
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
@@ -344,10 +338,10 @@ def _bar(
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the run has diverged, or its last objective is larger than at U Vᵀ = 0.
+    """Warn if the run has diverged, or if its last objective is larger than at U Vᵀ = 0.
 
-    A private run gets no warning of the second kind, because the warning would show exact values of
-    the data.
+    A private run gets no warning about its objective, because this warning would show exact values
+    of the data.
     """
     last = recorder.rows[-1]
     reached = last.get("objective", np.nan) if recorder.released is None else np.nan
@@ -366,7 +360,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
 
 
 def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> Clients:
-    """Return checked samples, with labels if there are any; return `Clients` as they are."""
+    """Check samples and labels and return them as `Clients`; return `Clients` unchanged."""
     if isinstance(given, Clients):
         return given
     samples = check_clients(given, columns)
@@ -376,7 +370,7 @@ def _checked(given: Any, labels: Any, columns: Sequence[Any] | None = None) -> C
 def held_out_samples(
     pair: Any, names: Sequence[str] | None, columns: Sequence[Any] | None, clients: Clients
 ) -> Clients:
-    """Return the held-out samples and labels, in the order of the clients and of their columns."""
+    """Return held-out samples and labels, ordered like the clients and the clients' columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
         raise InputError("held_out must be a pair: matrices and labels, one of each per client")
     matrices, labels = pair

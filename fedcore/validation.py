@@ -1,7 +1,7 @@
-"""Checks of values; each raises an `InputError` of one sentence that names the value.
+"""Checks of values; a failed check raises an `InputError` that names the value.
 
-A parameter declares its valid values in its annotation: ``rounds: Annotated[int, whole(0)]``, or
-``rounds: CountOrZero`` for short. `check_annotated` checks values against such declarations.
+The annotation of a parameter declares its valid values, as in ``rounds: Annotated[int, whole(0)]``
+or its short form ``rounds: CountOrZero``. `check_annotated` checks values against annotations.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ class Rule:
     Attributes
     ----------
     words : str
-        Description, such as "a whole number of at least 1".
+        Description of the set, such as "a whole number of at least 1".
     admits : callable
-        Whether a value is valid.
+        Function that returns whether a value is valid.
     known : tuple of str
-        All valid values, if they are words.
+        All valid values, if the values are words.
     """
 
     words: str
@@ -42,7 +42,7 @@ class Rule:
     known: tuple[str, ...] = ()
 
     def __call__(self, value: Any, name: str) -> None:
-        """Require a valid `value`; the error calls it `name`."""
+        """Raise an `InputError` that mentions `name` unless `value` is valid."""
         if not self.admits(value):
             if self.known:
                 hint = nearest(str(value), self.known)
@@ -52,12 +52,12 @@ class Rule:
 
 @cache  # rules are asked for many times a run
 def whole(least: int) -> Rule:
-    """Return the rule for a whole number of Python or NumPy; True and False are no numbers.
+    """Return the rule for a whole number of Python or NumPy; booleans are not valid.
 
     Parameters
     ----------
     least : int
-        The smallest number that is admitted.
+        The smallest valid number.
     """
 
     def admits(value: Any) -> bool:
@@ -71,14 +71,14 @@ def whole(least: int) -> Rule:
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
-    """Return the rule for a finite number of Python or NumPy; True and False are no numbers.
+    """Return the rule for a finite real number of Python or NumPy; booleans are not valid.
 
     Parameters
     ----------
     above, below : float, optional
         Bounds that the number must not reach.
     least, most : float, optional
-        Bounds that it may reach.
+        Bounds that the number may reach.
     """
     bounds = {"above": above, "of at least": least, "below": below, "at most": most}
     said = " and ".join(f"{word} {end:g}" for word, end in bounds.items() if abs(end) < inf)
@@ -98,16 +98,7 @@ def real(
 
 
 def one_of(known: Collection[str]) -> Rule:
-    """Return the rule for one of several words.
-
-    Parameters
-    ----------
-    known : collection of str
-
-    Returns
-    -------
-    Rule
-    """
+    """Return the rule that a value is one of several words."""
     words = tuple(known)
     return Rule(
         f"one of {', '.join(words)}", lambda value: isinstance(value, str) and value in words, words
@@ -115,7 +106,7 @@ def one_of(known: Collection[str]) -> Rule:
 
 
 def _list_of(rule: Rule, words: str) -> Rule:
-    """Return the rule for a list with at least one value, in which each value obeys `rule`."""
+    """Return the rule for a non-empty list in which each value obeys `rule`."""
 
     def admits(value: Any) -> bool:
         if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
@@ -142,14 +133,14 @@ Share = Annotated[float, real(above=0, below=1)]
 def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     """Return the checks that a class or function declares, and whether None is valid.
 
-    An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares
-    ``check(value, name)``, a `Rule` or another callable; an annotation may declare several checks.
-    ``bool`` declares `FLAG`.
+    An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares the call
+    ``check(value, name)`` of a `Rule` or another callable. An annotation may declare several
+    checks. The annotation ``bool`` declares `FLAG`.
 
     Raises
     ------
     InputError
-        When a name in the annotations is imported only for type checkers.
+        Raised if an annotation has a name that is imported only for type checkers.
     """
     try:
         hints = get_type_hints(owner, include_extras=True)
@@ -165,7 +156,7 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
 
 
 def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Check `values`, by the names of the fields, as the class or function `owner` declares."""
+    """Check a mapping from parameter names to values by the annotations of `owner`."""
     for name, (checks, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
             for check in checks:
@@ -176,16 +167,16 @@ def check_names(
     owner: Callable[..., Any], names: Collection[str], what: str,
     given: Collection[str] = (), error: type[FedcoreError] = InputError,
 ) -> None:  # fmt: skip
-    """Refuse unknown names of fields or arguments, and require those without a default.
+    """Refuse unknown parameter names, and require the parameters without a default.
 
     Parameters
     ----------
     owner : callable
     names : collection of str
     what : str
-        Name of `owner` in the error.
+        Name of `owner` in the error message.
     given : collection of str
-        Arguments that the caller sets itself; `names` may not have them.
+        Parameters that the caller sets itself and that `names` must not include.
     error : type
         Class of the error.
     """
@@ -200,7 +191,7 @@ def check_names(
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
-    """Decorate a function so that every call first runs the checks that it declares."""
+    """Decorate a function so that every call first checks its arguments by their annotations."""
     signature = inspect.signature(function)
 
     @wraps(function)
@@ -212,24 +203,20 @@ def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
 
 
 def require_valid(rule: Rule, /, **values: Any) -> None:
-    """Require values that obey a rule.
+    """Raise an `InputError` unless all `values` obey a rule.
 
     Parameters
     ----------
     rule : Rule
     **values : object
-        Values by the names that the message gives them.
-
-    Raises
-    ------
-    InputError
+        Values, whose keywords are their names in the error message.
     """
     for name, value in values.items():
         rule(value, name)
 
 
 def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
-    """Require that a matrix of this size can have rank `n_components`."""
+    """Require that an (n_samples, n_features) matrix can have rank `n_components`."""
     if n_components > min(n_samples, n_features):
         raise InputError(
             f"n_components = {n_components} is larger than min(n_samples, n_features) = "
@@ -238,7 +225,7 @@ def require_rank(n_components: int, n_samples: int, n_features: int) -> None:
 
 
 def require_start(start: np.ndarray, n_features: int, n_components: int) -> None:
-    """Require a finite, full-rank starting matrix of shape (n_features, n_components)."""
+    """Require a finite starting matrix of full rank and shape (n_features, n_components)."""
     if start.shape != (n_features, n_components):
         raise InputError(f"start has shape {start.shape}, expected ({n_features}, {n_components})")
     if not np.isfinite(start).all():
@@ -248,7 +235,7 @@ def require_start(start: np.ndarray, n_features: int, n_components: int) -> None
 
 
 def require_tall(matrix: Any, n_features: int, who: str) -> None:
-    """Require a matrix of shape (n_features, ·)."""
+    """Require a matrix with `n_features` rows."""
     shape = np.shape(matrix)
     if len(shape) != 2 or shape[0] != n_features:
         raise InputError(f"{who} of shape {shape}: it needs {n_features} rows, one per feature")

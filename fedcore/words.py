@@ -1,4 +1,4 @@
-"""Words of messages that several layers print."""
+"""Parts of messages that several modules print."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ UNSEEN = re.compile(
 
 
 def counted(number: Any, noun: str, plural: str | None = None) -> str:
-    """Return a number and its noun, as in ``1 round``; `plural` is for nouns that take no s."""
+    """Return a number and its noun, as in ``1 round``; `plural` is for irregular nouns."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
@@ -47,7 +47,7 @@ def named(
     columns: Sequence[object] | None = None,
     rows: Sequence[Any] | None = None,
 ) -> Iterator[None]:
-    """Inside this context, let `client`, `feature` and `row` use the names of a user's data.
+    """Let messages inside this context call clients, features and rows by the user's names.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def named(
     columns : sequence or None
         Names of the features.
     rows : sequence of ndarray of int or None
-        If the clients are groups of rows of one matrix: for each client, the numbers that its rows
-        have in that matrix.
+        For each client, the numbers of its rows in the user's matrix, if that matrix was split into
+        clients.
     """
     token = _NAMES.set((clients or (), columns or (), rows or ()))
     try:
@@ -67,18 +67,13 @@ def named(
 
 
 class ClientName(str):
-    """What messages call a client.
-
-    Attributes
-    ----------
-    number : int
-    """
+    """Name of a client in messages, with the client's number."""
 
     number: int
 
 
 def client(i: int) -> ClientName:
-    """Return what messages call a client, such as ``client 0 ('north.csv')`` if it has a name."""
+    """Return a client's name for messages, such as ``client 0`` or ``client 0 ('north.csv')``."""
     names = _NAMES.get()[0]
     found = ClientName(f"client {i} ({names[i]!r})" if i < len(names) else f"client {i}")
     found.number = i
@@ -86,13 +81,13 @@ def client(i: int) -> ClientName:
 
 
 def feature(i: int) -> str:
-    """Return what messages call a feature, such as ``column 'age'`` if it has a name."""
+    """Return a feature's name for messages, such as ``feature 3`` or ``column 'age'``."""
     names = _NAMES.get()[1]
     return f"column {names[i]!r}" if i < len(names) else f"feature {i}"
 
 
 def row(who: str, i: int) -> int:
-    """Return the number that row `i` of client `who` has in the matrix of all clients, if any."""
+    """Return the number of a client's row `i` in the user's matrix of all clients, or `i`."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

@@ -1,9 +1,8 @@
 """Metrics of an iterate, evaluated outside the protocol and not charged to the ledger.
 
-A metric is a function ``(iterate, problem) -> float`` of an `Iterate`. Most metrics use only its
-shared matrix, so that they apply to methods of different papers.
-
-Each module of this package is a family and lists its metrics in ``METRICS``.
+A metric is a function ``(iterate, problem) -> float``. Most metrics use only the iterate's shared
+matrix, and therefore apply to methods of different papers. Each module of this package is a family
+of metrics, and lists its metrics in ``METRICS``.
 """
 
 from __future__ import annotations
@@ -35,15 +34,15 @@ class Metric:
     Attributes
     ----------
     name, units, description : str
-        Words that are written into a history.
+        Texts that describe the metric in a history.
     function : callable
-        ``(iterate, problem) -> float``.
+        Function ``(iterate, problem) -> float``.
     finite : bool, default=True
-        Whether a value that is not finite marks the run as diverged. False for a metric that may be
-        infinite, or NaN where it is undefined.
+        If true, a value that is not finite marks the run as diverged. Give false for a metric that
+        may be infinite or NaN.
     each : callable, optional
-        ``(iterate, problem) -> ndarray of shape (n_clients,)``, one value per client; `function`
-        gives their mean. A history keeps these values, too.
+        Function ``(iterate, problem) -> ndarray of shape (n_clients,)`` that returns one value per
+        client. `function` returns the mean of these values. A history keeps the clients' values.
     """
 
     name: str
@@ -59,17 +58,12 @@ class Metric:
                 raise InputError(f"the {name} of a metric is {text!r}: write a text")
 
     def value(self, iterate: Iterate, problem: Problem) -> float:
-        """Return what `function` gives.
-
-        Parameters
-        ----------
-        iterate : Iterate
-        problem : Problem
+        """Return the metric's value for an iterate.
 
         Raises
         ------
         InputError
-            When the value is no number, or the function of another package fails.
+            Raised if the value is no number, or if a metric of another package fails.
         """
         others = not self.code.startswith("fedcore.")
         with foreign_errors(f"metric '{self.name}' ({self.code})", others):
@@ -82,20 +76,15 @@ class Metric:
         return cast("float", found)
 
     def fails(self, value: float) -> bool:
-        """Return whether `value` marks the run as diverged.
-
-        Parameters
-        ----------
-        value : float
-        """
+        """Return whether a value of this metric marks the run as diverged."""
         return self.finite and not np.isfinite(value)
 
     @property
     def code(self) -> str:
-        """The metric's code as ``module:function``, or its module if that has no such name.
+        """Return the name ``module:function`` of the metric's code.
 
-        A function that another function returns gets the name of the outer function, without
-        arguments. So metrics from one outer function must differ in their own names.
+        An inner function has the name of its outer function, so that metrics of one outer function
+        need different names. The result is the module alone if the module has no such name.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__
@@ -110,7 +99,7 @@ def metric(
     finite: bool = True,
     each: Callable[[Iterate, Problem], np.ndarray] | None = None,
 ) -> Callable[[Callable[[Iterate, Problem], float]], Metric]:
-    """Decorate a function ``(iterate, problem) -> float`` to make it a `Metric` of its own name.
+    """Decorate a function ``(iterate, problem) -> float`` to make it a `Metric` with its name.
 
     Parameters
     ----------
@@ -127,19 +116,12 @@ def metric(
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:
-    """Decorate a function that several metrics call: its value is kept in the iterate.
-
-    This is safe because the recorder makes a new iterate in every call, for one problem.
+    """Decorate a function that several metrics call, so that the iterate caches its value.
 
     Parameters
     ----------
     function : callable
-        ``(iterate, problem) -> value``
-
-    Returns
-    -------
-    callable
-        The function that keeps its value.
+        Function ``(iterate, problem) -> value``.
     """
 
     @wraps(function)
@@ -152,7 +134,7 @@ def intermediate(
 
 
 def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
-    """Return the metrics of every family, and for each broken family why it is left out."""
+    """Return the metrics of every family, and an error message for each broken family."""
     known: dict[str, tuple[Metric, ...]] = {}
     broken: list[str] = []  # a broken family of another package leaves the others usable
     for family in REGISTRY.names():
@@ -182,7 +164,7 @@ def get(name: str) -> Metric:
     Raises
     ------
     ConfigError
-        When there is no such metric (the message suggests the nearest name).
+        Raised if no metric has this name. The message suggests the nearest name.
     """
     found, broken = families()
     known = {metric.name: metric for family in found.values() for metric in family}

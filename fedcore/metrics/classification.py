@@ -1,9 +1,8 @@
-"""Metrics of the clients' classifiers: the share of samples whose class is found.
+"""Metrics of the clients' classifiers: the share of samples that are classified correctly.
 
-The class that is found has the highest score, or is the first of several with this score. A
-client's accuracy is a share of its own samples. The accuracy of all is the mean of the clients'
-accuracies, as in Table 1 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021): each client counts
-the same.
+The predicted class is the first class with the highest score. A client's accuracy is the share of
+its own samples with a correct prediction. Each metric is the unweighted mean of the clients'
+accuracies, as in Table 1 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -32,13 +31,13 @@ def test_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
     each=test_accuracies,
 )
 def test_accuracy(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean of `test_accuracies`."""
+    """Return the clients' mean accuracy on held-out samples."""
     return float(test_accuracies(iterate, problem).mean())
 
 
 @intermediate
 def training_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return the accuracy of every client on the samples that it trains on."""
+    """Return the accuracy of every client on its training samples, shape (n_clients,)."""
     return _accuracies(iterate, problem.clients)
 
 
@@ -48,7 +47,7 @@ def training_accuracies(iterate: Iterate, problem: Problem) -> np.ndarray:
     each=training_accuracies,
 )
 def training_accuracy(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean of `training_accuracies`."""
+    """Return the clients' mean accuracy on training samples."""
     return float(training_accuracies(iterate, problem).mean())
 
 

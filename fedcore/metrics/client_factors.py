@@ -1,7 +1,7 @@
-"""Metrics of the factor U of S ≈ U Vᵀ, which the clients keep.
+"""Metrics of the factor U of S ≈ U Vᵀ, whose parts Uᵢ the clients keep.
 
-Every client looks at its own Uᵢ and answers with numbers. The metrics are NaN for an algorithm that
-does not hold U as matrices, such as one that knows the error of U in closed form.
+Every client computes numbers from its own Uᵢ. The metrics are NaN if the algorithm does not store
+the matrices Uᵢ, for example because it has a closed form for the error of U.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "mean over the clients of the rank of U_i", finite=False)
 def client_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean rank of the Uᵢ, counted as `numpy.linalg.matrix_rank` does."""
+    """Return the mean rank of the clients' matrices Uᵢ, by `numpy.linalg.matrix_rank`."""
     ranks = _answers(iterate, rank_of)
     return float(np.mean(ranks)) if ranks else np.nan
 
 
 @metric("1", "rank of U, the stacked U_i", finite=False)
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
-    """Return the rank of the stacked U, from its Gram matrix, the sum of the Uᵢ's Gram matrices.
+    """Return the rank of the stacked U, from the sum of the Gram matrices of the Uᵢ.
 
-    A Gram matrix shows only singular values above about 1e−7 of the largest one, in double
-    precision. Smaller ones count as zero.
+    In double precision, a singular value below about 1e−7 of the largest one counts as zero,
+    because a Gram matrix does not show it.
     """
     grams = _answers(iterate, gram_of)
     return _rank(sum(grams), hermitian=True) if grams else np.nan
@@ -44,39 +44,39 @@ def client_zeros(iterate: Iterate, problem: Problem) -> float:
 
 @metric("data units", "‖U‖_F, U the stacked U_i", finite=False)
 def client_size(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖U‖_F``, U the stacked Uᵢ."""
+    """Return the Frobenius norm of the stacked U."""
     squares = _answers(iterate, square_of)
     return float(np.sqrt(np.sum(squares))) if squares else np.nan
 
 
 def _rank(matrix: np.ndarray, hermitian: bool = False) -> float:
-    """Return the rank of a matrix; NaN if it is not finite, where NumPy fails or returns 0."""
+    """Return the rank of a matrix, or NaN if some entry is not finite."""
     finite = np.isfinite(matrix).all()
     return float(np.linalg.matrix_rank(matrix, hermitian=hermitian)) if finite else np.nan
 
 
 def rank_of(data: np.ndarray, state: Any, message: None) -> float:
-    """Client step: the rank of Uᵢ."""
+    """Client step that returns the rank of Uᵢ."""
     return _rank(state.U)
 
 
 def gram_of(data: np.ndarray, state: Any, message: None) -> np.ndarray:
-    """Client step ``UᵢᵀUᵢ``, shape (r, r)."""
+    """Client step that returns ``UᵢᵀUᵢ``, shape (r, r)."""
     return np.asarray(state.U.T @ state.U)
 
 
 def zeros_of(data: np.ndarray, state: Any, message: None) -> tuple[int, int]:
-    """Client step: how many entries of Uᵢ are zero, and how many there are."""
+    """Client step that returns the number of zeros in Uᵢ and the number of entries of Uᵢ."""
     return int(np.sum(state.U == 0)), state.U.size
 
 
 def square_of(data: np.ndarray, state: Any, message: None) -> float:
-    """Client step ``‖Uᵢ‖²_F``."""
+    """Client step that returns ``‖Uᵢ‖²_F``."""
     return float(np.linalg.norm(state.U) ** 2)
 
 
 def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
-    """The clients' answers; empty if the clients keep no Uᵢ."""
+    """Return the clients' replies, or an empty tuple if the clients keep no Uᵢ."""
     factors = iterate.factors
     return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
 

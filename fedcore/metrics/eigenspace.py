@@ -1,8 +1,8 @@
-"""Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, S the stacked clients.
+"""Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, where S stacks the clients' samples.
 
-The metrics use the problem's reference ``AAᵀ = W Σ² Wᵀ`` and C = WᵀZ, without a pass over the data.
-Z is the orthonormalised iterate. Rounding limits the residuals to about 1e−15 ‖A‖₂², the error of
-the singular values to about 1e−16, and the relative change of `captured` to about 1e−15.
+Z is the orthonormalised iterate. The metrics use the problem's exact ``AAᵀ = W Σ² Wᵀ`` and
+C = WᵀZ, without a pass over the data. Rounding errors are about 1e−15 ‖A‖₂² for residuals, 1e−16
+for singular values, and 1e−15 for the relative change of `captured`.
 """
 
 from __future__ import annotations
@@ -24,22 +24,26 @@ def kkt(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖₂²")
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``; stopping at 1e−4 explains the paper's errors."""
+    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``, the residual relative to the largest eigenvalue.
+
+    A stop at a residual of 1e−4 explains the errors that Wang, Liu & Zhang report.
+    """
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
 
 @metric("data units squared", "Σᵢ ‖AᵢᵀZ‖_F²")
 def captured(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change ends a run in the paper's rule (27)."""
+    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change is rule (27) of Wang, Liu & Zhang."""
     square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
 
 @metric("1", "relative error, in the Frobenius norm, of the p leading singular values")
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, Σ(Z) the singular values of AᵀZ, as the paper defines.
+    """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, the error of the singular values Σ(Z) of AᵀZ.
 
-    A basis of rank below its number of columns gives zeros for the missing singular values.
+    Σ* has the leading exact singular values. If the iterate is rank-deficient, missing singular
+    values count as zero.
     """
     weighted = _projected(iterate, problem)[-1]
     found = scipy.linalg.svdvals(weighted, check_finite=False)
@@ -49,16 +53,20 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
-    """Return Σ / 2^e, and e. σ₁ / 2^e is of order one, so that fourth powers stay in range."""
+    """Return the scaled singular values Σ / 2^e, and e.
+
+    The largest scaled value is of order one, so that fourth powers do not over- or underflow.
+    """
     exponent = int(np.frexp(problem.singular_values[0])[1])
     return np.ldexp(problem.singular_values, -exponent), exponent
 
 
 @intermediate
 def _residual(iterate: Iterate, problem: Problem) -> float:
-    """‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e with AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C).
+    """Return ‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e, where e is the exponent of `_spectrum`.
 
-    If W is square, the norm is computed in the coordinates of W, in which Z is C.
+    The products are AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C). If W is square, the norm is computed
+    in the basis W, in which Z is C.
     """
     Z, C, weighted = _projected(iterate, problem)
     W, product = problem.right_vectors, _spectrum(problem)[0][:, None] * weighted
@@ -71,7 +79,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
 
 @intermediate
 def _projected(iterate: Iterate, problem: Problem) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return Z, C, and Σ C / 2^e; the norms of the last are those of AᵀZ / 2^e."""
+    """Return Z, C = WᵀZ, and Σ C / 2^e, which has the same norms as AᵀZ / 2^e."""
     Z = column_space(iterate.shared)
     C = (Z.T @ problem.right_vectors).T
     return Z, C, _spectrum(problem)[0][:, None] * C

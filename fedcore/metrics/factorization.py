@@ -13,13 +13,13 @@ from fedcore.problems.problem import Problem
 
 @metric("data units squared", "F = ½‖S − U Vᵀ‖²_F")
 def objective(iterate: Iterate, problem: Problem) -> float:
-    """Return ``F = ½‖S − U Vᵀ‖²_F``; for a basis without factors, with the exact U."""
+    """Return the loss ``F = ½‖S − U Vᵀ‖²_F``, with the best U if the iterate has no factors."""
     return problem.exact_loss(iterate.shared) + float(excess_of_clients(iterate, problem).sum())
 
 
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``; 0 for a basis without factors."""
+    """Return every client's excess ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)`` over the best Ûᵢ for V, or 0 without U."""
     excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return np.zeros(len(problem.clients)) + excess
 
@@ -30,7 +30,7 @@ def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
     each=excess_of_clients,
 )
 def client_excess(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean over the clients of ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``."""
+    """Return the mean over the clients of the excess loss ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``."""
     return float(excess_of_clients(iterate, problem).mean())
 
 
@@ -45,13 +45,13 @@ def exact_objective(iterate: Iterate, problem: Problem) -> float:
     "min over U of ½‖S − U Vᵀ‖²_F at the iterate's V, less the Eckart-Young floor",
 )
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
-    """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the leading singular vectors.
+    """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the least loss ε_min for rank r.
 
-    A subtraction of the two losses would lose all digits of an excess of 1e−25 at ε_min = 1e−6.
-    Let W₁ be the r leading right singular vectors and W₂ the others, Q a basis of range(V),
-    A = W₁ᵀQ with polar factor P, and M = Q − W₁A, which is small for good V. Then
-    I − AAᵀ = P MᵀM Pᵀ, plus I − PPᵀ if V is rank-deficient, and the excess is
-    ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
+    Subtracting the losses would lose all digits of an excess of 1e−25 at ε_min = 1e−6. Let W₁ have
+    the r leading right singular vectors of S (with values Σ₁), W₂ the others (Σ₂), and Q a basis of
+    range(V). Let A = W₁ᵀQ have the polar factor P, and let M = Q − W₁A, which is small for good V.
+    For V of full rank, I − AAᵀ = P MᵀM Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
+    A rank-deficient V adds I − PPᵀ to I − AAᵀ, and its part to the excess.
     """
     v = iterate.shared
     q, rank = column_space(v), v.shape[1]

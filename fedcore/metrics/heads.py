@@ -1,4 +1,7 @@
-"""Metrics of the differences between the heads of a regression; they ignore the iterate."""
+"""Metric of the differences between the clients' true regression heads.
+
+The metric does not depend on the iterate.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,10 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "mean distance of two clients' heads")
 def head_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean of ``‖w*_i − w*_j‖₂`` over all pairs of clients; 0 for a single client.
+    """Return the mean distance ``‖w*_i − w*_j‖₂`` of the true heads over all pairs of clients.
 
-    Collins et al. (ICML 2021), Section 2.1, speak of the heterogeneity of the heads but do not
-    define it.
+    A single client gives 0. Collins et al. (ICML 2021), Section 2.1, mention the heterogeneity of
+    the heads without a definition.
     """
     if problem.truth is None:
         raise InputError(f"problem {problem.name}: the model behind its labels is not known")

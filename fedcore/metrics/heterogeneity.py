@@ -1,4 +1,4 @@
-"""Metrics of the differences between the clients of a problem; they ignore the iterate."""
+"""Metrics of the differences between the clients' samples, which do not depend on the iterate."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "largest relative distance of a client's A_i to A")
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:
-    """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂`` with ``Aᵢ = m SᵢᵀSᵢ`` and A their mean.
+    """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂``, where A is the mean of ``Aᵢ = m SᵢᵀSᵢ`` (m clients).
 
-    Guo et al. (FedPower), Definition 4, extended to clients of any size. For clients of equal size
-    Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.
+    This metric extends Definition 4 of Guo et al. (FedPower) to clients of unequal size. For
+    clients of equal size, Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.
     """
     m, right = len(problem.clients), problem.right_vectors
     mean = (right * problem.singular_values**2) @ right.T

@@ -1,9 +1,10 @@
-"""Metrics of what the start ``moments`` reveals about a client; they ignore the iterate.
+"""Metrics of the information about clients that the start ``moments`` reveals.
 
-A client with samples (x, y) sends ``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML
-2021, Section 4.2). Let v = y x. For each sample of the client, ``M − v vᵀ`` is positive
-semidefinite: v lies in the range of M, and ``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any
-sample for which ``M − v vᵀ`` has a negative eigenvalue.
+The metrics do not depend on the iterate. A client with samples (x, y) sends ``M = Σ y² x xᵀ``
+(Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample of the client,
+``M − v vᵀ`` with v = y x is positive semidefinite. In other words, v lies in the range of M, and
+``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any sample for which ``M − v vᵀ`` has a negative
+eigenvalue.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v ex
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
     """Return how much more often a message rules out others' samples than the client's own.
 
-    The result is a difference of shares, averaged over the clients. It is 0 if messages tell
-    nothing about who has a sample, and 1 if they tell everything. Under (ε, 0)-privacy it is
-    ``tanh(ε/2)`` at most.
+    The metric is a difference of shares, averaged over the clients. The metric is 0 if messages do
+    not reveal who has a sample, and 1 if messages fully reveal who has a sample. Under
+    (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]
@@ -42,7 +43,7 @@ def membership_advantage(iterate: Iterate, problem: Problem) -> float:
 def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
     """Return how well the leading eigenvector of M matches some sample x of the client.
 
-    This is the largest ``|cos|`` over the client's samples, averaged over the clients.
+    The match is the largest ``|cos|`` of the angle to a sample, averaged over the clients.
     """
     found = []
     for X, y in _clients(problem):

@@ -1,10 +1,11 @@
 """Metrics of linear regressions with a shared representation.
 
-An iterate holds ``basis`` B and ``models``, the coefficients θᵢ of every client as rows.
-``training_loss``, ``population_error`` and ``test_error`` measure these models. The ``fitted_…``
-metrics measure models with the best head for B on each client's own samples. The two kinds differ
-until a method has converged, and always for a method with one head for all clients. Every loss is
-half a mean square, as in eqs. (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
+``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
+``fitted_…`` metrics replace each client's model by B times the best head for B on its own samples.
+The ``fitted_…`` metrics agree with the others as soon as a method has converged, unless the method
+has one head for all clients. Every loss is half a mean square, as in eqs. (7) and (8) of Collins,
+Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Fig
 
 @metric("1", "sine of the largest principal angle between range(B) and range(B*)")
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return the principal angle distance of Definition 1, the sine of the largest angle."""
+    """Return the sine of the largest principal angle between range(B) and range(B*) (Definition 1).
+
+    B* is the true representation.
+    """
     return sin_theta(column_space(iterate.shared), _truth(problem).representation)
 
 
@@ -38,7 +42,7 @@ def training_loss(iterate: Iterate, problem: Problem) -> float:
 
 @metric(LOSS, "smallest loss (8) over the heads, at B")
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the smallest global loss (8) over all heads, at the representation B."""
+    """Return the smallest global loss (8) over all heads for the representation B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
@@ -46,20 +50,21 @@ def fitted_loss(iterate: Iterate, problem: Problem) -> float:
 def population_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Θ − W* B*ᵀ‖²_F / 2n``, the expected test error for labels without noise.
 
-    The authors' notebook calls it the function value F.
+    The rows of Θ are the clients' n models, and the rows of W* B*ᵀ are the true models. The
+    authors' notebook calls this error F.
     """
     return _half_mean_square(_models(iterate) - _truth(problem).models)
 
 
 @metric(LOSS, "‖Θ − W* B*ᵀ‖²_F / 2n + σ²/2")
 def noisy_population_error(iterate: Iterate, problem: Problem) -> float:
-    """Return the expected test error for labels with the noise of the training samples."""
+    """Return the expected test error for labels that are as noisy as the training labels."""
     return population_error.value(iterate, problem) + 0.5 * float(_truth(problem).noise) ** 2
 
 
 @metric(LOSS, "population error with heads fitted at B")
 def fitted_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `population_error` with the heads of `fitted_loss`."""
+    """Return `population_error` with the best heads for the representation B."""
     return _half_mean_square(_fitted(iterate, problem) - _truth(problem).models)
 
 
@@ -77,21 +82,21 @@ def noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 @metric(LOSS, "half mean square on test samples, no noise, heads fitted at B")
 def fitted_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `test_error` with the heads of `fitted_loss`."""
+    """Return `test_error` with the best heads for the representation B."""
     return _test_error(_fitted(iterate, problem), problem, noise=False)
 
 
 @metric(LOSS, "half mean square on noisy test labels, heads fitted at B")
 def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
-    """Return `noisy_test_error` with the heads of `fitted_loss`."""
+    """Return `noisy_test_error` with the best heads for the representation B."""
     return _test_error(_fitted(iterate, problem), problem, noise=True)
 
 
 def new_client_error(samples: int) -> Metric:
     """Return the metric of new clients that fit a head to their first `samples` samples.
 
-    The metric is the expected test error, averaged over the new clients. If a method has no
-    representation, its ``features`` are the matrix on which new clients fit, in place of B.
+    The metric is the expected test error, averaged over the new clients. If the iterate has
+    ``features``, new clients fit their heads on this matrix in place of the representation B.
     """
 
     def measure(iterate: Iterate, problem: Problem) -> float:
@@ -112,10 +117,10 @@ def new_client_error(samples: int) -> Metric:
 
 
 def exact_new_client_error(samples: int) -> Metric:
-    """Return the metric `new_client_error` of new clients that know B* itself.
+    """Return the metric `new_client_error` of new clients that know the true representation B*.
 
-    This metric is the same for all iterates. Even clients that know B* have this error, because
-    their own samples do not determine their heads exactly.
+    The metric is the same for all iterates. The error is not zero, because a client's samples do
+    not determine its head exactly.
     """
     own = new_client_error(samples)
 
@@ -128,9 +133,9 @@ def exact_new_client_error(samples: int) -> Metric:
 
 @metric(LOSS, "least population error of one model")
 def single_model_error(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` with the mean head W̄.
+    """Return ``Σᵢ ‖W̄ − w*ᵢ‖² / 2n`` for the true heads w*ᵢ of n clients and their mean W̄.
 
-    This is the smallest population error that one model for all clients can have (Section 2.1).
+    No single model for all clients can have a smaller population error (Section 2.1).
     """
     heads = _truth(problem).heads
     return _half_mean_square(heads - heads.mean(axis=0))
@@ -149,7 +154,7 @@ def _truth(problem: Problem) -> Truth:
 
 
 def _samples(problem: Problem) -> list[Labelled]:
-    """Return the training samples; clients of equal size are one stack."""
+    """Return the training samples, as one stack if all clients have equal size."""
     clients = problem.clients
     if clients.labels is None:
         raise InputError(f"problem {problem.name} has no labels: take another metric")
@@ -160,13 +165,13 @@ def _samples(problem: Problem) -> list[Labelled]:
 
 @intermediate
 def _fitted(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Coefficients ``B wᵢ`` with the best head wᵢ for each client's samples, (n_clients, d)."""
+    """Return the coefficients ``B wᵢ`` with each client's best head wᵢ, shape (n_clients, d)."""
     B = iterate.shared
     return np.concatenate([least_squares(X @ B, y) for X, y in _samples(problem)]) @ B.T
 
 
 def _loss(models: np.ndarray, problem: Problem) -> float:
-    """Half the mean over clients of each client's mean squared residual."""
+    """Return half the mean over the clients of each client's mean squared residual."""
     found, done = [], 0
     for X, y in _samples(problem):
         residual = predict(X, models[done : done + len(X)]) - y
@@ -184,7 +189,7 @@ def _test_error(models: np.ndarray, problem: Problem, *, noise: bool) -> float:
 
 
 def _half_mean_square(rows: np.ndarray) -> float:
-    """Half the mean of the rows' squared lengths."""
+    """Return half the mean of the rows' squared lengths."""
     return 0.5 * float(np.sum(rows**2) / len(rows))
 
 

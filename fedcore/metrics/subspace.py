@@ -1,4 +1,4 @@
-"""Metrics of a subspace of the features."""
+"""Metrics of a learnt subspace of the feature space."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "sine of the largest angle to the top right singular subspace of S")
 def subspace_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return the sine of the largest angle between range(V) and the top right singular space."""
+    """Return the sine of the largest angle between range(V) and S's top right singular space."""
     matrix = iterate.shared
     return sin_theta(column_space(matrix), problem.leading_vectors(matrix.shape[1]))
 
@@ -21,8 +21,8 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle of range(U_k) to range(Z).
 
-    U_k holds the k top right singular vectors; k is the iterate's ``target`` if it has one, else
-    the number of columns. The metric is that of Guo et al. (FedPower).
+    The columns of U_k are the k top right singular vectors of S, where k is the iterate's
+    ``target`` or the number of columns of Z. Guo et al. (FedPower) use this metric.
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target
@@ -31,10 +31,10 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication")
 def misalignment(iterate: Iterate, problem: Problem) -> float:
-    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂``; the iterate's ``local`` holds the aligned bases ``Zᵢ Dᵢ``.
+    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases ``Zᵢ Dᵢ`` in ``iterate.local``.
 
-    This is ρ_t of LocalPower and FedPower (Guo et al., Definition 5). It is zero when all clients
-    have the same basis.
+    The metric is ρ_t of LocalPower and FedPower (Guo et al., Definition 5). The metric is zero if
+    all clients have the same basis.
     """
     bases = iterate.local
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)
@@ -42,7 +42,7 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "squared sine of the largest angle to the top right singular subspace of S")
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
-    """Return `subspace_distance` squared; for one unit vector x, 1 − ⟨v₁, x⟩²."""
+    """Return the square of `subspace_distance`, which is 1 − ⟨v₁, x⟩² for one unit vector x."""
     return subspace_distance.value(iterate, problem) ** 2
 
 

@@ -1,1 +1,1 @@
-"""Code that several algorithms share: client steps, starts, solvers, stopping tests, budgets."""
+"""Client steps, starts, solvers, convergence tests and budgets that several algorithms share."""

@@ -1,7 +1,7 @@
-"""Hyper-parameters that methods with a total privacy budget (ε, δ) share.
+"""Hyper-parameters of methods with a total privacy budget (ε, δ).
 
-`local_budget` uses the theorem on amplification of privacy by shuffling of Feldman, McMillan &
-Talwar, *Hiding among the clones: a simple and nearly optimal analysis of privacy amplification by
+`local_budget` uses a theorem on privacy amplification by shuffling from Feldman, McMillan & Talwar,
+*Hiding among the clones: a simple and nearly optimal analysis of privacy amplification by
 shuffling* (FOCS 2021).
 """
 
@@ -23,21 +23,21 @@ from fedcore.validation import Share
 
 @dataclass(frozen=True)
 class Budgeted(Parameters):
-    """Hyper-parameters of a method that spends (ε, δ) in all.
+    """Hyper-parameters of a method with the total privacy budget (ε, δ).
 
     Attributes
     ----------
     n_components : int
-        k, columns of the basis.
+        Number k of columns of the basis.
     epsilon : float or None
-        ε of the whole run; None runs the method without noise and without privacy.
+        ε of the whole run. With None, the method adds no noise and gives no privacy.
     delta : float
         δ of the whole run.
     calibration : str
-        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` the noise
-        that the method's paper states.
+        ``tight`` takes the least noise that the accountant accepts for (ε, δ), and ``paper`` takes
+        the noise that the method's paper states.
     clip : bool
-        Whether rows of norm above 1 are scaled to norm 1; otherwise they are refused.
+        If true, rows of norm above 1 are scaled to norm 1; if false, such rows are refused.
     """
 
     epsilon: Epsilon | None = 1.0
@@ -54,17 +54,17 @@ class Budgeted(Parameters):
         ----------
         federation : Federation
         neighbours : str
-            Neighbouring relation, see `Federation.protect`.
+            Neighbouring relation, as in `Federation.protect`.
         bounded : bool, default=True
-            Whether the method needs bounded rows. If not, rows are clipped only on request.
+            True if the method needs bounded rows. If false, rows are bounded only with `clip`.
         rows : bool, default=True
-            Whether the method reads single rows. If not, it reads only products AᵀA X.
+            True if the method reads single rows, false if it reads only products AᵀA X.
 
         Raises
         ------
         InputError
-            When the method reads single rows and the clients hold factors, or for a row of norm
-            above 1 that may not be clipped.
+            Raised if the method reads single rows and the clients' rows were reduced to factors.
+            Also raised for a row of norm above 1 that must not be clipped.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -74,16 +74,7 @@ class Budgeted(Parameters):
             federation.protect(delta=self.delta, neighbours=neighbours)
 
     def require_small_epsilon(self, limit: float = 1.0) -> None:
-        """Refuse the paper's calibration for ε above `limit`, where its theorem does not hold.
-
-        Parameters
-        ----------
-        limit : float, default=1
-
-        Raises
-        ------
-        InputError
-        """
+        """Raise an `InputError` for the paper's calibration at an ε above its proved `limit`."""
         if self.calibration == "paper" and self.epsilon is not None and self.epsilon > limit:
             raise InputError(
                 f"epsilon = {self.epsilon:g}: the paper's calibration is proved for epsilon up to "
@@ -94,14 +85,14 @@ class Budgeted(Parameters):
 def gaussian_start(
     federation: Federation, params: Budgeted, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return `params.start` or a Gaussian matrix, orthonormalised, shape (n_features, k).
+    """Orthonormalise `params.start` or, without a start, a Gaussian matrix.
 
     Parameters
     ----------
     federation : Federation
     params : Budgeted
     rng : numpy.random.Generator
-        The server's.
+        Random generator of the server.
 
     Returns
     -------
@@ -112,10 +103,10 @@ def gaussian_start(
 
 
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
-    """Return (ε₀, δ₀) that each of n shuffled local randomisers may spend for (ε, δ) in all.
+    """Return the budget (ε₀, δ₀) of each of n shuffled local randomisers for (ε, δ) in total.
 
-    Half of δ goes to the amplification, half to the local δ₀. The theorem holds for
-    ``ε₀ ≤ log(n / (16 log(2/δ)))``; the result is None when this gives no ε₀ above ε.
+    Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem
+    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit is not above ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None

@@ -1,21 +1,22 @@
-"""Convergence test for iterations on G = Σ SᵢᵀSᵢ, from what the server already holds.
+"""Convergence test for iterations on G = Σ SᵢᵀSᵢ that needs no additional messages.
 
-A server that has sent an orthonormal Z and received U = G Z knows the residual R = U − Z ZᵀU at no
-cost. Davis & Kahan, *The rotation of eigenvectors by a perturbation III* (1970), bound the sine of
-the largest angle between range(Z) and the leading eigenspace by ``‖R‖₂ / (θ_p − λ_{p+1})``, with
-θ_p the smallest eigenvalue of ZᵀU. The server does not know λ_{p+1}. The test replaces it by the
-next Ritz value in the span of the blocks that the server still holds, plus `UNCERTAINTY` times the
-residual of that Ritz vector. The result is an estimate, not a bound: it is too small when the
-iteration has missed an eigenvalue. An eigenvalue of multiplicity above p is one such case: p of its
-directions are found, and the test does not notice the others. Blocks of more columns than are
-wanted (`n_oversamples` of the algorithms) also hold the next direction, and then the test notices
-the missing ones.
+A server that has sent an orthonormal Z and received U = G Z knows the residual R = U − Z ZᵀU. The
+test estimates the sine of the largest angle between range(Z) and the leading eigenspace of G. The
+sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, where θ_p is the smallest eigenvalue of ZᵀU (Davis &
+Kahan, *The rotation of eigenvectors by a perturbation III*, 1970). The server does not know the
+next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the next Ritz value, in the span of the
+blocks Z that the server still has, plus `UNCERTAINTY` times the residual of its Ritz vector.
 
-Rounding limits the residual. Products in a precision ε have a residual of 1 to 16 ε θ₁ at the
-exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). So the test also ends when
-the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round. Residuals
-below ε θ₁ count as ε θ₁. The estimate then says how well the data determine the subspace in this
-precision.
+The result is an estimate and not a bound. The estimate is too small if the iteration has missed an
+eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only p of
+its directions. The algorithms' parameter `n_oversamples` adds columns to Z, so that the test can
+notice missed directions.
+
+Rounding limits the residual. Products with unit roundoff ε have a residual of 1 to 16 ε θ₁ at the
+exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). The test therefore also ends
+if the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round. Residuals
+below ε θ₁ count as ε θ₁. At the rounding limit, the estimate shows how well the data determine the
+subspace in this precision.
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ LEAST_DIFFERENCE = 1e-3  # relative difference above which two singular values c
 
 
 class ConvergenceTest:
-    """The convergence test of one run.
+    """Convergence test of one run.
 
     Parameters
     ----------
     tol : float
-        Largest sine of the angle to the leading eigenspace; 0 switches the test off.
+        Largest accepted sine of the angle to the leading eigenspace; 0 disables the test.
     shape : Shape
-        Size of the federation.
+        Numbers of clients, samples and features.
     wanted : int
-        p, the columns that count; blocks may have more.
+        Number p of leading columns that are tested. Blocks may have more columns.
     """
 
     def __init__(self, tol: float, shape: Shape, wanted: int) -> None:
@@ -64,15 +65,16 @@ class ConvergenceTest:
     def blocks(
         self, Z: np.ndarray, U: np.ndarray, span: tuple[np.ndarray, np.ndarray] | None = None
     ) -> bool:
-        """Return whether range(Z) has converged, given U = G Z; keep the pair to estimate λ_{p+1}.
+        """Return whether range(Z) has converged, given U = G Z, and store Z and U.
 
         Parameters
         ----------
         Z : ndarray of shape (n_features, p or more)
-            Orthonormal columns; the result of `by_ritz_values` if they are more than p.
+            Matrix with orthonormal columns. If Z has more than p columns, `by_ritz_values` must
+            have rotated them.
         U : ndarray of the same shape
         span : (ndarray, ndarray), optional
-            Result of `join_blocks` for this pair and the one before, if the caller has it.
+            Result of `join_blocks` for the present and the previous pair (Z, U).
         """
         if not self._tol or not np.isfinite(U).all():
             return False
@@ -107,15 +109,15 @@ class ConvergenceTest:
         Parameters
         ----------
         residual : float
-            ‖R‖₂.
+            The spectral norm ‖R‖₂ of the residual.
         theta : ndarray of shape (p,)
-            Ritz values, descending.
+            Ritz values in descending order.
         following : (float, float) or None
-            The next Ritz value and the norm of its vector's residual; None when unknown.
+            The next Ritz value and the norm of its Ritz vector's residual, or None if unknown.
         dtype : numpy.dtype
             Precision of the products.
         final : bool, default=False
-            Whether no further round can bring the residual down.
+            True if no further round can lower the residual.
         """
         if not self._tol:
             return False
@@ -140,14 +142,15 @@ class ConvergenceTest:
         return self._met
 
     def output(self) -> dict[str, Any]:
-        """Return the test's part of an algorithm's output.
+        """Return the test's entries of an algorithm's output.
 
         Returns
         -------
         dict
-            Empty when ``tol`` is 0. Else ``converged``; ``angle_estimate``, an estimate of the sine
-            of the largest angle before the last step (infinite when unknown); ``ritz_edge``, the
-            p-th Ritz value and the next one (NaN when unknown), in data units squared.
+            ``converged`` tells whether the test has succeeded. ``angle_estimate`` is the estimated
+            sine of the largest angle before the last step, or infinite if unknown. ``ritz_edge``
+            has Ritz values p and p + 1 in data units squared, or NaN if unknown. The dict is empty
+            if ``tol`` is 0.
         """
         if not self._tol:
             return {}
@@ -161,20 +164,20 @@ class ConvergenceTest:
 def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
-    """Estimate the sine of the largest angle after a run without a test.
+    """Estimate the sine of the largest angle to the leading eigenspace after a run without a test.
 
-    λ_{p+1} is taken to be the mean of the eigenvalues outside range(Z). The true value is hardly
-    smaller. So the estimate is large where the subspace is far off, and too small where range(Z)
-    has missed a direction.
+    The estimate replaces the eigenvalue λ_{p+1} of G by the mean eigenvalue outside range(Z), which
+    is hardly larger than λ_{p+1}. The estimate is therefore large if the subspace is far off, but
+    too small if range(Z) has missed a direction.
 
     Parameters
     ----------
     Z : ndarray of shape (n_features, p)
-        Orthonormal columns.
+        Matrix with orthonormal columns.
     U : ndarray of shape (n_features, p)
-        G Z.
+        The product G Z.
     outside : float
-        Sum of the squares of the samples outside range(Z).
+        Squared Frobenius norm of the samples outside range(Z).
     dimension : int
         Dimension of the space that the samples can span.
     dtype : numpy.dtype
@@ -190,9 +193,9 @@ def estimate_untested(
 
 
 def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Rotate the columns of Z to its Ritz vectors, largest value first; rotate U = G Z likewise.
+    """Rotate Z so that its columns are Ritz vectors, largest Ritz value first.
 
-    The columns of `others` belong to those of Z, and are rotated likewise.
+    U = G Z and the matrices `others` are rotated like Z.
     """
     inner = Z.T @ U
     S = np.linalg.eigh((inner + inner.T) / 2)[1][:, ::-1]
@@ -202,11 +205,11 @@ def by_ritz_values(Z: np.ndarray, U: np.ndarray, *others: np.ndarray) -> tuple[n
 def join_blocks(
     Z: np.ndarray, U: np.ndarray, Z_old: np.ndarray, U_old: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and G V.
+    """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and the product G V.
 
-    U = G Z and U_old = G Z_old; all blocks have shape (n_features, p). The part of Z_old outside
-    range(Z) shrinks as the iteration converges. Directions of this part that have lost half of
-    their digits are left out.
+    U is G Z, U_old is G Z_old, and all arguments have shape (n_features, p). The part of Z_old
+    outside range(Z) shrinks as the iteration converges. V omits directions of this part that have
+    lost half of their digits.
     """
     overlap = Z.T @ Z_old
     basis, sizes, rotation_t = scipy.linalg.svd(
@@ -218,7 +221,7 @@ def join_blocks(
 
 
 class Parametrised(Protocol):
-    """An algorithm that can be asked for the names of its parameters."""
+    """An algorithm with a method `takes` that tells whether a parameter exists."""
 
     def takes(self, name: str) -> bool:
         """Return whether the algorithm has a parameter of this name."""
@@ -226,14 +229,14 @@ class Parametrised(Protocol):
 
 
 def with_tolerance(algorithm: Parametrised, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `params`, with ``tol = TOL`` added if the algorithm takes it and none is given."""
+    """Return `params`, with the default ``tol = TOL`` if the algorithm has this parameter."""
     return {"tol": TOL, **params} if algorithm.takes("tol") else dict(params)
 
 
 def warn_of_end(
     algorithm: str, settings: Any, output: Mapping[str, Any], iterations: float, clients: Clients
 ) -> None:
-    """Warn when a run has not converged, or when rounding determines its result.
+    """Warn if a run has not converged, or if rounding determines its result.
 
     Parameters
     ----------
@@ -241,12 +244,12 @@ def warn_of_end(
     settings : object
         The algorithm's ``Params``.
     output : mapping
-        The algorithm's output; without the keys of `OUTPUT_KEYS` there is no warning.
+        The algorithm's output. Without all `OUTPUT_KEYS` there is no warning.
     iterations : float
-        Number of the last iteration. A run that ended before ``settings.rounds`` was stopped by
-        the caller, and gets no warning of the first kind.
+        Number of the last iteration. A run that ended before ``settings.rounds`` was stopped by the
+        caller, and gets no warning about missing convergence.
     clients : Clients
-        The data.
+        The clients' samples.
     """
     if not output.keys() >= OUTPUT_KEYS:  # a plug-in's own test may return "converged" too
         return
@@ -300,9 +303,9 @@ def warn_of_end(
 
 
 def _gain(inside: float, outside: float) -> float:
-    """Return the factor by which a round of Lanczos lowers a residual, by Chebyshev's bound.
+    """Return the factor by which a Lanczos round lowers a residual, from Chebyshev's bound.
 
-    `inside` is the smallest eigenvalue that is wanted, and `outside` the next one.
+    `inside` is the smallest wanted eigenvalue, and `outside` is the next eigenvalue.
     """
     if not inside > outside:
         return 1.0
@@ -311,19 +314,19 @@ def _gain(inside: float, outside: float) -> float:
 
 
 def _told_apart(estimate: float, tol: float) -> str:
-    """Return an estimate as text, with just enough digits to show that it is above `tol`."""
+    """Format an estimate with just enough digits to show that it is above `tol`."""
     shown = max(tol, float(f"{tol:g}"))
     texts = (f"{estimate:.{digits}g}" for digits in range(1, 18))
     return next((text for text in texts if float(text) > shown), f"{estimate:.1g}")
 
 
 def _rounding(clients: Clients) -> float:
-    """Eigenvalues of Σ SᵢᵀSᵢ below this one may be rounding alone: 16 ε ‖S‖²_F."""
+    """Return 16 ε ‖S‖²_F, below which eigenvalues of Σ SᵢᵀSᵢ may be rounding errors."""
     return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * clients.squares
 
 
 def _ritz(V: np.ndarray, AV: np.ndarray, p: int) -> tuple[float, float]:
-    """Return the (p+1)-st Ritz value in range(V), and the norm of its vector's residual."""
+    """Return the (p+1)-st Ritz value in range(V), and the norm of its Ritz vector's residual."""
     T = V.T @ AV
     theta, S = np.linalg.eigh((T + T.T) / 2)
     value, s = theta[-p - 1], S[:, -p - 1]

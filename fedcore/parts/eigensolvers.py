@@ -1,13 +1,13 @@
 """Iterations for the dominant eigenspace of symmetric matrices H, from products with H alone.
 
-For each matrix H of a stack, a basis is held as p orthonormal rows X, together with X H; both are
-arrays of shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)``. It starts from
-X and X H, and yields one pair (X, X H) per product. No n × n matrix is formed. The pairs of each
-matrix in the stack do not depend on the other matrices.
+Each function works on a stack of matrices H. The basis for each H is a matrix X of p orthonormal
+rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)`` that
+starts from a pair (X, X H) and yields one new pair per product. No n × n matrix is formed. The
+pairs of a matrix in the stack do not depend on the other matrices.
 
-A rule ``rule(limits, X, XH)`` takes the first pair and returns ``enough(old, X, XH)``, which says
-for each matrix whether to stop at a new pair; ``old`` is the previous basis. Equation numbers are
-those of Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
+A stopping rule ``rule(limits, X, XH)`` takes the first pair and returns a function ``enough(old, X,
+XH)``. ``enough`` returns for each matrix whether to stop at a new pair, where ``old`` is the
+previous basis. Equation numbers refer to Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def transposed(stack: np.ndarray) -> np.ndarray:
 
 
 def outside(X: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """Return ``M − (M Xᵀ) X``, the part of M's rows outside the span of X's orthonormal rows."""
+    """Return ``M − (M Xᵀ) X``, the part of M's rows orthogonal to the orthonormal rows of X."""
     return M - (M @ transposed(X)) @ X
 
 
@@ -45,12 +45,12 @@ def norm(stack: np.ndarray) -> np.ndarray:
 
 
 def positive(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise rows, with the signs that `fedcore.linalg.orth` fixes."""
+    """Orthonormalise the rows of M, with the signs of `fedcore.linalg.orth`."""
     return transposed(orth(transposed(M)))
 
 
 def arbitrary(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise rows, with the signs that LAPACK gives."""
+    """Orthonormalise the rows of M, with LAPACK's signs."""
     each = [orth_householder(one.T).T for one in M.reshape(-1, *M.shape[-2:])]
     return np.reshape(each, M.shape)
 
@@ -59,7 +59,7 @@ SIGNS = {"positive": positive, "arbitrary": arbitrary}
 
 
 def power(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Subspace iteration, ``X ← orth(X H)``."""
+    """Run subspace iteration, ``X ← orth(X H)``."""
     while True:
         X = SIGNS[signs](XH)
         XH = product(X)
@@ -67,10 +67,10 @@ def power(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
 
 
 def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Subspace iteration with a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
+    """Run subspace iteration with a Rayleigh–Ritz step (Rutishauser 1970; Stewart 1976).
 
-    Signs ``arbitrary`` are those of LAPACK's eigenvectors. Signs ``positive`` give every Ritz
-    vector a non-negative inner product with the row of X of the same number.
+    For signs ``arbitrary``, Ritz vectors have the signs of LAPACK's eigenvectors. For signs
+    ``positive``, Ritz vector i has a non-negative inner product with row i of X.
     """
     while True:
         X = SIGNS[signs](XH)
@@ -84,7 +84,7 @@ def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
 
 
 def krylov(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Subspace iteration from the best basis in the span of the latest iterates (LMSVD).
+    """Run subspace iteration from the best basis in the span of the latest iterates (LMSVD).
 
     Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for computing dominant
     singular value decompositions* (SIAM J. Sci. Comput. 2013).
@@ -101,16 +101,16 @@ SOLVERS = {"power": power, "ritz": ritz, "krylov": krylov}
 
 
 class Limits(NamedTuple):
-    """Thresholds of the rules.
+    """Thresholds of the stopping rules.
 
     Attributes
     ----------
     tolerance : float
-        ε_x, the largest relative change at which rule (26) stops.
+        The largest relative change ε_x at which rule (26) stops.
     delta : float
-        δ, the factor by which rule (14) asks the residual to fall.
+        The factor δ of rule (14), by which the residual must fall.
     scale : float or ndarray of shape (…)
-        ``c₁'‖A‖₂² + β``, the divisor in rule (13), with c₁' = 1.
+        The divisor ``c₁'‖A‖₂² + β`` of rule (13), with c₁' = 1.
     """
 
     tolerance: float
@@ -119,19 +119,25 @@ class Limits(NamedTuple):
 
 
 def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by (26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F`` with X' the previous basis; signs of rows count."""
+    """Stop by rule (26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``, where X' is the previous basis.
+
+    A row whose sign changes counts as a change.
+    """
     return lambda old, X, XH: norm(X - old) <= limits.tolerance * norm(X)
 
 
 def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by (26) for projections instead of bases, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``."""
+    """Stop by rule (26) for projections, ``‖XᵀX − X'ᵀX'‖_F ≤ ε_x ‖XᵀX‖_F``.
+
+    X' is the previous basis.
+    """
     return lambda old, X, XH: np.sqrt(2.0) * norm(outside(old, X)) <= limits.tolerance * norm(X)
 
 
 def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by (14): the residual ``‖X H P⊥‖_F`` has fallen to δ times its first value.
+    """Stop by rule (14), if the residual ``‖X H P⊥‖_F`` is at most δ times its first value.
 
-    P⊥ = I − XᵀX. The rule also stops when the residual is of the order of rounding.
+    P⊥ is the projection I − XᵀX. The rule also stops if the residual is of the order of rounding.
     """
     goal = limits.delta * norm(outside(X, XH))
 
@@ -143,9 +149,9 @@ def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Stop by (13): ``½ tr X H Xᵀ`` has grown by the amount that the first residual demands.
+    """Stop by rule (13), if ``½ tr X H Xᵀ`` has grown enough since the first pair (X, X H).
 
-    This amount is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)`` at the first pair, with c₁ = ½ and
+    The required growth is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)`` at the first pair, with c₁ = ½ and
     P⊥ = I − XᵀX.
     """
     goal = _traces(X, XH) + norm(outside(X, XH)) ** 2 / limits.scale
@@ -153,7 +159,7 @@ def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 
 
 def never(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Never stop: the caller's number of steps decides."""
+    """Never stop, so that the caller's number of steps ends the iteration."""
     return lambda old, X, XH: np.zeros(X.shape[:-2], bool)
 
 
@@ -171,7 +177,7 @@ def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
 
 
 def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return the product of each H and its p leading Ritz vectors in the span of all blocks."""
+    """Return X H for each H, where X has its p leading Ritz vectors in the span of all blocks."""
     X, XH = blocks[-1]
     if len(blocks) == 1:
         return XH

@@ -1,9 +1,9 @@
-"""A noisy product AᵀA X that leaves out the rows with the largest contributions.
+"""Noisy product AᵀA X without the rows of A that contribute most.
 
-This is the step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454,
-Algorithm 1), for rows of any norm. A row a contributes ‖a‖‖Xᵀa‖. The sparse vector technique finds
-the least threshold θ that few rows exceed. The sum over the other rows gets Gaussian noise in
-proportion to θ.
+This product is the step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454,
+Algorithm 1), for rows of any norm. The contribution of a row a is ‖a‖‖Xᵀa‖. The sparse vector
+technique finds the least threshold θ that only few contributions exceed. The sum over the other
+rows gets Gaussian noise proportional to θ.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ LOWEST, HIGHEST = 2.0**-40, 2.0**20  # ends of the range of θ
 
 
 class Noise(NamedTuple):
-    """Noise of one step.
+    """Noise of one step of the filtered power method.
 
     Attributes
     ----------
     search : float
         ε of the sparse vector technique.
     multiplier : float
-        z, the standard deviation of the noise on the sum, in units of θ.
+        Standard deviation z of the noise on the sum, in units of the threshold θ.
     query_scale : float
         Each query gets Laplace noise of scale ``query_scale / search``.
     """
@@ -40,12 +40,18 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the events of `steps` steps: a search (ε²/2-zCDP) and a sum (1/(2z²)-zCDP) each."""
+    """Return the privacy events of `steps` steps, each a search and a sum.
+
+    A search with ε is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
+    """
     return {Gaussian(multiplier): steps, Bounded(search_epsilon(multiplier, share)): steps}
 
 
 def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
-    """Return the client step that finds θ privately and releases ``Σ_{kept} a(aᵀX) + θ z G``."""
+    """Return the client step that finds the threshold θ and releases ``Σ_{kept} a(aᵀX) + θ z G``.
+
+    z is the noise multiplier, G is a Gaussian matrix, and the sum is over the kept rows a.
+    """
     margin = (2.0 + noise.query_scale) * math.log(1.0 / failure) / noise.search
     first, last = (round(math.log(end, ratio)) for end in (LOWEST, HIGHEST))
 
@@ -77,12 +83,12 @@ def filtered_product(noise: Noise, failure: float, ratio: float) -> Any:
 
 
 def search_epsilon(multiplier: float, share: float) -> float:
-    """ε of the search if it gets the fraction `share` of a step's zCDP budget."""
+    """Return the ε of the threshold search that uses a fraction `share` of a step's zCDP budget."""
     return math.sqrt(share / (1.0 - share)) / multiplier
 
 
 def _minus_counts_above(scores: np.ndarray, ratio: float, first: int, last: int) -> Iterator[float]:
-    """Yield −|{i: scoresᵢ > ratio^k}| for k = first, …, last, from one pass over the scores."""
+    """Yield minus the number of scores above ``ratio^k`` for k = `first`, …, `last`."""
     with np.errstate(divide="ignore"):
         least = np.ceil(np.log(scores) / math.log(ratio))  # the row is above ratio^k for k < this
     bins = np.clip(least, first, last + 1).astype(np.intp) - first

@@ -1,11 +1,12 @@
-"""Products ``SᵢᵀSᵢ Z``, by the data or by a Gram matrix, whichever is cheaper.
+"""Products ``SᵢᵀSᵢ Z`` from the data or from a Gram matrix, whichever is cheaper.
 
-A Gram matrix squares the condition number. Its products are accurate only to ``eps ‖S‖²``, and not
-to ``eps ‖S‖ ‖S Z‖`` as products by the data are. This suffices for the dominant eigenspace. A
-method that needs directions of small singular values multiplies by Sᵢ and Sᵢᵀ itself.
+A Gram matrix squares the condition number. Products with a Gram matrix are accurate to
+``eps ‖S‖²``, while products with the data are accurate to ``eps ‖S‖ ‖S Z‖``. A Gram matrix suffices
+for the dominant eigenspace. A method that needs directions of small singular values should multiply
+by Sᵢ and Sᵢᵀ itself.
 
-BLAS multiplies faster in the row form ``(Zᵀ M)ᵀ``, 1.3 to 1.7 times for 10 to 50 columns. Products
-are therefore arrays whose columns lie one after the other in memory.
+For 10 to 50 columns, BLAS computes ``(Zᵀ M)ᵀ`` 1.3 to 1.7 times as fast as M Z. Products are
+therefore arrays in column-major order.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 
 
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
-    """``(Σ SᵢᵀSᵢ) Z`` by the Gram matrix of all clients, or None while the data are cheaper.
+    """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, so is the product. While the Gram matrix does not pay,
-    sparse clients are multiplied as one matrix, from which their mean is subtracted once.
+    If Z is a block of `fedcore.rowspace`, the product is also a block. While a Gram matrix does not
+    pay, sparse clients are multiplied as one matrix, and their mean is subtracted once.
 
-    The Gram matrix comes with the clients, or is made and stays in ``state.kept``. `state` counts
-    only the columns of this run, so that a matrix that an earlier run has made changes no result.
+    The Gram matrix comes with the clients, or is computed and kept in ``state.kept``. `state`
+    counts only the columns of this run, so that a matrix of an earlier run changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -59,17 +60,15 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
-    The sum over all clients needs only the d × d matrix ``Σ SᵢᵀSᵢ``. The matrix comes with the
-    clients, or is made once it costs no more than the products so far (see `gram_pays_off`).
-    For 16 000 × 1000 samples a product by the matrix took 0.02 of the time of two passes over the
-    data.
+    The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. The Gram matrix comes
+    with the clients, or is computed as soon as `gram_pays_off` says so.
 
     Parameters
     ----------
     data : ndarray of shape (n_i, d)
         The client's rows.
     state : object
-        The client's memory, which keeps its Gram matrix.
+        The client's state, which keeps a computed Gram matrix.
     Z : ndarray of shape (d, r)
 
     Returns
@@ -82,9 +81,9 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
 @of_runs
 @stacked
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server reads one by one.
+    """Client step ``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server does not add.
 
-    The client makes its own Gram matrix when that is cheaper, and keeps it. The matrix takes at
+    The client computes and keeps its own Gram matrix if that is cheaper. The Gram matrix takes at
     most twice the memory of the data.
 
     Parameters
@@ -101,7 +100,7 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
 
 
 def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
-    """Return ``rows -> rows SᵢᵀSᵢ`` for all products of a round, on blocks of shape (…, p, d).
+    """Return the function ``rows -> rows SᵢᵀSᵢ`` for rows of shape (…, p, d), for one round.
 
     Parameters
     ----------
@@ -109,10 +108,10 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     state : object
         State of the client, of all stacked clients, or of the client in several runs.
     dtype : numpy.dtype
-        Precision of the blocks.
+        Precision of the rows.
     columns : int
-        Number of vectors that a run may multiply in this round, the same in all runs. All of them
-        count when the cost of a Gram matrix is compared with the cost of products.
+        Largest number of vectors that each run multiplies in this round, which decides whether a
+        Gram matrix is cheaper than products with the data.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]
@@ -132,7 +131,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Multiply rows; those of several runs in one product, padded by zeros to a fixed width."""
+    """Multiply rows; pad the rows of several runs by zeros to a fixed width for one product."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -156,12 +155,12 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the slots of the runs to which `state` belongs; None if it belongs to clients."""
+    """Return the slots of the runs whose state is `state`, or None for the state of clients."""
     return state.slots if isinstance(state, StackedState) else None
 
 
 def _counted(state: Any, columns: int) -> tuple[int, int]:
-    """Count the vectors of a run or of a block of runs; return the counts before and now."""
+    """Count the multiplied vectors of one or several runs; return the old and the new count."""
     before = getattr(state, "columns_seen", 0)
     if isinstance(state, StackedState):
         before = np.max(before)  # equally many in all runs
@@ -173,10 +172,10 @@ def _counted(state: Any, columns: int) -> tuple[int, int]:
 
 
 def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
-    """Return the client's Gram matrix SᵢᵀSᵢ in double precision, shape (d, d).
+    """Return the client's (d, d) Gram matrix SᵢᵀSᵢ in double precision.
 
-    The matrix is made once and kept with the data. Releases with noise use it, because the
-    sensitivity needs sums in double precision (see `fedcore.privacy.bounded_rows`).
+    The matrix is computed once and kept with the data. Private releases use this matrix, because
+    their sensitivity requires sums in double precision (see `fedcore.privacy.bounded_rows`).
     """
     if not hasattr(state.kept, "double_gram"):
         blocks = [data] if data.dtype == np.float64 else row_blocks(data)
@@ -185,7 +184,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
 
 
 def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """``SᵢᵀSᵢ Z`` in double precision, for replies that get noise.
+    """Client step ``SᵢᵀSᵢ Z`` in double precision, for replies to which noise is added.
 
     Parameters
     ----------
@@ -202,32 +201,31 @@ def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) ->
 
 
 def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> bool:
-    """Whether, after products with `columns` vectors, a Gram matrix should be made.
+    """Return whether a Gram matrix should be computed after products with `columns` vectors.
 
-    For each vector, a product by the data costs 4 operations per entry, and a product by the matrix
-    costs 2 d² operations. Dense samples of shape (n, d) have n d entries, and their matrix costs
-    n d² operations. This matrix never pays for n ≤ d/2, and otherwise pays from
-    ``n d / (4 n − 2 d)`` vectors on. If it is made at that moment, the total cost is at most twice
-    that of the better choice in hindsight. For sparse samples, only stored entries count. If d² is
-    above twice their number, the matrix never pays, so that a matrix that is made never takes much
-    more memory than the samples.
+    For each vector, a product with the data costs 4 operations per entry, and a product with the
+    Gram matrix costs 2 d² operations. For dense samples of shape (n, d), which have n d entries,
+    computing the matrix costs n d² operations. The matrix never pays for n ≤ d/2, and otherwise
+    pays from ``n d / (4 n − 2 d)`` vectors on. If the matrix is computed at that moment, the total
+    cost is at most twice the cost of the best choice in hindsight. For sparse samples, only stored
+    entries count. The matrix never pays if d² exceeds twice the number of entries, and so never
+    takes much more memory than the samples.
 
     Parameters
     ----------
     entries : int
-        Numbers that a product reads.
+        Number of entries that a product with the data reads.
     making : int
-        Operations that make the matrix.
+        Number of operations that compute the Gram matrix.
     n_features : int
-        d.
     columns : int
-        Vectors multiplied so far.
+        Number of vectors multiplied so far.
     """
     return columns * (4 * entries - 2 * n_features**2) >= making
 
 
 def _work(clients: Sequence[Any], n_features: int) -> tuple[int, int]:
-    """Return the entries of the clients' data and the operations that make their Gram matrix."""
+    """Return the number of entries in the clients' data, and the cost of their Gram matrix."""
     if isinstance(clients[0], SparseRows):
         stored = sum(client.stored for client in clients)
         return stored, sum(client.work_of_gram for client in clients)

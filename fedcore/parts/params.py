@@ -1,4 +1,4 @@
-"""Base classes of hyper-parameters, and a description in words of the parameters of a subclass."""
+"""Base classes of hyper-parameters, and a function that describes hyper-parameters in words."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fedcore.validation import Count, Rule, check_annotated, declared
 
 @dataclass(frozen=True)
 class Checked:
-    """Base of all hyper-parameters; checks every field against what its type declares.
+    """Base class of all hyper-parameters, which checks every field by its annotation.
 
-    See `fedcore.validation.check_annotated`. A relation between two fields is checked in the
-    ``__post_init__`` of the subclass, which first calls this class's ``__post_init__``.
+    `fedcore.validation.check_annotated` makes this check. A subclass checks relations between
+    fields in its ``__post_init__``, which first calls ``super().__post_init__()``.
 
     Raises
     ------
     InputError
-        For a value out of the range of its field.
+        Raised if a value is out of the range of its field.
     """
 
     def __post_init__(self) -> None:
@@ -33,43 +33,38 @@ class Checked:
 
 @dataclass(frozen=True)
 class Parameters(Checked):
-    """Base of the ``Params`` of algorithms that learn a subspace.
+    """Base class of the ``Params`` of algorithms that learn a subspace.
 
     Attributes
     ----------
     n_components : int
-        Columns of the basis or factor.
+        Number of columns of the basis or factor.
     start : ndarray of shape (n_features, n_components), optional
-        Basis to start from, orthonormalised first; drawn at random when not given.
+        Starting basis, which is orthonormalised first. By default, the starting basis is random.
     """
 
     n_components: Count
     start: np.ndarray | None = dataclasses.field(default=None, kw_only=True)
 
     def columns(self, n_features: int) -> int:
-        """Return the columns of a block that a method iterates.
-
-        Parameters
-        ----------
-        n_features : int
-        """
+        """Return the number of columns of the matrix that the method iterates."""
         return self.n_components
 
 
 class Description(NamedTuple):
-    """A field of a ``Params`` in words.
+    """Description of a hyper-parameter, a field of a ``Params``.
 
     Attributes
     ----------
     name : str
     sentence : str
-        The parameter's sentence in the docstring; empty when it has none.
+        The hyper-parameter's text in the docstring, or an empty text.
     kind : str
-        The allowed values: the words of the parameter's rule, or its type as written.
+        The valid values in words, or the type of a field without a rule.
     required : bool
-        Whether it has no default.
+        True if the hyper-parameter has no default.
     default : object
-        The default as a value of JSON; None also if the field has no default.
+        The default as a JSON value, or None if there is no default.
     """
 
     name: str
@@ -80,7 +75,7 @@ class Description(NamedTuple):
 
 
 def describe(params: type) -> list[Description]:
-    """Describe every field of a dataclass of hyper-parameters, in order of definition."""
+    """Describe every field of a dataclass of hyper-parameters, in the order of definition."""
     said: dict[str, str] = {}
     for owner in reversed(params.__mro__):
         section = inspect.cleandoc(owner.__doc__ or "").partition("Attributes\n----------\n")[2]

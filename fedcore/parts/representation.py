@@ -1,22 +1,23 @@
-"""Linear regression with a shared representation: its start, hyper-parameters, batches and cost.
+"""Start, hyper-parameters, batches and cost of linear regression with a shared representation.
 
-The ways to a starting representation B⁰ are
+Client i has m samples (x, y) and a head wᵢ, and predicts y by ``xᵀ B wᵢ`` with the shared (d, k)
+matrix B. The parameter ``init`` chooses the starting matrix B⁰:
 
 ``moments``
-    The k leading eigenvectors of ``(1/n) Σᵢ Zᵢ``, ``Zᵢ = (1/m) Σⱼ y² x xᵀ`` (Collins et al.,
-    Algorithm 2): one round, d² numbers up from every client.
+    takes the k leading eigenvectors of ``(1/n) Σᵢ Zᵢ`` with ``Zᵢ = (1/m) Σⱼ y² x xᵀ`` (Collins et
+    al., Algorithm 2). In one round, each client sends d² numbers.
 ``pgd``
-    Projected gradient descent on the matrix of all clients' coefficients, one row per client (Tu
-    et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of ``init_rounds``
+    makes projected gradient descent on the matrix of all clients' coefficients, one row per client
+    (Tu et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of ``init_rounds``
     rounds takes a gradient step on every row and projects the matrix to rank k. A client sends its
-    row, d numbers, receives the k leading right singular vectors V, and projects its row itself.
-    B⁰ is the last V, and the client's first head is ``Vᵀ θ`` for its row θ.
+    row, d numbers, receives the k leading right singular vectors V, and projects its row itself. B⁰
+    is the last V, and the first head of a client with row θ is ``Vᵀ θ``.
 ``random``
-    B⁰ orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
+    orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
     s = ``init_heads``.
 
-A given start is orthonormalised. With a given start and with ``moments``, heads start from zero.
-With batches, the start uses the first batch; ``fresh`` rounds do not use it again.
+A given start is orthonormalised. With a given start or with ``moments``, heads start from zero.
+With batches, the start uses the first batch. With ``fresh``, no later round uses the first batch.
 """
 
 from __future__ import annotations
@@ -43,37 +44,37 @@ METHODS = ("moments", "pgd", "random")
 
 @dataclass(frozen=True)
 class Params(Participating, Parameters):
-    """Hyper-parameters.
+    """Hyper-parameters of linear regression with a shared representation B.
 
     Attributes
     ----------
     n_components : int
-        k, columns of B.
+        Number k of columns of B.
     rounds : int
-        T, rounds after the start.
+        Number T of rounds after the start.
     step : float
-        η σ̄², step on the representation.
+        Step η σ̄² on the representation B.
     head_sigma : float
-        σ̄ = σ_max(W*)/√n, in units of the labels; 1 makes `step` equal to η.
+        Scale σ̄ = σ_max(W*)/√n of the true heads, in units of the labels; 1 makes `step` equal to η.
     head_step : float
-        α, size of a gradient step on a head.
+        Size α of a gradient step on a client's head.
     participation : float
-        r, share of the clients that take part in a round, drawn without replacement. Their number
-        is rounded to the nearest integer, and at least 1.
+        Share r of the clients that take part in a round, drawn without replacement. The number of
+        these clients is rounded, and is at least 1.
     batch : int, optional
-        Samples that a client uses in a round; all when not given.
+        Number of samples that a client uses in a round, by default all samples.
     fresh : bool
-        Whether each round uses the next `batch` samples, and none twice.
+        If true, each round uses the next `batch` samples, and no sample is used twice.
     init : str
-        How B⁰ is found; see `fedcore.parts.representation`.
+        Method for the starting matrix B⁰, as described in `fedcore.parts.representation`.
     init_rounds : int
-        Rounds of ``pgd``.
+        Number of rounds of ``init="pgd"``.
     init_step : float
-        Step of ``pgd`` on ‖X θ − y‖²/2m, the loss of the authors' notebook.
+        Step of ``init="pgd"`` on ‖X θ − y‖²/2m, the loss of the authors' notebook.
     init_heads : float
-        Standard deviation of the first heads of ``random``, in units of the labels.
+        Standard deviation of the first heads of ``init="random"``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
-        B⁰, orthonormalised first; replaces `init`.
+        Starting matrix B⁰, orthonormalised first, which replaces `init`.
     """
 
     rounds: CountOrZero = 200
@@ -95,7 +96,7 @@ class Params(Participating, Parameters):
 
     @property
     def eta(self) -> float:
-        """η, the step on the representation."""
+        """Return the step η = `step` / σ̄² on the representation B."""
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
@@ -104,7 +105,7 @@ class Params(Participating, Parameters):
         Raises
         ------
         InputError
-            When the client has too few samples.
+            Raised if the client has too few samples.
         """
         if self.batch is None:
             return data
@@ -119,7 +120,7 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Cost of the start and of all rounds; each participant gets and sends `rows` × k numbers."""
+    """Return the cost of the start and of rounds with `rows` × k numbers down and up per client."""
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -127,20 +128,20 @@ def communication(params: Params, shape: Shape, rows: int) -> Cost:
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
-    """Coefficients ``B wᵢ`` of all clients, shape (n_clients, d), read outside the protocol."""
+    """Read all clients' coefficients ``B wᵢ`` outside the protocol, shape (n_clients, d)."""
     return np.asarray(federation.client_state("w")) @ B.T
 
 
 def starting_representation(
     federation: Federation, params: Any, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return B⁰, shape (d, k), by ``params.init``, and set the clients' heads ``state.w``.
+    """Return the starting (d, k) matrix B⁰, and set the clients' heads ``state.w``.
 
     Raises
     ------
     InputError
-        When ``pgd`` has fewer than k clients, a client too few samples for a batch, or the fourth
-        powers of ``moments`` leave the range.
+        Raised if ``pgd`` has fewer than k clients, or if a client has fewer samples than a batch.
+        Also raised if fourth powers in ``moments`` over- or underflow.
     """
     k = params.n_components
     if params.start is None and params.init == "pgd":
@@ -174,7 +175,7 @@ def starting_representation(
 
 
 def start_communication(params: Any, shape: Shape) -> Cost:
-    """Return the communication of `starting_representation`."""
+    """Return the communication cost of `starting_representation`."""
     n, d, k = shape.n_clients, shape.n_features, params.n_components
     if params.start is not None or params.init == "random":
         return Cost(0, 0, 0)
@@ -185,7 +186,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """``pgd``: every client holds a row θ of the matrix, and the server finds the row space."""
+    """Return B⁰ by ``pgd``: clients hold the rows θ, and the server finds the row space."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:

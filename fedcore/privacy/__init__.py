@@ -1,1 +1,1 @@
-"""Differential privacy: mechanisms, the events they charge, accounting and calibration of noise."""
+"""Differential privacy: mechanisms, privacy events, accounting, and calibration of noise."""

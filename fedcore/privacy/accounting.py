@@ -1,21 +1,21 @@
-"""Total privacy loss ε of many privacy events, at a given δ.
+"""Total privacy loss ε of a composition of privacy events, at a given δ.
 
-Events are those of `fedcore.privacy.events`. They may be many, and chosen adaptively.
+The events of `fedcore.privacy.events` may be chosen adaptively.
 
-Gaussian and `Bounded` events are composed in closed form, exactly up to rounding. Several Gaussian
-mechanisms equal one with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian differential privacy*,
-JRSS-B 2022, Corollary 3.3). Balle & Wang (ICML 2018) state the δ(ε) of this mechanism. Every
-(ε, δ)-DP mechanism is dominated by a pair with three losses, ε, −ε and ∞ (Kairouz, Oh & Viswanath,
-*The composition theorem for differential privacy*, ICML 2015). The finite losses of several equal
-mechanisms together therefore have a binomial distribution.
+Gaussian and `Bounded` events are composed in closed form, exact up to rounding. Several Gaussian
+mechanisms equal one Gaussian mechanism with ``1/σ² = Σ 1/σᵢ²`` (Dong, Roth & Su, *Gaussian
+differential privacy*, JRSS-B 2022, Corollary 3.3). Balle & Wang (ICML 2018) give δ(ε) for a
+Gaussian mechanism. Every (ε, δ)-DP mechanism is dominated by a pair of distributions with the three
+losses ε, −ε and ∞ (Kairouz, Oh & Viswanath, *The composition theorem for differential privacy*,
+ICML 2015). The finite losses of several equal mechanisms therefore have a binomial distribution.
 
-The distribution of a Laplace mechanism's loss has a closed form, too. It is put on a grid of evenly
-spaced losses, and so is the distribution of a composition with too many losses. The probability of
-each loss is divided between the two nearest points of the grid, so that the total probabilities
-under the two neighbouring data sets stay the same. This makes no δ(ε) smaller (Doroshenko et al.,
-*Connect the dots*, PETS 2022), and the error is of second order in the step.
+The loss of a Laplace mechanism also has a distribution in closed form. Laplace losses, and
+compositions with too many losses, are put on a grid of evenly spaced losses. The probability of
+each loss is divided between the two nearest grid points, so that the total probabilities under the
+two neighbouring data sets do not change. The grid makes no δ(ε) smaller (Doroshenko et al.,
+*Connect the dots*, PETS 2022). The error of the grid is of second order in its step.
 
-If a paper states its own ε, the formula is in the module of its algorithm.
+If a paper states its own ε, the formula is in the module of the paper's algorithm.
 """
 
 from __future__ import annotations
@@ -73,9 +73,9 @@ def is_private(events: Mapping[Event, int], epsilon: float, delta: float) -> boo
 
 
 def find_least(enough: Callable[[float], bool], low: float, high: float) -> float:
-    """Return the least number for which `enough` holds, above `low` and at most `high`.
+    """Return the least number above `low` and at most `high` for which `enough` holds.
 
-    The number is found by bisection, to the last bit. `enough` must hold for `high`.
+    Bisection finds the number to the last bit. `enough` must hold for `high`.
     """
     while low < (middle := low + (high - low) / 2.0) < high:
         low, high = (low, middle) if enough(middle) else (middle, high)
@@ -88,7 +88,7 @@ def require_delta(delta: Any) -> None:
 
 
 def _key(events: Mapping[Event, int]) -> Key:
-    """Sorted counts of events; events with the same privacy loss are counted together."""
+    """Return the sorted counts of events, with equal privacy losses counted together."""
     counts: dict[tuple[str, float, float], int] = {}
     for event, count in events.items():
         if isinstance(event, Bounded):
@@ -112,29 +112,29 @@ def _epsilon(key: Key, delta: float) -> float:
 
 
 class Loss(NamedTuple):
-    """Privacy loss of a composition.
+    """Privacy loss of a composition of events.
 
     Attributes
     ----------
     endless : float
         Probability of an infinite loss, which is δ at ε = ∞.
     more : callable
-        ``ε -> δ(ε) − endless``.
+        Function ``ε -> δ(ε) − endless``.
     """
 
     endless: float
     more: Callable[[float], float]
 
     def within(self, epsilon: float, delta: float) -> bool:
-        """Whether the composition is (`epsilon`, `delta`)-DP."""
+        """Return whether the composition is (`epsilon`, `delta`)-DP."""
         return self.more(epsilon) <= delta - self.endless
 
 
 def _loss(key: Key, delta: float) -> Loss:
-    """Return the loss of all events together, accurate enough for this δ.
+    """Return the privacy loss of all events together, accurate enough for this δ.
 
-    All Gaussian events together act as one Gaussian mechanism. The composition has as its δ(ε) the
-    δ(ε − l) of this mechanism, averaged over the losses l of all other events.
+    All Gaussian events together act as one Gaussian mechanism. The δ(ε) of the composition is
+    δ(ε − l) of this Gaussian mechanism, averaged over the losses l of all other events.
     """
     endless = 0.0
     for _, _, own, count in key:
@@ -164,7 +164,7 @@ def _loss(key: Key, delta: float) -> Loss:
 
 
 class Losses(NamedTuple):
-    """Losses and their probabilities; `lost` is the probability of losses that were cut off."""
+    """Privacy losses and their probabilities; `lost` is the probability of cut-off losses."""
 
     values: np.ndarray
     weights: np.ndarray
@@ -172,7 +172,7 @@ class Losses(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Losses ``low + i · step``, with the probabilities `weights`."""
+    """Privacy losses ``low + i · step`` with the probabilities `weights`."""
 
     low: float
     step: float
@@ -180,11 +180,11 @@ class Grid(NamedTuple):
     lost: float = 0.0
 
     def losses(self) -> Losses:
-        """Return the losses one by one."""
+        """Return the losses as an array, with their probabilities."""
         return Losses(self.low + self.step * np.arange(len(self.weights)), self.weights, self.lost)
 
     def of_step(self, step: float) -> Grid:
-        """Return the losses on a grid with this step, which must not be below the present one."""
+        """Return the losses on a grid with another step, which must not be smaller."""
         if step == self.step:
             return self
         at = self.step * np.arange(len(self.weights))
@@ -192,14 +192,15 @@ class Grid(NamedTuple):
 
 
 def _bounded(epsilon: float) -> Grid:
-    """The loss is +ε with probability ``e^ε/(1 + e^ε)``, and otherwise −ε."""
+    """Return the losses ε, with probability ``e^ε/(1 + e^ε)``, and −ε of an (ε, 0)-DP mechanism."""
     return Grid(-epsilon, 2.0 * epsilon, special.expit([-epsilon, epsilon]))
 
 
 def _laplace(epsilon: float) -> Grid:
-    """The loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), else at most ε.
+    """Return the losses of a Laplace mechanism on a grid.
 
-    Each cell of the grid gives ``exp((l − ε)/2) tanh(step/4)/2`` to the losses l at its two ends.
+    The loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), and never above ε.
+    Each grid cell gives ``exp((l − ε)/2) tanh(step/4)/2`` to the losses l at its two ends.
     """
     step = 2.0 * epsilon / CELLS
     ends = np.ones(CELLS + 1)
@@ -210,7 +211,7 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the losses of `count` independent mechanisms; each cut drops a tail of mass `cut`."""
+    """Return the losses of `count` independent mechanisms; each cut drops at most mass `cut`."""
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:
@@ -222,7 +223,7 @@ def _repeated(one: Grid, count: int, cut: float) -> Grid:
 
 
 def _added(one: Grid, other: Grid, cut: float) -> Grid:
-    """Return the sum of two independent losses, with at most `MAX_LOSSES` values."""
+    """Return the distribution of the sum of two independent losses, at most `MAX_LOSSES` values."""
     step = max(one.step, other.step)
     weights = np.convolve(one.of_step(step).weights, other.of_step(step).weights)
     low, lost = one.low + other.low, one.lost + other.lost
@@ -237,7 +238,7 @@ def _added(one: Grid, other: Grid, cut: float) -> Grid:
 
 
 def _on_grid(values: np.ndarray, weights: np.ndarray, step: float) -> np.ndarray:
-    """Return the probabilities of the losses ``min(values) + i · step``; see the module."""
+    """Divide the probabilities of the losses `values` between the points of a grid."""
     at = (values - values.min()) / step
     below = at.astype(int)
     up = weights * (np.expm1((below - at) * step) / math.expm1(-step))

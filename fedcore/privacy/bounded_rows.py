@@ -1,10 +1,10 @@
 """Two conditions of every sensitivity: rows have bounded norm, and sums are in double precision.
 
-A sum of n float32 terms has a relative rounding error of up to n·6e−8, which changes when one row
-is missing. From some 10⁵ rows on, this change can exceed the row's own contribution. The release
-would then depend on a row more than it is charged for (Casacuberta et al., *Widespread
+A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is missing, the
+error changes. From some 10⁵ rows on, this change can exceed the contribution of the row. A release
+would then depend on the row more than the ledger charges (Casacuberta et al., *Widespread
 underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022).
-In double precision the error is at most about n·1e−16.
+In double precision the relative error is at most about n·1e−16.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BLOCK = 65_536  # rows that are converted to double precision at a time
 
 
 def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
-    """Euclidean norms of the rows, in double precision, shape (n,); infinite above 1e154."""
+    """Return the rows' Euclidean norms in double precision, or infinity for norms above 1e154."""
     if isinstance(data, SparseRows):
         return data.row_norms()
     with np.errstate(over="ignore"):
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale rows of Euclidean norm above `bound` down to it; return `data` itself if none is.
+    """Scale rows of norm above `bound` to norm `bound`; without such rows, return `data` itself.
 
     Parameters
     ----------
@@ -61,9 +61,9 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 
 
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield pairs of a slice of rows and their data in double precision.
+    """Yield pairs of a slice and the rows of this slice in double precision.
 
-    Data in float64 come as one block, without a copy.
+    Float64 data come as one block, without a copy.
 
     Parameters
     ----------
@@ -79,12 +79,12 @@ def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
 
 
 def row_blocks(data: np.ndarray) -> list[np.ndarray]:
-    """Return `data` in views of at most `BLOCK` rows."""
+    """Split `data` into views of at most `BLOCK` rows."""
     return [data[first : first + BLOCK] for first in range(0, len(data), BLOCK)]
 
 
 def product(data: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Return ``data @ X`` in double precision, shape (n, k)."""
+    """Return ``data @ X``, computed in double precision, shape (n, k)."""
     return np.concatenate([block @ X for _, block in in_double(data)])
 
 
@@ -94,9 +94,9 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 
 
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
-    """Return a copy in double precision, with zeros for rows longer than `LONGEST_ROW`.
+    """Return a copy in double precision, in which rows of norm above `LONGEST_ROW` are zero.
 
-    This is for methods that take rows of any length. Products of longer rows overflow, and NaN in
+    Methods for rows of any norm need this copy. Products of longer rows could overflow, and NaN in
     the output would reveal such a row.
 
     Parameters
@@ -109,7 +109,7 @@ def without_endless_rows(data: np.ndarray) -> np.ndarray:
 
 
 def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
-    """Require that no row of a client is longer than `bound`, up to rounding."""
+    """Require that all rows of a client have norm at most `bound`, up to rounding."""
     norms, who = row_norms(data), words.client(client)
     slack = SLACK.get(data.dtype, 0.0)
     row = words.row(who, int(norms.argmax()))

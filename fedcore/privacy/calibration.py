@@ -1,4 +1,4 @@
-"""The least noise with which releases spend a given (ε, δ)."""
+"""Calibration of the least noise for which releases are (ε, δ)-DP."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def gaussian_noise_multiplier(epsilon: float, delta: float, steps: int = 1) -> f
 
 
 def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, delta: float) -> float:
-    """Return the least noise with which ``events(noise)`` spends at most ε = `target` at δ.
+    """Return the least noise for which ``events(noise)`` is (`target`, `delta`)-DP.
 
     Parameters
     ----------
     events : callable
-        ``noise -> events``; their ε must fall as `noise` > 0 grows.
+        Function ``noise -> events``. The ε of the events must fall as the noise grows.
     target, delta : float
 
     Raises
     ------
     InputError
-        When no noise up to 1e12 is enough.
+        Raised if a noise of 1e12 is not enough.
     """
     require_valid(POSITIVE, target=target)
     require_delta(delta)

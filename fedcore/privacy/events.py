@@ -1,9 +1,8 @@
-"""Privacy events: how strongly *one* release depends on one record of a client.
+"""Privacy events, which describe how strongly one release depends on one record of a client.
 
-"Depends" refers to the neighbouring relation of the run. `fedcore.privacy.mechanisms` charges an
-event with every release, and `fedcore.privacy.accounting` composes events. No event claims
-amplification by sampling: in each round, a client is charged in full if it was drawn, and is not
-charged otherwise.
+The neighbouring relation of the run defines a change of one record. `fedcore.privacy.mechanisms`
+charges an event for every release, and `fedcore.privacy.accounting` composes events. Events claim
+no amplification by sampling. In each round, every participating client is charged in full.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ NEIGHBOURS = {
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Gaussian noise on a vector or matrix.
+    """Release of a vector or matrix with Gaussian noise.
 
     Attributes
     ----------
     noise_multiplier : float
-        Standard deviation of an entry's noise, in units of `sensitivity`.
+        Standard deviation of the noise on each entry, in units of `sensitivity`.
     sensitivity : float
-        Largest Euclidean (Frobenius) distance between the values of neighbouring data.
+        Largest Euclidean (Frobenius) distance between released values for neighbouring data.
     """
 
     noise_multiplier: float
@@ -36,14 +35,14 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Laplace:
-    """Laplace noise on a number or vector.
+    """Release of a number or vector with Laplace noise.
 
     Attributes
     ----------
     noise_multiplier : float
-        Scale b of the noise, in units of `sensitivity`; the release is (1/b)-DP.
+        Scale b of the noise, in units of `sensitivity`. The release is (1/b)-DP.
     sensitivity : float
-        Largest L1 distance between the values of neighbouring data.
+        Largest L1 distance between released values for neighbouring data.
     """
 
     noise_multiplier: float
@@ -52,13 +51,13 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Any (ε, δ)-differentially private mechanism about which no more is known.
+    """Release by an (ε, δ)-DP mechanism whose loss distribution is not known in more detail.
 
     Attributes
     ----------
     epsilon, delta : float
     mechanism : str
-        Name of the mechanism, for the record.
+        Name of the mechanism.
     """
 
     epsilon: float

@@ -1,18 +1,19 @@
-"""Mechanisms that add noise and charge the ledger for it, in one call.
+"""Mechanisms that add noise to a release and charge the ledger, in one call.
 
 After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. A client
-step calls a method of this object to release something; the call adds the noise and charges the
-event. A reply must consist of what mechanisms returned in the same call of the step. Otherwise the
-upload counts as unprotected, and the run's ε is infinite. A step declares by `derived` what it
-computes from releases, and by `post_processing` that it repeats earlier releases. The ledger trusts
-these declarations and the sensitivities: it notices that noise was forgotten, but not that a proof
-is wrong.
+step calls a method of this object to release a value. The call adds the noise and charges the
+event. A reply must consist of values that mechanisms returned in the same call of the step.
+Any other upload counts as unprotected, and makes the run's ε infinite. A step declares by `derived`
+a value that it computed from releases. A step marked by `post_processing` only repeats earlier
+releases. The ledger trusts these declarations and the stated sensitivities. The ledger notices
+forgotten noise, but not a wrong proof.
 
-Every record belongs to one client. Losses of clients with separate data therefore do not add up:
-the run's ε is the largest of the clients'. This ε is the guarantee towards the server, and towards
-whoever sees all messages. The server knows the run's seed. Noise therefore has a stream of its own,
-from the operating system's entropy unless the run is a simulation (`fedcore.privacy.noise`). Noise
-is drawn in floating point: attacks on its last bits (Mironov, CCS 2012) are not accounted for.
+Every record belongs to one client, so that the privacy losses of the clients do not add up. The
+run's ε is the largest ε of a client, and is the guarantee towards the server and every other
+observer of all messages. The server knows the run's seed. Noise therefore comes from a separate
+random stream, from the operating system's entropy unless the run is a simulation
+(`fedcore.privacy.noise`). Noise is drawn in floating point, and the guarantee does not cover
+attacks on the last bits of the noise (Mironov, CCS 2012).
 """
 
 from __future__ import annotations
@@ -36,47 +37,37 @@ Value = TypeVar("Value")
 
 
 def post_processing(step: AnyStep) -> AnyStep:
-    """Mark a client step that replies only with what its mechanisms released in earlier calls.
-
-    Parameters
-    ----------
-    step : callable
-
-    Returns
-    -------
-    callable
-        The step itself.
-    """
+    """Mark a client step that replies only with values released in earlier calls."""
     step.post_processing = True  # type: ignore[attr-defined]
     return step
 
 
 def derived(state: Any, value: Value) -> Value:
-    """Declare that `value`, which is to be uploaded, depends on releases and public values only.
+    """Declare that `value`, a part of a reply, depends only on releases and public values.
 
     Parameters
     ----------
     state : namespace
-        The client's state; if it has no ``privacy``, there is nothing to declare.
+        The client's state. If the state has no ``privacy``, the declaration has no effect.
     value : number or ndarray
 
     Returns
     -------
     number or ndarray
-        `value` itself, not a copy. In a private run an array becomes read-only.
+        The same object `value`. In a private run an array becomes read-only.
     """
     return state.privacy._release(value) if hasattr(state, "privacy") else value
 
 
 @dataclass
 class Account:
-    """The releases that have been charged to one client's records.
+    """Privacy events that the ledger has charged to one client's records.
 
     Attributes
     ----------
     events : Counter of Event
     unprotected : set of str
-        Client steps that have uploaded something that no mechanism returned.
+        Names of client steps that have uploaded a value that no mechanism returned.
     """
 
     events: Counter[Event] = field(default_factory=Counter)
@@ -84,23 +75,19 @@ class Account:
 
 
 class Privacy:
-    """Privacy part of the ledger: one account per client.
+    """Privacy part of the ledger, with one account per client.
 
     Parameters
     ----------
     n_clients : int
     delta : float
-        δ at which ε is stated.
+        The δ at which ε is stated.
     neighbours : {"replace_one", "add_or_remove_one", "zero_out_one", "change_entry"}
-        Relation to which all sensitivities of the run refer.
+        Neighbouring relation to which all sensitivities of the run refer.
     simulated : bool, default=False
-        Whether the noise can be drawn again from a seed. Such noise protects nobody.
+        True if the noise can be drawn again from a seed. Such noise protects nobody.
     weakened : float, optional
-        Factor of the noise in the weakened twin of an audit; the ledger charges the full noise.
-
-    Attributes
-    ----------
-    accounts : list of Account
+        Factor of the noise in an audit with weakened noise. The ledger charges the full noise.
     """
 
     def __init__(
@@ -120,20 +107,20 @@ class Privacy:
 
     @property
     def unprotected(self) -> set[str]:
-        """Client steps that have uploaded something that no mechanism returned."""
+        """Return the names of client steps that have uploaded an unprotected value."""
         return {step for account in self.accounts for step in account.unprotected}
 
     def epsilon(self, *, delta: float | None = None) -> float:
-        """ε spent so far: the largest of any client's; infinite after an unprotected upload.
+        """Return the largest ε of a client so far, or infinity after an unprotected upload.
 
-        After an adaptive stop, the ε spent can be below the budget. The guarantee to quote is the
-        budget (docs/privacy.md).
+        If a run has stopped adaptively, this ε can be below the run's budget. In that case quote
+        the budget as the guarantee (docs/privacy.md).
 
         Parameters
         ----------
         delta : float, optional
-            δ at which ε is stated; the ledger's own by default. If several methods each spend all
-            of their δ, the sum of their runs has a finite ε only at the sum of these δ.
+            The δ at which ε is stated, by default the ledger's δ. If several runs each spend all of
+            their δ, their composition has a finite ε only at the sum of these δ.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
@@ -143,7 +130,7 @@ class Privacy:
         return max(accounting.epsilon(dict(e), delta) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """Return δ, neighbouring relation, accounting, kinds of events and source of the noise."""
+        """Return δ, neighbouring relation, accounting, kinds of events and noise source."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,
@@ -169,12 +156,12 @@ class Privacy:
         )
 
     def __add__(self, other: Privacy) -> Privacy:
-        """Compose two runs on the same clients, client by client and event by event.
+        """Compose two runs on the same clients by adding the events of each client.
 
         Raises
         ------
         InputError
-            When they differ in the number of clients, in neighbouring relation or in δ.
+            Raised if the runs differ in number of clients, neighbouring relation or δ.
         """
         for what, ours, theirs in (
             ("of {} and {} clients", len(self.accounts), len(other.accounts)),
@@ -199,12 +186,12 @@ class Privacy:
 
 
 class Mechanisms:
-    """Noise for one client, drawn from a stream of its own and charged to its account.
+    """Mechanisms of one client, which add noise and charge the client's account.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        The client's noise; independent of its public stream ``state.rng``.
+        Generator of the client's noise, independent of its public stream ``state.rng``.
     account : Account
 
     Attributes
@@ -215,9 +202,9 @@ class Mechanisms:
 
     Notes
     -----
-    Values must be finite real numbers, else `InputError`. Whole numbers and truth values become
-    float64 first, as rounding would remove noise. For float32, noise is added in float64 and the
-    sum is rounded.
+    Released values must be finite real numbers; otherwise an `InputError` is raised. Integers and
+    booleans become float64 before noise is added. Noise on float32 values is added in float64, and
+    the sum is rounded.
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
@@ -226,7 +213,7 @@ class Mechanisms:
 
     @property
     def hidden(self) -> np.random.Generator:
-        """The stream of the noise, for draws that must stay secret and that release nothing."""
+        """Return the noise generator, for secret random numbers that release no data."""
         return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
@@ -236,9 +223,9 @@ class Mechanisms:
         ----------
         value : float or ndarray
         sensitivity : float
-            Largest Euclidean (Frobenius) distance of the values of neighbouring data.
+            Largest Euclidean (Frobenius) distance between values for neighbouring data.
         noise_multiplier : float
-            Standard deviation in units of `sensitivity`.
+            Standard deviation of the noise in units of `sensitivity`.
         """
         require_valid(POSITIVE, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
         value = _real(value)
@@ -253,9 +240,9 @@ class Mechanisms:
         ----------
         value : float or ndarray
         sensitivity : float
-            Largest L1 distance of the values of neighbouring data.
+            Largest L1 distance between values for neighbouring data.
         noise_multiplier : float
-            Scale in units of `sensitivity`, 1/ε.
+            Scale of the noise in units of `sensitivity`, which is 1/ε.
         """
         require_valid(POSITIVE, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
         value = _real(value)
@@ -266,15 +253,16 @@ class Mechanisms:
     def exponential(
         self, scores: Sequence[float], *, sensitivity: float, epsilon: float
     ) -> np.integer:
-        """Return an index, drawn with probabilities proportional to ``exp(ε score / 2Δ)``.
+        """Draw an index into `scores` with probabilities proportional to ``exp(ε score / 2Δ)``.
+
+        The choice is ε-DP (McSherry & Talwar, FOCS 2007).
 
         Parameters
         ----------
         scores : sequence of float
         sensitivity : float
-            Δ, largest change of any score between neighbouring data.
+            Largest change Δ of any score between neighbouring data.
         epsilon : float
-            The choice is ε-DP (McSherry & Talwar, FOCS 2007).
         """
         require_valid(POSITIVE, sensitivity=sensitivity, epsilon=epsilon)
         weights = np.asarray(_real(np.asarray(scores)), np.float64) * (
@@ -293,24 +281,25 @@ class Mechanisms:
         epsilon: float,
         monotone: bool = False,
     ) -> np.integer | None:
-        """Return the index of the first query that, with noise, reaches the noisy threshold.
+        """Return the index of the first query whose noisy value reaches the noisy threshold.
 
-        None if no query reaches it. This is the sparse vector technique with one answer (Dwork &
-        Roth, *Algorithmic foundations of differential privacy*, Algorithm 1): noise Lap(2Δ/ε) on
-        the threshold and Lap(4Δ/ε) on every query. It is ε-DP for any number of queries.
+        The result is None if no query reaches the threshold. The method is the sparse vector
+        technique with one answer (Dwork & Roth, *Algorithmic foundations of differential privacy*,
+        Algorithm 1). The threshold gets noise Lap(2Δ/ε), and every query gets noise Lap(4Δ/ε). The
+        release is ε-DP for any number of queries.
 
         Parameters
         ----------
         queries : iterable of float
-            Read one by one, up to the answer.
+            Query values, which are read one by one up to the answer.
         threshold : float
         sensitivity : float
-            Δ, largest change of any query between neighbouring data.
+            Largest change Δ of any query between neighbouring data.
         epsilon : float
         monotone : bool, default=False
-            Whether a change of one record moves all queries the same way, as adding a row does
-            with counts. Noise Lap(2Δ/ε) on a query is then enough (Lyu, Su & Li, VLDB 2017,
-            Theorem 5).
+            True if a change of one record moves all queries in the same direction, as adding a row
+            does with counts. For such queries, noise Lap(2Δ/ε) on a query is enough (Lyu, Su & Li,
+            VLDB 2017, Theorem 5).
         """
         require_valid(POSITIVE, sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))
@@ -322,16 +311,16 @@ class Mechanisms:
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
-        """Charge a mechanism whose privacy is proved as a whole; return its stream of noise.
+        """Charge a mechanism whose privacy is proved as a whole, and return the noise generator.
 
-        The step must declare its reply by `derived`.
+        The client step that calls this method must declare its reply by `derived`.
 
         Parameters
         ----------
         epsilon, delta : float
-            The mechanism is (ε, δ)-DP under the neighbouring relation of the run.
+            The mechanism must be (ε, δ)-DP under the neighbouring relation of the run.
         mechanism : str
-            Its name, for the record.
+            Name of the mechanism.
         """
         require_valid(NON_NEGATIVE, epsilon=epsilon, delta=delta)
         self._charge(Bounded(float(epsilon), float(delta), mechanism))
@@ -347,7 +336,7 @@ class Mechanisms:
         return value
 
     def covers(self, reply: Any) -> bool:
-        """Whether `reply` is empty, or consists of values that this call of the step released."""
+        """Return whether all values in `reply` were released in this call of the client step."""
         if isinstance(reply, Mapping):
             reply = list(reply.values())
         if isinstance(reply, list | tuple):
@@ -359,7 +348,7 @@ class Mechanisms:
 
 
 def _real(value: Any) -> Any:
-    """Require a real, finite value; return it as float64 unless it is float32."""
+    """Require a finite real value, and convert it to float64 unless it is float32."""
     if isinstance(value, float) and math.isfinite(value):
         return value
     array = np.asarray(value)
@@ -376,7 +365,7 @@ def _real(value: Any) -> Any:
 
 
 def _add(value: Any, noise: Any) -> Any:
-    """Return the sum, computed in float64, in the precision of the value."""
+    """Add noise to a value in float64, and round the sum to the precision of the value."""
     if isinstance(value, np.ndarray):
         return (value + noise).astype(value.dtype, copy=False)
     return float(value + noise)

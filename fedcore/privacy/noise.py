@@ -1,17 +1,17 @@
 """Sources of privacy noise: the operating system's entropy, or the seed in a simulation.
 
-The server knows the root seed of a run, and every history stores it. The clients' public streams
-(``state.rng``) derive from this seed. If the noise came from the same seed, the server could draw
-it again and subtract it. Each client's noise therefore has a generator of its own. Its seed is
-entropy of the operating system and is not kept.
+The server knows the root seed of a run, and every history stores it. The clients' public random
+streams (``state.rng``) derive from this seed. If the noise also derived from this seed, the server
+could draw the noise again and subtract it. The noise of each client therefore has a separate
+generator. The seed of this generator is entropy of the operating system and is not kept.
 
-In a simulation the noise derives from the seed, and the run can be repeated. Two runs with the same
-noise at different scales would reveal the data; the noise therefore also depends on the name and
-the parameters of the run. Such noise protects nobody, and the ledger says so.
+In a simulation the noise derives from the seed, so that the run can be repeated. Two runs with the
+same noise at different scales would reveal the data. Simulated noise therefore also depends on the
+name and the parameters of the run. Simulated noise protects nobody, and the ledger says so.
 
-The generator is numpy's PCG64: statistically sound, but not cryptographic. Somebody who sees enough
-of its unrounded output may in principle find its state. We know of no attack through rounded,
-scaled and added noise, and of no proof that there is none.
+The generator is numpy's PCG64, which is statistically sound but not cryptographic. An observer of
+enough unrounded output could in principle find the generator's state. We know neither an attack
+through rounded, scaled and added noise, nor a proof that no such attack exists.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SECRET = "noise from the operating system's entropy, not kept"
 
 
 class Weakened(NamedTuple):
-    """Source of noise for the weakened twin of an audit; the ledger charges the full noise.
+    """Source of noise scaled by a factor, although the ledger charges the full noise.
 
-    Such a run breaks its own claim on purpose, to show that the audit would notice. `fedcore.run`
-    cannot make such a run, and the history of a weakened run says that it is one.
+    An audit runs a method with weakened noise to show that the audit would notice too little noise.
+    `fedcore.run` cannot weaken noise, and the history of a run with weakened noise says so.
 
     Attributes
     ----------
@@ -49,13 +49,7 @@ class Weakened(NamedTuple):
 
 
 class WeakenedGenerator(np.random.Generator):
-    """Generator that multiplies centred noise by a factor; choices and permutations do not change.
-
-    Parameters
-    ----------
-    bits : numpy.random.BitGenerator
-    factor : float
-    """
+    """Random generator that multiplies noise by a factor, but does not change other draws."""
 
     def __init__(self, bits: np.random.BitGenerator, factor: float) -> None:
         super().__init__(bits)
@@ -63,19 +57,19 @@ class WeakenedGenerator(np.random.Generator):
         self._factor = factor
 
     def standard_normal(self, *args: Any, **options: Any) -> Any:
-        """Draw from numpy and multiply by `factor`."""
+        """Draw standard normal numbers and multiply them by `factor`."""
         return self._factor * super().standard_normal(*args, **options)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw from numpy with `factor` times the scale."""
+        """Draw normal numbers with the standard deviation `factor` times `scale`."""
         return loc + self._factor * super().normal(0.0, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw from numpy with `factor` times the scale."""
+        """Draw Laplace numbers with the scale `factor` times `scale`."""
         return loc + self._factor * super().laplace(0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw from numpy with `factor` times the scale."""
+        """Draw Gumbel numbers with the scale `factor` times `scale`."""
         return loc + self._factor * super().gumbel(0.0, scale, size)
 
 
@@ -88,8 +82,8 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
     Parameters
     ----------
     source : numpy.random.SeedSequence, Weakened or None
-        None for fresh entropy of the operating system. Otherwise the stream differs from all
-        public streams, even if `source` is the seed of the run.
+        Source of the noise. None means fresh entropy of the operating system. Noise from a seed
+        differs from all public random streams, even if `source` is the seed of the run.
     client : int
     """
     if source is None:
@@ -101,7 +95,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
 
 
 def label(simulated: bool, weakened: float | None) -> str:
-    """Return the sentence about the noise that ledger and history show."""
+    """Return the text by which ledger and history describe the source of noise."""
     if weakened is not None:
         return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
     return SIMULATED if simulated else SECRET
@@ -116,9 +110,9 @@ def simulated(
     ----------
     seed : numpy.random.SeedSequence
     name : str
-        Name of what runs: the algorithm, or the cell of the workflow.
+        Name of the algorithm or of the workflow's cell.
     params : mapping
-        Hyper-parameters. Runs that differ in one of them, such as ε, share no noise.
+        Hyper-parameters. Runs that differ in a hyper-parameter, such as ε, share no noise.
     """
     text = f"{name}({_text(params)})"
     words = np.frombuffer(hashlib.sha256(text.encode()).digest()[:16], "<u4")
@@ -126,7 +120,7 @@ def simulated(
 
 
 def _text(value: Any) -> str:
-    """Return a parameter as text, the same for equal values: 1 and 1.0, or a list and an array."""
+    """Return a parameter as text, with the same text for equal values such as 1 and 1.0."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_text(value[key])}" for key in sorted(value))
     if isinstance(value, np.ndarray) and value.ndim:

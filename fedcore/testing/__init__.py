@@ -1,11 +1,11 @@
-"""Checks of a user's own algorithm; fedcore's own algorithms pass the same checks.
+"""Checks of a user's algorithm, which fedcore's own algorithms pass, too.
 
     from fedcore.testing import check_algorithm
 
     def test_my_pca():
         check_algorithm("my_package.my_pca")
 
-On the command line: ``fedcore check my_package.my_pca``.
+The command ``fedcore check my_package.my_pca`` runs the same checks.
 """
 
 from fedcore.testing.algorithm import check_algorithm

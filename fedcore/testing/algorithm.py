@@ -1,7 +1,8 @@
-"""Run all checks of one algorithm; the check that no cost-free reading enters a result is here.
+"""Run all checks of one algorithm.
 
 `Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing, so that a
-recorder can measure. If an algorithm computed with them, its ledger would lack this traffic.
+recorder can measure. If an algorithm used them for its result, its ledger would lack traffic. The
+check `learns_by_replies_only` finds algorithms whose result depends on such uncharged values.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     Raises
     ------
     InputError
-        When there is no such algorithm, or its module cannot be imported or declares no algorithm.
+        Raised if the name is unknown, or if the module cannot be imported or has no algorithm.
     """
     if isinstance(algorithm, ModuleType):
         return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
@@ -114,7 +115,7 @@ MAY_READ = (
 
 @check
 def learns_by_replies_only(subject: Subject) -> None:
-    """What is read of the clients outside the protocol does not change what the server learns."""
+    """The server's result does not depend on values that it reads outside the protocol."""
     only_subspace(subject)
     sends = False
     for options in options_of(subject):
@@ -144,7 +145,7 @@ def learns_by_replies_only(subject: Subject) -> None:
 
 @contextlib.contextmanager
 def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
-    """Falsify what is read outside the protocol; yield the modules that read clients' data."""
+    """Falsify values read outside the protocol; yield the modules that read the clients' data."""
     readers: set[str] = set()
     read = Federation.clients.fget  # type: ignore[attr-defined]
 
@@ -167,7 +168,7 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
 
 def _wrong(reply: Any) -> Any:
-    """Return a reply in which every number and the ratios between numbers are changed."""
+    """Return a reply with every number changed, and with the ratios of numbers changed, too."""
     if isinstance(reply, tuple | list):
         return type(reply)(map(_wrong, reply))
     if not isinstance(reply, np.ndarray | np.generic | float | int):

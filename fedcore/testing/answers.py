@@ -1,4 +1,4 @@
-"""The contract of an algorithm's answer: a plain form gives the same, in any order of clients."""
+"""Check an algorithm's answer against a plain implementation, and for other orders of clients."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from fedcore.words import counted
 
 @check
 def needs_no_order_of_clients(subject: Subject) -> None:
-    """The order of the clients does not matter when their random streams move along."""
+    """The clients' order does not change the result if each client keeps its random stream."""
     only_subspace(subject)
     if subject.case.sequential:
         raise Skipped("clients pass the iterate from one to the next")
@@ -68,7 +68,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
 
 @check
 def needs_no_split_of_rows(subject: Subject) -> None:
-    """The split of the rows into clients does not matter."""
+    """The split of the rows into clients does not change the result."""
     only_subspace(subject)
     case = subject.case
     if case.depends_on_split is None:
@@ -90,7 +90,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
 
 @check
 def does_what_its_plain_form_does(subject: Subject) -> None:
-    """The iterates equal the iterates of the plain form on the stacked matrix."""
+    """The result equals the result of the method's plain form on the stacked matrix."""
     only_subspace(subject)
     if subject.case.oracle is None:
         raise Unsaid("its case has no 'oracle', the method in its plainest form")
@@ -110,7 +110,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
 def compare_with_oracle(
     subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> None:
-    """Compare what a run with seed 5 and these options returned with the plain form."""
+    """Compare the result of a run with seed 5 with the method's plain implementation."""
     assert subject.case.oracle is not None
     V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))
@@ -123,7 +123,7 @@ def compare_with_oracle(
 
 
 def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what: str) -> None:
-    """Compare with the tolerance `ROUNDING` and, only if this fails, with that of `rounding`."""
+    """Compare with tolerance `ROUNDING` and, if this fails, with the tolerance `rounding()`."""
     try:
         require_close(actual, desired, ROUNDING, what)
     except AssertionError:
@@ -133,11 +133,12 @@ def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what:
 def rounding_of_data(
     subject: Subject, clients: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> float:
-    """Tolerance for V Vᵀ: `ROUNDING`, or more if rounding of the data changes the run `found` more.
+    """Return a tolerance for V Vᵀ from the effect of rounding the data on the run `found`.
 
-    Another order of summation acts like at least one rounding of the data. A method whose rounds go
-    on until a rule stops them amplifies this rounding, FAPS up to 1e7 times on centred data. The
-    data are therefore rounded in four ways, and the tolerance is ten times the largest change.
+    Another order of summation acts like at least one rounding of the data. A method that a stop
+    rule ends amplifies this rounding; FAPS amplifies it up to 1e7 times on centred data. The data
+    are therefore rounded in four ways. The tolerance is ten times the largest relative change of
+    V Vᵀ, and at least `ROUNDING`.
     """
     plain, moved = projection(found.basis), []
     for seed in range(4):
@@ -153,7 +154,7 @@ def rounding_of_data(
 
 @check
 def takes_sparse_clients(subject: Subject) -> None:
-    """Sparse clients give what dense ones give, if the module says sparse=True."""
+    """Sparse clients give the same result as dense clients, if the module says sparse=True."""
     only_subspace(subject)
     if not subject.algorithm.sparse:
         raise Skipped("it does not say sparse=True")
@@ -178,7 +179,7 @@ def takes_sparse_clients(subject: Subject) -> None:
 
 @check
 def reaches_the_floor(subject: Subject) -> None:
-    """One client and many reach the Eckart–Young floor with the parameters that its case names."""
+    """One client and many clients reach the Eckart–Young floor with the case's `floor`."""
     only_subspace(subject)
     case = subject.case
     if case.asymptotic or subject.algorithm.labelled:

@@ -1,4 +1,4 @@
-"""How the checks of an algorithm compare, and the list of these checks."""
+"""Comparisons for the checks of an algorithm, and the registry of these checks."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHECKS: dict[str, Callable[[Subject], None]] = {}
 
 
 def check(function: Callable[[Subject], None]) -> Callable[[Subject], None]:
-    """Add a function to `CHECKS`; the first line of its docstring is its sentence."""
+    """Add a function to `CHECKS`; reports show the first line of its docstring."""
     CHECKS[function.__name__] = function
     return function
 
@@ -33,7 +33,7 @@ def require(condition: Any, words: str) -> None:
 
 
 def require_close(actual: Any, desired: Any, tolerance: float, what: str) -> None:
-    """Compare relative to the largest entry, because single entries may cancel."""
+    """Require that arrays agree up to `tolerance` times the largest absolute desired entry."""
     actual, desired = np.asarray(actual), np.asarray(desired)
     require(actual.shape == desired.shape, f"{what}: shape {actual.shape}, not {desired.shape}")
     largest = np.abs(desired).max()
@@ -47,13 +47,13 @@ def require_close(actual: Any, desired: Any, tolerance: float, what: str) -> Non
 
 
 def projection(basis: np.ndarray) -> np.ndarray:
-    """V Vᵀ, which does not depend on signs or rotations of columns."""
+    """Return V Vᵀ, which does not depend on signs or rotations of the columns of V."""
     return basis @ basis.T
 
 
 @contextmanager
 def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
-    """Add the parameters to an error."""
+    """Add the run's parameters as a note to every error inside this context."""
     try:
         yield
     except Exception as error:
@@ -64,7 +64,7 @@ def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
 
 
 def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
-    """Yield the settings of the case, each without a start and, where possible, with a start."""
+    """Yield each setting of the case, first without and then, if possible, with a start."""
     for setting in subject.case.settings:
         yield dict(setting)
         if subject.subspace and setting.get("samples", 1) == 1:  # several samples have no start
@@ -72,6 +72,6 @@ def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
 
 
 def only_subspace(subject: Subject) -> None:
-    """Skip the check of an algorithm that learns no subspace."""
+    """Skip the check if the algorithm learns no subspace."""
     if not subject.subspace:
         raise Skipped("the algorithm learns no subspace")

@@ -1,10 +1,9 @@
-"""Find what a client step can read besides its data, its state and its message.
+"""Find values that a client step can read besides its data, its state and its message.
 
-Steps are closures. A step could read something that the server knows but never sent, and the ledger
-would not notice. Clients know the hyper-parameters. All arrays, and all numbers that come from the
-clients' data, must be broadcast, or computed by the client from broadcast values. The same holds
-for steps that run outside the protocol (`Federation.observe`): their arrays must come as their
-message.
+A client step is a closure, and could read a value that the server knows but never sent. The ledger
+would not notice. Besides its data and state, a step may therefore read only hyper-parameters,
+broadcast values, and numbers that do not depend on the clients' data. Arrays for a step that runs
+outside the protocol (`Federation.observe`) must be in the message of this step.
 """
 
 from __future__ import annotations
@@ -30,9 +29,9 @@ Change = Callable[[Any], Any]  # of a step
 
 @contextlib.contextmanager
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
-    """Replace every step by ``change(step)`` inside this context.
+    """Replace every client step by ``change(step)`` inside this context.
 
-    After each exchange that has run a changed step, ``after`` is called with this step.
+    After an exchange has run a changed step, ``after`` is called with the changed step.
     """
 
     def seen(exchange: Any) -> Any:
@@ -51,11 +50,10 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Inside this context, note where steps hold arrays, and the numbers that each step holds.
+    """Record where client steps hold arrays, and which numbers they hold, inside this context.
 
-    If a step hands its data to the server through a closure, the closure holds them only after the
-    step has run. Clients know the parameters of the run, and the caller gives these parameters in
-    the entry ``params``.
+    Each step is searched before and after it runs, because a step may write its data into a
+    closure. The caller sets the entry ``params`` to the run's parameters, which clients may know.
     """
     found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 
@@ -74,13 +72,11 @@ def watched() -> Iterator[dict[str, Any]]:
 
 
 def captured_arrays(step: Any, params: Any = None) -> list[str]:
-    """Return where `step` holds arrays or random generators: ``"step.closure.Z"`` and the like.
+    """Return the places of arrays or random generators in `step`, such as ``"step.closure.Z"``.
 
-    Tensors and generators of PyTorch count, too.
-
-    The search covers closures, defaults, globals named in the code, bound objects and partial
-    arguments, with all containers and objects in them. A field of `params` counts only if a
-    function in the search names it.
+    Tensors and generators of PyTorch count, too. The search covers closures, defaults, globals
+    named in the code, bound objects and partial arguments. The search also covers containers and
+    objects inside them. A field of `params` counts only if the searched code names it.
     """
     found, named = [], set()
     torch = sys.modules.get("torch")
@@ -98,7 +94,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
-    """Yield `step` and all objects that it holds, with their places, but not parts of `params`."""
+    """Yield the places and values of all objects that `step` holds, except parts of `params`."""
     seen, ahead = {id(step): step}, [("step", step)]
     while ahead:
         place, value = ahead.pop()
@@ -112,7 +108,7 @@ def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the parts of a value, with their names."""
+    """Yield an object's parts, such as closure cells or items, with their names."""
     if isinstance(value, FunctionType):
         code, named = value.__code__, _names(value.__code__)
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
@@ -140,6 +136,6 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _names(code: CodeType) -> set[str]:
-    """Return the globals and attributes that a function and the functions inside it name."""
+    """Return the names of globals and attributes in a function's code and in inner functions."""
     inner = (const for const in code.co_consts if isinstance(const, CodeType))
     return set(code.co_names).union(*map(_names, inner))

@@ -1,7 +1,7 @@
-"""What the checks must know about an algorithm, and the random streams for its plain form.
+"""Facts that the checks must know about an algorithm, and random streams for its oracle.
 
-An algorithm gives its own case as ``case=`` of its ``ALGORITHM``. The case is a mapping with
-parameters of `Case` as keys, so that the algorithm need not import this package.
+An algorithm states these facts in the argument ``case=`` of its ``ALGORITHM``. The argument is a
+mapping with parameters of `Case` as keys, so that the algorithm need not import this package.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ USUAL = {"rounds": 8, "clip": True}
 
 
 class Draws:
-    """The documented random streams of a federation: one of the server, two per client id.
+    """The random streams of a federation: one for the server, and two for each client.
 
-    The second stream of a client is for privacy noise, in a simulation seeded by the run's seed.
+    A client's second stream draws simulated privacy noise.
 
     Attributes
     ----------
@@ -46,33 +46,34 @@ class Draws:
 
 @dataclass(frozen=True)
 class Case:
-    """What the checks must know about an algorithm; each parameter is also an attribute.
+    """Facts that the checks must know about an algorithm; each parameter is also an attribute.
 
     Parameters
     ----------
     oracle : callable, optional
-        ``(clients, draws, params) -> (V, U)``, the method in its plainest form, on the stacked
-        matrix with NumPy alone; U is None for a method that computes no U.
+        Function ``(clients, draws, params) -> (V, U)``, a plain implementation of the method on the
+        stacked matrix. U is None for a method that computes no U.
     floor : callable, optional
-        ``(S, r) -> params`` with which the method must reach the Eckart–Young floor.
+        Function ``(S, r) -> params`` that returns parameters with which the method must reach the
+        Eckart–Young floor.
     needs : callable
-        ``(S, r) -> params`` that have no default, or that make the result depend on S alone.
+        Function ``(S, r) -> params`` that returns parameters without a default, or parameters that
+        make the result depend on S alone.
     settings : tuple of mapping
-        Each is a set of parameters for runs that are compared with ``communication`` and the
-        oracle.
+        Sets of parameters for the runs that are compared with ``communication`` and the oracle.
     random : bool, optional
-        Whether another seed gives another result; None if that is not known.
+        True if another seed gives another result, and None if this is unknown.
     clients_draw_start : bool
-        Whether V depends on draws of the clients even when `start` is given.
+        True if V depends on random numbers of the clients even if `start` is given.
     depends_on_split : bool, optional
-        Whether the result depends on the split of the rows into clients; None if that is not known.
+        True if the result depends on the split of the rows into clients, None if this is unknown.
     needs_equal_clients : bool
-        Whether the method reaches the centralised answer only when all clients have equal data.
+        True if the method reaches the centralised answer only for clients with equal data.
     asymptotic : bool
-        Whether the method, even without noise, approaches the answer only as the rows grow in
-        number.
+        True if the method, even without noise, only approaches the answer as the number of rows
+        grows.
     sequential : bool
-        Whether clients pass the iterate from one to the next, so that their order matters.
+        True if each client passes the iterate to the next client, so that the order matters.
     refused : tuple of (str, value)
         Parameters and values that must be refused although the declared type allows them.
     """
@@ -91,16 +92,16 @@ class Case:
 
 
 def case_of(algorithm: Algorithm) -> Case:
-    """Return the `case` of an algorithm.
+    """Return an algorithm's `Case`.
 
     Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which are
-    None (not known). If a method for subspaces has a parameter ``rounds``, the case gives it a few
-    rounds; if it has ``clip``, the case lets it clip the rows.
+    None. If a subspace method without entry ``needs`` has the parameter ``rounds`` or ``clip``, the
+    case sets ``rounds=8`` or ``clip=True``.
 
     Raises
     ------
     InputError
-        When the case is no mapping, or has a key that is no parameter of `Case`.
+        Raised if the case is no mapping, or has a key that is no parameter of `Case`.
     """
     told = algorithm.case
     where = f"case of ALGORITHM of {algorithm.module.__name__}"
@@ -115,5 +116,5 @@ def case_of(algorithm: Algorithm) -> Case:
 
 
 def rounded_data(clients: list[np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
-    """Return the data with every entry moved by up to one rounding, zeros left as they are."""
+    """Return the data with every non-zero entry changed at random by up to one rounding."""
     return [x * (1 + np.finfo(x.dtype).eps * rng.uniform(-1, 1, x.shape)) for x in clients]

@@ -1,4 +1,4 @@
-"""The contract of an algorithm's parameters and results, one function for each sentence of it."""
+"""Check that an algorithm's parameters and results keep the contract of algorithms."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WRONG: dict[str, list[Any]] = {
 
 @check
 def describes_itself(subject: Subject) -> None:
-    """It has a title, and a sentence and a range for every parameter."""
+    """The algorithm's docstrings give a title, and a sentence and a range for each parameter."""
     algorithm = subject.algorithm
     require(algorithm.title.endswith("."), f"its first line is no sentence: '{algorithm.title}'")
     for known in describe(algorithm.parameters):
@@ -42,7 +42,7 @@ def describes_itself(subject: Subject) -> None:
 
 @check
 def refuses_wrong_parameters(subject: Subject) -> None:
-    """A parameter out of its range, and an unknown one, are refused by their names."""
+    """The error for an unknown parameter or a value out of range names the parameter."""
     good = subject.case.needs(np.vstack(subject.clients[:]), RANK) if subject.subspace else {}
     base = {"n_components": RANK, **good} if subject.subspace else {"model": "tiny_mlp"}
     told = [("no_such_parameter", 1), *subject.case.refused]
@@ -66,7 +66,7 @@ def refuses_wrong_parameters(subject: Subject) -> None:
 
 @check
 def repeats_to_the_byte(subject: Subject) -> None:
-    """The same seed gives the same bytes."""
+    """Two runs with the same seed give the same bytes."""
     first, again = subject.run(iterates="all"), subject.run(iterates="all")
     same = (again.content, again.arrays) == (first.content, first.arrays)
     require(
@@ -78,7 +78,7 @@ def repeats_to_the_byte(subject: Subject) -> None:
 
 @check
 def draws_from_the_seed(subject: Subject) -> None:
-    """Another seed gives another result where the method is random."""
+    """Another seed gives another result if and only if the method is random."""
     if subject.case.random is None:
         raise Unsaid("its case does not say whether it is random: give random=True or False")
     first, second = subject.run(seed=1), subject.run(seed=2)
@@ -95,7 +95,7 @@ def draws_from_the_seed(subject: Subject) -> None:
 
 @check
 def leaves_its_input(subject: Subject) -> None:
-    """Data and start are unchanged after a run."""
+    """A run changes neither the clients' data nor the starting matrix."""
     clients, start = subject.clients, starting_basis()
     before = [c.tobytes() for c in clients], start.tobytes()
     asked: dict[str, Any] = {"start": start} if subject.subspace else {}
@@ -118,7 +118,7 @@ def shows_orthonormal_rows(subject: Subject) -> None:
 
 @check
 def records_counts_that_grow(subject: Subject) -> None:
-    """The history begins at iteration 0, its counts grow, and its values are finite."""
+    """The history begins at iteration 0, its counts never fall, and its values are finite."""
     columns = subject.run().columns
     require(columns["iteration"][0] == 0, "its first record is not iteration 0")
     require((np.diff(columns["iteration"]) > 0).all(), "iterations do not grow")

@@ -1,4 +1,4 @@
-"""The contract of an algorithm's messages: their costs, and that nothing passes outside of them."""
+"""Check that an algorithm's messages have the stated costs, and carry all that is exchanged."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from fedcore.words import counted
 
 @check
 def ends_when_told(subject: Subject) -> None:
-    """Nothing is done or charged after the recorder has said that the run ends."""
+    """The algorithm sends and changes nothing after the recorder says that the run ends."""
     for setting in subject.case.settings:
         whole = subject.run(iterates="all", **setting)
         for last in (0, 1, 3):
@@ -70,7 +70,7 @@ def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: i
 
 @check
 def charges_what_it_says(subject: Subject) -> None:
-    """The ledger says what `communication` says, and counts eight bytes a number or four."""
+    """The ledger says the same costs as `communication`, with eight or four bytes a number."""
     clients = subject.clients
     for options in options_of(subject):
         with noted(options):
@@ -91,7 +91,7 @@ def charges_what_it_says(subject: Subject) -> None:
 
 @check
 def charges_short_clients(subject: Subject) -> None:
-    """Clients with fewer rows than components send what `communication` says, or are refused."""
+    """Clients with fewer rows than components have the costs of `communication` or are refused."""
     only_subspace(subject)
     for rows, options in itertools.product(short_clients(), options_of(subject)):
         with noted(options, clients=len(rows)):
@@ -131,7 +131,7 @@ def is_evaluated_for_free(subject: Subject) -> None:
 
 @check
 def shares_no_message(subject: Subject) -> None:
-    """Copies of all messages and replies give the same values: nothing else is exchanged."""
+    """Results stay the same if every step gets and returns copies of messages and replies."""
 
     def apart(step: Any) -> Any:
         @functools.wraps(step)
@@ -156,7 +156,7 @@ def shares_no_message(subject: Subject) -> None:
 
 @check
 def reads_messages_only(subject: Subject) -> None:
-    """No client step holds an array, or a number of the clients' data, that was not sent to it."""
+    """No client step holds an array or a data-dependent number that the server did not send."""
     given = subject.clients
     needs = subject.case.needs(np.vstack(given[:]), RANK) if subject.subspace else {}
     shorter = [c * np.linspace(0.5, 1.0, len(c), dtype=c.dtype)[:, None] for c in given]
@@ -183,7 +183,7 @@ def reads_messages_only(subject: Subject) -> None:
 
 
 def _watched_run(subject: Subject, clients: Clients, options: dict[str, Any]) -> dict[str, Any]:
-    """Return what the steps of a run hold, as in `watched`; clients know the run's parameters."""
+    """Return the arrays and numbers that the client steps of a run hold, as `watched` does."""
     algorithm = subject.algorithm
     with watched() as seen:
 

@@ -1,4 +1,4 @@
-"""What the checks found."""
+"""Reports of the outcomes of checks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AGAIN = "for the same reason as above"
 
 
 class CheckFailed(AssertionError):
-    """A check has failed; the message is the text of the `Report`."""
+    """Some check has failed; the message is the text of the `Report`."""
 
 
 class Skipped(Exception):
@@ -20,7 +20,7 @@ class Skipped(Exception):
 
 
 class Unsaid(Skipped):
-    """A check needs something that the algorithm's case does not say."""
+    """A check needs an entry that the algorithm's case does not have."""
 
 
 class Finding(NamedTuple):
@@ -29,10 +29,10 @@ class Finding(NamedTuple):
     Attributes
     ----------
     check : str
-        The sentence of the check.
+        First line of the check's docstring.
     outcome : {"passed", "failed", "skipped"}
     said : str
-        Why the check failed or was skipped; else empty.
+        Reason why the check failed or was skipped.
     """
 
     check: str
@@ -47,7 +47,7 @@ class Report:
     Attributes
     ----------
     name : str
-        What was checked.
+        Name of the checked object.
     findings : list of Finding
     """
 
@@ -56,11 +56,11 @@ class Report:
 
     @property
     def failed(self) -> list[Finding]:
-        """The checks that have failed."""
+        """Return the failed checks."""
         return [finding for finding in self.findings if finding.outcome == "failed"]
 
     def __str__(self) -> str:
-        """One line for each check, and a summary below; a repeated reason is told only once."""
+        """Return one line for each check, and a summary; a repeated reason is told only once."""
         lines, told = list[str](), set[str]()
         for check, outcome, said in self.findings:
             reason = said.partition("\n")[0]
@@ -75,9 +75,10 @@ class Report:
 
 
 def examine(check: Callable[[Any], None], subject: Any, file: str | None) -> Finding:
-    """Run a check on a subject.
+    """Run a check on a subject and return the outcome.
 
-    `file` holds the code under check: an error says at which of its lines it was raised.
+    If the check raises an error, the outcome names the last line of the checked `file` in the
+    traceback.
     """
     sentence = (check.__doc__ or "").partition("\n")[0]
     try:

@@ -1,4 +1,4 @@
-"""Small problems on which the checks run; none is made with the code under test."""
+"""Small problems for the checks, made without the code that is being checked."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CLASSES = 3
 
 
 def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
-    """Matrix with exactly these singular values, from NumPy's own QR."""
+    """Return an (n, d) matrix with the singular values `sigma`, up to rounding."""
     rng = np.random.default_rng(seed)
     left = np.linalg.qr(rng.standard_normal((n, len(sigma))))[0]
     right = np.linalg.qr(rng.standard_normal((d, len(sigma))))[0]
@@ -26,23 +26,23 @@ def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
 
 
 def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Return consecutive blocks of rows, of these sizes."""
+    """Return consecutive blocks of rows with these sizes."""
     return np.split(matrix, np.cumsum(sizes)[:-1])
 
 
 def uneven_clients() -> list[np.ndarray]:
-    """Return uneven clients of full rank, with a gap after the third singular value."""
+    """Return clients of unequal sizes, whose singular values have a gap after the third one."""
     return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield the same rows, dealt so that one client has fewer than RANK rows, then every client."""
+    """Yield two splits of the same rows, with one client or all clients below RANK rows."""
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 
 
 def sparse_clients() -> list[scipy.sparse.csr_array]:
-    """Return `uneven_clients` with zeros in place of the smaller half of each client's entries."""
+    """Return `uneven_clients` as sparse matrices, with each client's smaller half set to zero."""
     return [
         scipy.sparse.csr_array(np.where(np.abs(s) < np.median(np.abs(s)), 0.0, s))
         for s in uneven_clients()
@@ -50,12 +50,12 @@ def sparse_clients() -> list[scipy.sparse.csr_array]:
 
 
 def starting_basis(d: int = FEATURES, seed: int = 11) -> np.ndarray:
-    """Gaussian matrix of shape (d, RANK)."""
+    """Return a Gaussian matrix of shape (d, RANK)."""
     return np.random.default_rng(seed).standard_normal((d, RANK))
 
 
 def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
-    """Labels by a representation of rank r, with a head per client that depends on its own data."""
+    """Return labels of a model with a shared rank-r representation and data-dependent heads."""
     B = np.linalg.qr(np.random.default_rng(23).standard_normal((clients[0].shape[1], r)))[0]
     heads = [np.ones(r) + s.sum(axis=0)[:r] for s in clients]
     return [(s @ B @ w + 0.1 * np.sin(100 * s[:, 0])).astype(s.dtype)
@@ -65,7 +65,7 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 def images(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
-    """Gaussian samples; each client's classes come from linear scores of its own."""
+    """Return clients with Gaussian samples, and with classes from linear scores of each client."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
@@ -78,5 +78,5 @@ def images(
 def held_out(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
 ) -> Clients:
-    """Other draws than `images`, with the same linear forms, to measure on."""
+    """Return new samples from the same distribution and linear scores as in `images`."""
     return images(sizes, seed=seed, draw=1, dtype=dtype)

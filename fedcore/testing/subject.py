@@ -1,4 +1,4 @@
-"""An algorithm under check, and a way to run it."""
+"""Run an algorithm that is being checked."""
 
 from __future__ import annotations
 
@@ -30,16 +30,7 @@ NETWORK = {"model": "tiny_mlp", "rounds": 3, "rate": 0.1, "batch": 4, "epochs": 
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """A finished run.
-
-    Attributes
-    ----------
-    algorithm : Algorithm
-    settings : Params
-    recorder : Recorder
-    output : dict
-    history : History
-    """
+    """A finished run of an algorithm."""
 
     algorithm: Algorithm
     settings: Any
@@ -49,27 +40,27 @@ class FinishedRun:
 
     @property
     def ledger(self) -> Ledger:
-        """The federation's ledger."""
+        """Return the ledger of the federation."""
         return self.recorder.ledger
 
     @cached_property
     def columns(self) -> dict[str, np.ndarray]:
-        """The recorded columns."""
+        """Return the recorded columns."""
         return self.recorder.columns()
 
     @cached_property
     def basis(self) -> np.ndarray:
-        """Orthonormal basis of the subspace, (d, r)."""
+        """Return the (d, r) orthonormal basis of the learnt subspace."""
         return shared_basis(self.output)
 
     @property
     def shared(self) -> np.ndarray:
-        """V, or the basis of a method without V."""
+        """Return the matrix V, or the basis if the method has no V."""
         return self.output["V"] if "V" in self.output else self.output["basis"]
 
     @cached_property
     def arrays(self) -> list[bytes]:
-        """Every array that the algorithm returned, including those of single clients."""
+        """Return the bytes of every array that the algorithm returned."""
         parts = [
             (name, part)
             for name, value in sorted(self.output.items())
@@ -83,7 +74,7 @@ class FinishedRun:
 
     @cached_property
     def content(self) -> bytes:
-        """The bytes of the history's file, with the final arrays."""
+        """Return the bytes of the history's HDF5 file."""
         with tempfile.TemporaryDirectory() as folder:
             self.history.save(Path(folder, "history.h5"))
             return Path(folder, "history.h5").read_bytes()
@@ -91,41 +82,35 @@ class FinishedRun:
 
 @dataclass(frozen=True)
 class Subject:
-    """An algorithm under check.
-
-    Attributes
-    ----------
-    algorithm : Algorithm
-    case : Case
-    """
+    """An algorithm that is being checked, and its `Case`."""
 
     algorithm: Algorithm
     case: Case
 
     @property
     def subspace(self) -> bool:
-        """Whether the algorithm learns a subspace."""
+        """Return whether the algorithm learns a subspace."""
         return "n_components" in self.algorithm.task.fields
 
     @property
     def clients(self) -> Clients:
-        """Small uneven clients, with labels if the algorithm learns from labels."""
+        """Return small clients of unequal size, with labels if the algorithm needs labels."""
         return self.clients_of(uneven_clients()) if self.subspace else images()
 
     def clients_of(self, matrices: Sequence[np.ndarray]) -> Clients:
-        """Return clients with these samples, and labels if the algorithm learns from labels."""
+        """Return clients with these samples, and with labels if the algorithm needs labels."""
         labels = labels_of(matrices) if self.algorithm.labelled else None
         return Clients(matrices, labels=labels)
 
     def problem(self, clients: Clients) -> Problem:
-        """Return the problem of the clients."""
+        """Return the clients' problem, with held-out samples for classifiers."""
         apart = (
             None if self.subspace else held_out([len(c) for c in clients], dtype=clients.dtypes[0])
         )
         return Problem("contract", clients, held_out=apart)
 
     def settings(self, clients: Clients, options: Mapping[str, Any]) -> Any:
-        """Return parameters: those that the case needs, replaced or extended by `options`."""
+        """Return the parameters that the case needs, replaced or extended by `options`."""
         if not self.subspace:
             known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
             return self.algorithm.params({**known, **options})
@@ -144,7 +129,7 @@ class Subject:
         center: bool = False,
         **params: Any,
     ) -> FinishedRun:
-        """Run the algorithm by the function that library and workflow share."""
+        """Run the algorithm once by `fedcore.runs.execute`."""
         data = self.clients if clients is None else clients
         data = data if isinstance(data, Clients) else self.clients_of(data)
         names = self.algorithm.task.printed if measure is None else measure
@@ -161,5 +146,5 @@ class Subject:
 
 
 def shape_of(clients: Sequence[np.ndarray]) -> Shape:
-    """Return the size of a federation of these clients."""
+    """Return the numbers of clients, samples and features as a `Shape`."""
     return Shape(len(clients), sum(map(len, clients)), clients[0].shape[1])
