@@ -65,34 +65,36 @@ class History:
     Parameters
     ----------
     columns : dict of str to ndarray of shape (repeats, records)
-        Shorter repeats are padded: with −1 in integer columns, with NaN in the others.
+        Recorded columns. Shorter repeats are padded with −1 in integer columns and with NaN in
+        the other columns.
     final : dict of str to ndarray of shape (repeats, …)
-        Arrays that the algorithm returned at its end.
+        Arrays that the algorithm returned.
     iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (repeats, snapshots), and ``shared``, what the
-        server held, of shape (repeats, snapshots, d, r), or (repeats, snapshots, p) for the p
-        parameters of networks. These arrays cover as many repeats as fit into the limit of
-        `fedcore.snapshots`, which may be fewer repeats than in `columns`; see
-        ``about["iterates"]``.
+        Kept iterates. ``iteration`` and ``record_number`` have shape (repeats,
+        snapshots). ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p
+        parameters of its network, of shape (repeats, snapshots, p). The arrays may have fewer
+        repeats than `columns`, because `fedcore.snapshots` limits their size. The entry
+        ``about["iterates"]`` counts the repeats left out.
     reference : dict of str to ndarray
-        Singular values of the samples, and other arrays of the exact answer that are known.
+        Singular values of the samples and other known arrays of the exact answer.
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
         Units and description of each column.
     released : frozenset of str or None
-        Columns that a private run released; the others are exact functions of the data. None for a
-        run without privacy.
+        Columns that a private run released, or None for a run without privacy. All other
+        columns are exact functions of the data.
     twin : dict of str to ndarray of shape (repeats, records)
-        Columns of the repeats' twins; empty if the cell has none.
+        Columns of the repeats' twins, or an empty dict if the cell has no twins.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
-        For each metric that is a mean over clients, the value of each client; padded with NaN.
+        Each client's values of the metrics that are means over the clients, padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
-        CPU seconds of a run until each record, without the time of recording; see `save_seconds`.
+        CPU seconds of a run until each record, without the time of recording. The function
+        `save_seconds` writes these seconds.
     client_iterates : dict of str to ndarray
-        ``iteration`` and ``record_number`` of shape (snapshots,), and the arrays that clients of
-        the first repeat held, each of shape (snapshots, clients, …), for as many clients as fit
-        into the same limit.
+        Arrays that clients of the first repeat held. ``iteration`` and ``record_number`` have
+        shape (snapshots,), and each other array has shape (snapshots, clients, …). The arrays hold
+        only as many clients as the size limit of `fedcore.snapshots` allows.
 
     Examples
     --------

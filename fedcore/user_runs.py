@@ -161,51 +161,55 @@ def run(
     Parameters
     ----------
     algorithm : str
-        Name in the registry; ``fedcore.algorithms.names()`` lists them.
+        Name of a registered algorithm, as ``fedcore.algorithms.names()`` lists them.
     clients : sequence or mapping of ndarray or sparse matrix of shape (n_i, n_features)
-        One matrix per client, rows are samples; or a mapping from the clients' names, which errors
-        then mention. Sparse matrices of `scipy.sparse` are not made dense, and algorithms that
-        would need this refuse them. Columns of data frames are matched by their names.
+        One matrix per client, whose rows are samples. The keys of a mapping are the clients' names,
+        which error messages mention. Sparse matrices of `scipy.sparse` are never made dense, and
+        algorithms that need dense matrices refuse them. Columns of data frames are matched by name.
     n_components : int
-        Rank, for algorithms that learn a subspace.
+        Rank of the subspace, for algorithms that learn a subspace.
     labels : sequence or mapping of ndarray of shape (n_i,), optional
-        One label per sample, for algorithms that learn from labels; by the names of the clients, or
-        in their order. Classes are 0, 1, 2, ….
+        One label per sample, by the names or in the order of the clients. Classes are numbered
+        0, 1, 2, ….
     held_out : pair of sequences or mappings, optional
         Matrices and labels, one of each per client, on which classifiers are measured.
     seed : int or numpy.random.SeedSequence, default=0
-        The same seed gives the same result bit for bit if CPU type, BLAS, its number of threads and
-        library versions are the same. Privacy noise differs, see `simulate`.
+        Seed of all random numbers except privacy noise (see `simulate`). Equal seeds give equal
+        results bit for bit if CPU type, BLAS, its number of threads and library versions are equal.
     start : ndarray or data frame of shape (n_features, n_components), optional
-        Starting basis; the rows of a frame are matched with the features by their names. The
-        default is drawn from `seed`.
+        Starting basis, by default drawn from `seed`. Rows of a data frame are matched with the
+        features by name.
     measure : sequence of str, optional
-        Names of metrics to record at every iterate; empty for none. The default is ``objective``
-        and, for classifiers, ``test_accuracy``, or ``training_accuracy`` without `held_out`.
+        Names of metrics to record at every iterate, or an empty list for no metrics. The default is
+        ``objective`` or, for classifiers, ``test_accuracy`` with and ``training_accuracy`` without
+        `held_out`.
     iterates : {"none", "last", "log", "all"}, default="log"
-        Which iterates to keep, up to 50 MB; ``log`` keeps the iterations 0, 1, 2, 4, 8, … and the
-        last one. See `fedcore.snapshots`.
+        Iterates to keep, up to 50 MB. ``log`` keeps the iterations 0, 1, 2, 4, 8, … and the last
+        iterate (see `fedcore.snapshots`).
     stop : callable, optional
-        ``row -> bool``, called with every recorded row; the run ends when it is true. See
-        `fedcore.stop_rules.StopRules`. In a private run it may read released columns only.
+        Function ``row -> bool``, such as `fedcore.stop_rules.StopRules`, which is called with every
+        recorded row. The run ends when `stop` returns true. In a private run, `stop` may read
+        released columns only.
     begin, finish : callable, optional
-        `begin`, ``(federation) -> mapping``, is a first exchange with the clients, after that of
-        `center`; `finish`, ``(federation, output) -> mapping``, is a last exchange. See `execute`.
+        Functions that exchange messages with the clients (see `execute`).
+        ``begin(federation) -> mapping`` runs before the algorithm, after `center`.
+        ``finish(federation, output) -> mapping`` runs after the algorithm.
     transcript : fedcore.federation.transcript.Transcript, optional
-        Keeps what the server sees of the clients, for audits such as `fedcore.audits.leakage`.
+        Transcript that keeps every upload, for audits such as `fedcore.audits.leakage`.
     simulate : bool, default=False
-        Draw the noise of a private algorithm from `seed`, so that the run can be repeated. Whoever
-        knows the seed can subtract such noise; the ledger says that nothing is guaranteed. By
-        default noise comes from the operating system's entropy, and a run cannot be repeated.
+        If true, draw privacy noise from `seed`, so that the run can be repeated. Simulated noise
+        guarantees nothing, because everybody who knows the seed can subtract it. By default,
+        privacy noise comes from the operating system's entropy, and a run cannot be repeated.
     center : bool, default=False
-        Subtract the mean of all samples first, in one more round (`Federation.center`). The mean
-        joins the output as ``mean``, shape (n_features,). Metrics refer to the centred data.
+        If true, first subtract the mean of all samples, in an additional round
+        (`Federation.center`). The output includes ``mean``, shape (n_features,). Metrics refer to
+        the centred data.
     progress : bool or int, default=False
-        Whether to show a bar that counts rounds, on standard error. By default nothing is printed.
+        If true, show a progress bar over the rounds on standard error.
     **params
-        Hyper-parameters of the algorithm, by the names of its ``Params``. If the algorithm has the
-        parameter ``tol``, its default is 1e-8 here; ``tol=0`` makes all rounds. If `tol` is not
-        met, a `fedcore.ConvergenceWarning` says so.
+        Hyper-parameters of the algorithm, by the names in its ``Params``. If the algorithm has the
+        parameter ``tol``, the default of `run` is 1e-8, and ``tol=0`` makes all rounds. A
+        `fedcore.ConvergenceWarning` says if `tol` is not met.
 
     Returns
     -------
@@ -214,8 +218,8 @@ def run(
     Raises
     ------
     InputError
-        For an unknown algorithm or parameter, unfit client data, two columns of one name in a data
-        frame, or a rank that is too large.
+        Raised for an unknown algorithm or parameter, or for unfit client data. Also raised if a
+        data frame has two columns of one name, or if the rank is too large.
 
     Examples
     --------

@@ -21,7 +21,7 @@ def counted(number: Any, noun: str, plural: str | None = None) -> str:
 
 
 def few(names: Sequence[str], most: int, noun: str, between: str = " and ") -> str:
-    """Return up to `most` names, or else how many they are.
+    """Return the names as text, or only their number if there are more than `most`.
 
     >>> few(["a", "b"], 2, "commit"), few(["a", "b", "c"], 2, "commit")
     ('a and b', '3 commits')
@@ -30,7 +30,7 @@ def few(names: Sequence[str], most: int, noun: str, between: str = " and ") -> s
 
 
 def visible(text: str) -> str:
-    r"""Return a text with control characters as escapes, which JSON reads, too.
+    r"""Return a text whose control characters are escaped as in JSON.
 
     >>> print(visible("age\x1b[2J"))
     age\u001b[2J

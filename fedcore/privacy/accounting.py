@@ -43,19 +43,19 @@ Key = tuple[tuple[str, float, float, int], ...]
 
 
 def epsilon(events: Mapping[Event, int], delta: float) -> float:
-    """Return the least ε known to us for which the composition of `events` is (ε, δ)-DP.
+    """Return the least ε for which this accountant proves the composition to be (ε, δ)-DP.
 
     Parameters
     ----------
     events : mapping of Event to int
-        How often each mechanism was applied to the same record.
+        Number of times that each event was charged to the same record.
     delta : float
-        In (0, 1).
+        Number δ in (0, 1).
 
     Raises
     ------
     InputError
-        For a δ outside (0, 1).
+        Raised if δ is not in (0, 1).
 
     Examples
     --------

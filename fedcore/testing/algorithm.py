@@ -62,30 +62,30 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
 def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Report:
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
-    The checks run the algorithm on small clients. Parameters are declared, and refused out of their
-    range. The same seed gives the same bytes. Components are orthonormal. The ledger has the costs
-    that ``communication`` predicts. No step reads what was not sent to it, and the server reads
-    nothing but replies. If the algorithm's `case` has an oracle, the iterates equal the oracle's;
-    if it has a floor, the algorithm reaches the optimum.
+    The checks run the algorithm on small clients. Every parameter must declare its range and refuse
+    other values. Equal seeds must give equal bytes. Components must be orthonormal. The ledger's
+    costs must equal ``communication``. A step may read only its data and messages, and the server
+    may read only replies. If the algorithm's `case` has an oracle, results must equal the oracle's
+    results. If the `case` has a floor, the algorithm must reach the optimum.
 
     Parameters
     ----------
     algorithm : str or module
-        Name in the registry, import path, or the module itself. It need not be registered.
+        Name of a registered algorithm, import path of a module, or the module itself.
     raising : bool, default=True
-        Whether to raise when a check fails.
+        If true, raise `CheckFailed` if a check fails.
 
     Returns
     -------
     Report
-        Every check with its outcome; ``print`` shows it.
+        All checks with their outcomes, as ``print`` shows them.
 
     Raises
     ------
     CheckFailed
-        An AssertionError that shows the report.
+        Raised if a check fails; the message is the report.
     InputError
-        When the algorithm cannot be imported, or the object is no algorithm.
+        Raised if the algorithm cannot be imported, or if the object is no algorithm.
 
     Examples
     --------
