@@ -184,7 +184,7 @@ def lognormal(
 ) -> Parts:
     """Give each client ``minimum + floor(LogNormal(mean, sigma))`` randomly chosen samples.
 
-    The logarithm of the random part has mean `mean` and standard deviation `sigma`. Samples left
+    The log-normal variable's logarithm has mean `mean` and standard deviation `sigma`. Samples left
     over are not used.
 
     Raises
@@ -213,15 +213,15 @@ def classes(
 
     A client gets ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
     among its classes. Samples are drawn without replacement, so that clients share none. Samples
-    left over are not used. Collins et al. (ICML 2021) divide FEMNIST in this way, after Li et al.
-    (MLSys 2020).
+    left over are not used. FEMNIST is divided in this way by Collins et al., ICML 2021, after Li et
+    al., MLSys 2020.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     clients, classes_per_client : int
     mean, sigma : float
-        Mean and standard deviation of the logarithm of the random part.
+        Mean and standard deviation of the log-normal variable's logarithm.
     minimum : int
     rng : numpy.random.Generator
     overlapping : bool, default=False

@@ -22,7 +22,7 @@ LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
     """Remove temporary files that killed processes have left in a folder.
 
-    A process that is still writing in this folder then fails.
+    A process that is still writing a file in the folder then fails.
     """
     for found in folder.glob(pattern):
         if LEFT_OVER.fullmatch(found.name) and found.is_file():

@@ -134,8 +134,8 @@ def storage(group: str, array: np.ndarray) -> dict[str, object]:
 
     Small arrays are stored whole, iterates in chunks, and recorded columns compressed. Index arrays
     0, 1, 2, … of dimensions are also compressed, because a network has a million parameters.
-    Compression reduces counts to a tenth of their size. Compression would reduce iterates only to
-    nine tenths, and writing would take twenty times as long (``benchmarks/bench_history.py``).
+    Compression would reduce iterates only to nine tenths, and writing would take twenty times as
+    long (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}

@@ -69,7 +69,7 @@ def generate(
     kind : str
         Distribution of the coordinates before they are scaled.
     exact : bool
-        Whether the rows, and not only their distribution, have exactly the spectrum.
+        Whether the rows have the spectrum exactly, and not only in distribution.
     moments : bool
         Whether the second moments replace the rows (only with `exact`).
     canary, removed : bool
@@ -84,8 +84,8 @@ def generate(
     Raises
     ------
     InputError
-        If `minor` is not below `n_features`, `exact` has too few rows, or options exclude or need
-        another.
+        If `minor` is not below `n_features`, `exact` has too few rows, or options do not fit
+        together.
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:

@@ -1,15 +1,15 @@
 """Random matrix with prescribed singular values, divided among clients.
 
-Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*, eqs.
-(23) and (24), define the matrix ``A = U Σ Vᵀ`` of n features and m samples. U (n × n) and V (m × n)
-come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows of ``Aᵀ = V Σ
-Uᵀ``.
+Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
+define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23) and (24). U (n × n)
+and V (m × n) come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows
+of ``Aᵀ = V Σ Uᵀ``.
 
-Usually, V is not stored. The uniform matrix Y behind V is drawn into the memory of the clients.
-Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. Peak
-memory is therefore the memory of the clients and some n × n matrices. V is stored only if Y is
-nearly square and thus ill-conditioned. The exact answer (Σ and U) is known. The random draws depend
-on m and n, and not on the division into clients.
+V is stored only if its uniform matrix Y is nearly square, and thus ill-conditioned. Otherwise, Y is
+drawn into the memory of the clients. Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are
+multiplied in place by ``R⁻¹ Σ Uᵀ``. Peak memory is the memory of the clients and some n × n
+matrices. The exact answer (Σ and U) is known. The random draws depend on m and n, and not on the
+division into clients.
 """
 
 from __future__ import annotations

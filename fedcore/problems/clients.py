@@ -57,8 +57,8 @@ class Clients(Sequence[Any]):
         Matrices, or a function that returns them. The function is called at most once, at the first
         access to a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and data types of the matrices, required with a function. With shapes, a sequence
-        such as `fedcore.files.lazy.LazyMatrices` is read matrix by matrix when used.
+        Shapes and data types of the matrices, required with a function. With `shapes`, the matrices
+        of a sequence such as `fedcore.files.lazy.LazyMatrices` are read one at a time, when used.
     gram : ndarray of shape (d, d), optional
         Gram matrix ``Σ SᵢᵀSᵢ``. With the Gram matrix, methods that need only sums of products do
         not read the matrices.

@@ -55,7 +55,8 @@ class Problem:
     ----------
     name : str
     clients : Clients
-        One matrix of shape (n_i, d) per client, with samples as rows. The argument may be a list.
+        One matrix of shape (n_i, d) per client, with samples as rows. A list of matrices is also
+        allowed.
     status : str
         One of `fedcore.problems.STATUSES`.
     note : str
@@ -131,7 +132,7 @@ class Problem:
         return {"head_singular_values": self.truth.head_singular_values}
 
     def directions(self, most: int) -> dict[str, np.ndarray]:
-        """Return the exact directions that a method should find, as arrays for the history file.
+        """Return the exact directions that a method should find, for the history file.
 
         The directions are at most `most` leading right singular vectors of the stacked matrices or,
         with a `truth`, the whole true representation. The result is empty if there are held-out

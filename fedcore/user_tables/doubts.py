@@ -95,7 +95,7 @@ def identifies(name: Any, values: np.ndarray) -> bool:
 
     Whole numbers are ids if they all differ and lie close together. Whole numbers are codes if the
     column has the name of a code, such as "zip". Whole numbers are ids or dates if all have the
-    same number of digits, at least seven, as 20190131 has. Decimals are dates or times if all read
+    same number of digits, at least seven, such as 20190131. Decimals are dates or times if all read
     as DD.MM, HH.MM, YYYY.MM or MM.YYYY.
     """
     values = values[np.isfinite(values)]
@@ -212,7 +212,7 @@ def _agreeing(
 ) -> np.ndarray:
     """Return a mask of the rows that equal a statistic of the other rows up to rounding.
 
-    A row is not marked if it may agree by chance. `some` are some of the other rows.
+    A row is not marked if it may agree by chance.
     """
     spread = some.std(axis=0)
     varied = spread > 0

@@ -115,7 +115,7 @@ def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}:
     names : sequence
         Names of the columns of data frames.
     matrices : sequence of ndarray
-        The numbers of all clients.
+        Matrices of numbers, one per client.
     whose : str
         Start of a message about a row, with a placeholder for the client's number.
     """

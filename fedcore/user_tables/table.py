@@ -40,7 +40,7 @@ class Reading:
     skip_lines : int
         Number of lines to skip at the top of each CSV file.
     encoding : str, optional
-        Encoding of the CSV files (default: UTF-8 or UTF-16).
+        Encoding of the CSV files, by default UTF-8 or UTF-16.
     delimiter : str, optional
         Column separator of all CSV files (default: detected in each file).
     decimal : {'.', ','}, optional
