@@ -11,7 +11,7 @@ condition number of W*.
 
 ``scaled``
     W* is √k times the factor Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a
-    head, k/√n, shrinks with the number of clients.
+    head, k/√n, falls as the number of clients grows.
 ``orthonormal``
     W* is the factor Q of a Gaussian matrix (the authors' notebook, Figure 3).
 ``unit_rows``
