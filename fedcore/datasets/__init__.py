@@ -1,8 +1,8 @@
-"""Real data sets, their offline stand-ins, and partitions of samples among clients.
+"""Load real data sets or their offline surrogates, and divide samples among clients.
 
-Only `fetch` and `answers` use the network. `load` reads the files below ``data/raw``, which `fetch`
-or a person put there. Third-party data sets plug in through the entry-point group
-``fedcore.datasets``: a callable ``(raw_dir, *, split, surrogate, options) -> Dataset``.
+Only the functions `fetch` and `answers` use the network. `load` reads files in ``data/raw``, where
+`fetch` or the user puts them. Another package adds a data set through the entry-point group
+``fedcore.datasets``, as a function ``(raw_dir, *, split, surrogate, options) -> Dataset``.
 """
 
 from fedcore.datasets.download import answers

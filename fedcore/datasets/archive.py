@@ -1,4 +1,4 @@
-"""Zip archives: members are found by name, and each has a largest permitted size."""
+"""Read members of zip archives by name, with a limit on the size of each member."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fedcore.errors import DataError
 
 
 class Archive:
-    """An open zip archive; see `opened`.
+    """An open zip archive, which the function `opened` yields.
 
     Attributes
     ----------
@@ -29,16 +29,16 @@ class Archive:
         self._full = {name.rpartition("/")[2]: name for name in reversed(self.names)}
 
     def full_name(self, name: str) -> str:
-        """Return the name of a member with its folder; DataError when there is no such member."""
+        """Return a member's name with its folder, or raise a DataError if there is none."""
         if name not in self._full:
             raise DataError(f"{self.path} has no member {name}")
         return self._full[name]
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open a member, given with its folder, that has at most `most` bytes.
+        """Open a member of at most `most` bytes, whose `name` includes its folder.
 
-        The stream gives no more bytes than the size that the archive states for the member.
+        The stream yields no more bytes than the size that the archive states for the member.
         """
         if self._file.getinfo(name).file_size > most:
             says = f"{name} holds more than the {most} bytes that are allowed"
@@ -47,14 +47,14 @@ class Archive:
             yield file
 
     def content(self, name: str, most: int = bounded.MOST_BYTES) -> bytes:
-        """Return the bytes of a member, given with its folder."""
+        """Return the bytes of a member, whose `name` includes its folder."""
         with self.stream(name, most) as file:
             return file.read()
 
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Archive]:
-    """Open a zip archive; any damage in it raises a `DataError` that names the archive."""
+    """Open a zip archive, and raise a `DataError` that names the archive if it is damaged."""
     try:
         with zipfile.ZipFile(path) as file:
             yield Archive(path, file)

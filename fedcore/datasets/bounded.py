@@ -1,4 +1,4 @@
-"""Read at most a given number of bytes from a server, a file or an archive."""
+"""Limit the number of bytes that are read from a server, a file or an archive."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ ERRORS = (OSError, EOFError, zlib.error)  # raised by a file that cannot be read
 
 
 class Source(Protocol):
-    """Stream that `Bounded` reads from."""
+    """Stream from which `Bounded` reads."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, none at the end."""
+        """Return at most `size` bytes, or no bytes at the end."""
         ...
 
 
 class TooMuch(OSError):
-    """There is more to read than the limit."""
+    """Raised if a stream has more bytes than the limit."""
 
 
 class Bounded(io.RawIOBase):
-    """Readable stream that raises `TooMuch` once its source has given more than `limit` bytes."""
+    """Readable stream that raises `TooMuch` if its source has more than `limit` bytes."""
 
     def __init__(self, source: Source, limit: int) -> None:
         self._source, self._limit, self._left = source, limit, limit
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return at most `size` bytes, or all that are left; none at the end."""
+        """Return at most `size` bytes, or all that remain if `size` is None or negative."""
         if size is None or size < 0:
             return b"".join(iter(lambda: self.read(_CHUNK), b""))
         chunk = self._source.read(min(size, self._left + 1))
@@ -46,7 +46,7 @@ class Bounded(io.RawIOBase):
 
 
 def content(path: Path) -> bytes:
-    """Return a file's content, decompressed if it begins like a gzip file."""
+    """Return the content of a file, decompressed if it is a gzip file."""
     try:
         with opened(path) as stream:
             return Bounded(stream, MOST_BYTES).read()
@@ -55,13 +55,13 @@ def content(path: Path) -> bytes:
 
 
 def opened(path: Path) -> IO[bytes]:
-    """Open a file for reading, through a decompressor if it begins like a gzip file."""
+    """Open a file for reading, and decompress it if it is a gzip file."""
     with open(path, "rb") as file:
         zipped = file.read(2) == b"\x1f\x8b"
     return cast(IO[bytes], gzip.open(path)) if zipped else open(path, "rb")
 
 
 def unreadable(path: Path, error: Exception) -> DataError:
-    """Return the error that says that a raw file is damaged, and what to do."""
+    """Return an error that says that a data file is damaged, and what to do about it."""
     reason = " ".join(str(error).split())
     return DataError(f"{path} cannot be read ({reason}): move it away and fetch again")

@@ -1,8 +1,6 @@
-"""Download one file; it gets its name only once its checksum is verified.
+"""Download a file, which gets its final name only after its checksum is verified.
 
-pooch 1.9 is not used. It limits neither the time nor the size of a transfer: a server that sends a
-byte now and then, or sends without end, can hold up the program for ever. pooch also knows only one
-address of a file and no local mirror, so that it would replace little of this package.
+The package pooch 1.9 is not used, because it limits neither the time nor the size of a transfer.
 """
 
 from __future__ import annotations
@@ -37,11 +35,11 @@ _RETRIED_REFUSALS = frozenset({408, 425, 429})
 
 
 class DownloadError(DataError):
-    """No address of a file gave the right bytes."""
+    """Raised if no URL of a file yields the right bytes."""
 
 
 def answers(url: str) -> bool:
-    """Whether the server of an address answers; an HTTP error counts as an answer."""
+    """Return whether the server of a URL responds, where an HTTP error counts as a response."""
     try:
         _Arriving(url, "HEAD", ANSWER_S).read()
     except urllib.error.HTTPError:
@@ -54,7 +52,7 @@ def answers(url: str) -> bool:
 
 
 class Servers:
-    """Whether servers answered when they were last asked, as recorded in a file in `raw`.
+    """Record of which servers responded when they were last asked, in a file in the folder `raw`.
 
     If the file is missing or damaged, no server counts as asked.
     """
@@ -64,12 +62,12 @@ class Servers:
         self._asked = _read_asked(self._path)
 
     def answered(self, url: str) -> bool:
-        """Whether the server of an address answered when it was last asked, or never was asked."""
+        """Return whether the server of a URL responded when last asked, or was never asked."""
         _, answered = self._asked.get(_server(url), (0.0, True))
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Whether the server of an address answers, or did so within the last `seconds`."""
+        """Return whether the server of a URL responds, and ask it at most once every `seconds`."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:
@@ -78,7 +76,10 @@ class Servers:
         return answered
 
     def save(self) -> None:
-        """Write the file if a server was asked; if writing fails, the next process asks anew."""
+        """Write the record to its file if a server was asked.
+
+        If writing fails, the next process asks the servers again.
+        """
         if self._new:
             with contextlib.suppress(OSError), atomic.replace(self._path) as made:
                 made.write_text(json.dumps(self._asked, indent=1), encoding="utf-8")
@@ -89,7 +90,7 @@ def _server(url: str) -> str:
 
 
 def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
-    """Return when each server was asked, in seconds since 1970, and whether it answered."""
+    """Return when each server was asked, in seconds since 1970, and whether it responded."""
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
         return {
@@ -100,10 +101,10 @@ def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
 
 
 class _Arriving:
-    """The response of an address, read by a thread until it ends or `seconds` have passed.
+    """Response from a URL, which a thread reads until it ends or `seconds` have passed.
 
-    The limit covers name lookup, connection, headers and body together. A socket's timeout starts
-    again with every byte, so a server that sends a byte a second would never reach it.
+    The time limit covers name lookup, connection, headers and body together. The timeout of a
+    socket starts again with every byte, so that it never stops a very slow server.
     """
 
     def __init__(self, url: str, method: str, seconds: float) -> None:
@@ -114,7 +115,7 @@ class _Arriving:
         threading.Thread(target=self._receive, args=(url, method), daemon=True).start()
 
     def read(self, size: int = -1) -> bytes:
-        """Return some bytes, none at the end; raise TimeoutError when the time is up."""
+        """Return the next bytes, or none at the end, and raise TimeoutError after `seconds`."""
         try:
             chunk = self._chunks.get(timeout=max(0.0, self._end - time.monotonic()))
         except queue.Empty:
@@ -124,7 +125,7 @@ class _Arriving:
         return chunk
 
     def close(self) -> None:
-        """Tell the thread to end after its next read."""
+        """Tell the reading thread to end after its next read."""
         self._closed.set()
         while not self._chunks.empty():
             self._chunks.get()
@@ -146,8 +147,8 @@ class _Arriving:
 def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
     """Download a file and return its sha256 in hex.
 
-    Each address is tried up to `ATTEMPTS` times, with growing pauses; a refusal such as 404 is not
-    tried again.
+    Each URL is tried up to `ATTEMPTS` times, with growing pauses. After a refusal such as HTTP 404,
+    a URL is not tried again.
     """
     from tqdm import tqdm
 
@@ -181,6 +182,6 @@ def download(path: Path, file: Mapping[str, Any], progress: bool) -> str:
 
 
 def _said(error: Exception) -> str:
-    """Return an error's message as one short printable line; a server may have written it."""
+    """Return an error's message as a short printable line, because a server may have sent it."""
     text = "".join(c if c.isprintable() else " " for c in str(error))
     return " ".join(text.split())[:_SHOWN]

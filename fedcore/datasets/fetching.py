@@ -1,4 +1,4 @@
-"""Put the files of a data set below ``data/raw``, from a mirror or by download."""
+"""Copy or download the files of a data set into ``data/raw``."""
 
 from __future__ import annotations
 
@@ -27,23 +27,21 @@ def fetch(
     progress: bool = True,
     registry: str | os.PathLike[str] | None = None,
 ) -> list[Path]:
-    """Provide the files of a data set below ``raw_dir/name``, each checked against the registry.
+    """Put the files of a data set into ``raw_dir/name``, and check them against the registry.
 
-    A file that exists already is kept; otherwise it comes from the mirror or from an address.
-    ``fetched.json`` in the same folder lists the files with their sha256.
+    An existing file is kept. A missing file is copied from the mirror or downloaded. The file
+    ``fetched.json`` in ``raw_dir/name`` lists all files with their sha256.
 
     Parameters
     ----------
     name : str
-        Name of the data set.
     raw_dir : path-like
-        The folder ``data/raw``.
+        Folder ``data/raw``.
     mirror : path-like, optional
-        Folder with one subfolder per data set; default: the environment's ``FEDCORE_MIRROR``.
+        Folder with one subfolder per data set (default: the environment's ``FEDCORE_MIRROR``).
     progress : bool
-        Show a bar on standard error when that is a terminal.
+        Whether to show a progress bar if standard error is a terminal.
     registry : path-like, optional
-        Registry file.
     """
     entry, _ = find(name, registry)
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
@@ -62,7 +60,7 @@ def fetch(
 
 
 def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
-    """Refuse an entry that has zeros for a checksum; the error says what belongs there."""
+    """Raise an error if a checksum in the registry is all zeros, and say which one is right."""
     for file in form["files"]:
         algorithm, wanted = expected(file)
         if not wanted.strip("0"):
@@ -75,9 +73,9 @@ def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
 
 
 def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
-    """Put every file below `raw`.
+    """Put every file of a data set into `raw`, and return the paths.
 
-    After a failure, folders that this function made and that are empty are removed.
+    If the function fails, it removes those empty folders that it created.
     """
     made = [folder for folder in (raw, *raw.parents) if not exists(folder)]
     try:
@@ -96,7 +94,7 @@ def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: 
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
-    """Check a file if it exists, else copy or download it; return its sha256."""
+    """Check an existing file, or else copy or download it, and return its sha256."""
     path = raw / file["name"]
     if exists(path):
         return verify(path, file)
@@ -113,7 +111,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write the record of the checked files if it has changed: the workflow uses its file time."""
+    """Write ``fetched.json`` if its content changes, because the workflow uses its file time."""
     path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
         if not path.is_file() or path.read_bytes() != text:

@@ -1,4 +1,4 @@
-"""What every reader of a file format returns."""
+"""Return type of the functions that read data files."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import numpy as np
 
 
 class Loaded(NamedTuple):
-    """Rows and labels as they stand in the files.
+    """Samples and labels as stored in the files.
 
     Attributes
     ----------
     x : ndarray of shape (n_samples, n_features)
     y : ndarray of shape (n_samples,), int64
     note : str
-        What a user must know about how the rows were read; may be empty.
+        Remark for users on how the rows were read, or an empty text.
     owners : ndarray of shape (n_samples,), int64, optional
         Number of the owner of each row, if the labels do not name the owner.
     """

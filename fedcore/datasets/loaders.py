@@ -1,4 +1,4 @@
-"""Functions that read data sets or make their stand-ins, found by name, and their options."""
+"""Find the functions that read data sets or make surrogates, and check their options."""
 
 from __future__ import annotations
 
@@ -36,31 +36,30 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the modules that make the rows of a registry entry."""
+    """Return a list with the module that reads a data set or makes its surrogate."""
     kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
     return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 
 
 def place(kind: str, name: str, table: Mapping[str, str]) -> str:
-    """Return the ``module:function`` of a name; ConfigError when the name is unknown."""
+    """Return the ``module:function`` of a name, or raise a ConfigError if the name is unknown."""
     require_known(name, table, f"the registry has an unknown {kind}")
     return table[name]
 
 
 def _lookup(kind: str, name: str, table: Mapping[str, str]) -> Callable[..., Loaded]:
-    """Return a function of the table."""
     module, _, function = place(kind, name, table).partition(":")
     return getattr(importlib.import_module(module), function)
 
 
 def _keywords(function: Callable[..., Loaded]) -> set[str]:
-    """Return the options that a loader or generator takes: its keyword-only parameters."""
+    """Return the options of a loader, which are the names of its keyword-only parameters."""
     parameters = inspect.signature(function).parameters.values()
     return {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
 
 
 def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> None:
-    """Refuse an unknown split, an option that the loader does not take, and a bad value of one."""
+    """Raise an error for an unknown split, an unknown option, or a wrong value of an option."""
     require_known(split, entry["splits"], f"data set '{name}' has no split")
     loader = _lookup("loader", entry["loader"], LOADERS)
     for option in options:
@@ -75,7 +74,7 @@ def check(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str,
 
 
 def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[str, Any]) -> Loaded:
-    """Make the surrogate that the registry names; options that the surrogate lacks are ignored."""
+    """Make the surrogate of a data set, and ignore options that the surrogate does not take."""
     if "surrogate" not in entry:
         raise ConfigError(f"data set '{name}' has no surrogate: run it on its own files")
     make = _lookup("surrogate", entry["surrogate"], SURROGATES)
@@ -84,7 +83,7 @@ def stand_in(name: str, entry: Mapping[str, Any], split: str, options: Mapping[s
 
 
 def files_of(parts: Mapping[str, Any]) -> set[str]:
-    """Return the names of the files that the parts of a split name."""
+    """Return the names of the files that a split of a data set needs."""
     inside = ("members", "words")  # an archive
     found = [part for role, part in parts.items() if role not in inside]
     return {name for part in found for name in ([part] if isinstance(part, str) else part)}
@@ -93,7 +92,7 @@ def files_of(parts: Mapping[str, Any]) -> set[str]:
 def read(
     form: Mapping[str, Any], split: str, options: Mapping[str, Any], raw: Path
 ) -> tuple[Loaded, str]:
-    """Check and read the files of a split."""
+    """Check and read the files of a split, and return a common checksum."""
     parts, wanted = form["splits"][split], form["n_features"]
     names = files_of(parts)
     used = {f["name"]: verify(raw / f["name"], f) for f in form["files"] if f["name"] in names}

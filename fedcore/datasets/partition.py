@@ -1,8 +1,8 @@
-"""Partitions of samples among clients.
+"""Divide samples among clients.
 
-Every partitioner returns one index array per client; the arrays are ascending, and disjoint unless
-`classes` is asked to overlap. Random partitioners take a `numpy.random.Generator`. `split` calls
-the partitioner that a configuration file names.
+Every partitioner returns one ascending index array per client. The arrays are disjoint, except if
+`classes` is called with ``overlapping=True``. Random partitioners take a `numpy.random.Generator`.
+The function `split` calls the partitioner that a configuration file names.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TRIES = 1000
 
 
 def _checked(parts: Sequence[np.ndarray]) -> Parts:
-    """Sort every part; InputError when one is empty."""
+    """Sort the indices of every client, or raise an InputError if a client has none."""
     for client, part in enumerate(parts):
         if len(part) == 0:
             raise InputError(
@@ -42,7 +42,7 @@ def _checked(parts: Sequence[np.ndarray]) -> Parts:
 
 
 def by_label(labels: np.ndarray) -> Parts:
-    """Give each label its own client, labels ascending; every sample is used.
+    """Make one client from the samples of each label, in ascending order of the labels.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def by_label(labels: np.ndarray) -> Parts:
 
 
 def _values(labels: Any) -> np.ndarray:
-    """Return labels as a vector; refuse a missing label, whose sample would have no client."""
+    """Return labels as a vector, and raise an error if a sample has no label."""
     values = as_array(labels, "labels")
     if values.ndim != 1:
         raise InputError(f"labels have shape {values.shape}: give one value per sample")
@@ -65,18 +65,18 @@ def _values(labels: Any) -> np.ndarray:
 
 
 def by_identity(identities: np.ndarray) -> Parts:
-    """Give each identity its own client, identities ascending; every sample is used."""
+    """Make one client from the samples of each identity, in ascending order of the identities."""
     return by_label(identities)
 
 
 @checked
 def even(n: int, clients: Count) -> Parts:
-    """Cut 0..n-1 in file order into consecutive parts whose sizes differ by at most one.
+    """Cut the indices 0..n-1 into consecutive parts whose sizes differ by at most one.
 
     Raises
     ------
     InputError
-        When there are more clients than samples.
+        If there are more clients than samples.
     """
     return _checked(np.array_split(np.arange(n), clients))
 
@@ -88,7 +88,7 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
     Raises
     ------
     InputError
-        When there are more clients than samples.
+        If there are more clients than samples.
     """
     return _checked(np.array_split(rng.permutation(n), clients))
 
@@ -97,23 +97,23 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
 def shards(
     labels: np.ndarray, clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
-    """Cut each class into equally many shards and deal `shards_per_client` to each client.
+    """Cut every class into equally many shards, and deal `shards_per_client` to each client.
 
     A client may get one class twice. Every sample is used. Shards are dealt before samples are
-    drawn: if train and test labels have the same classes, two calls from the same generator state
-    give a client the same classes.
+    drawn. If training and test labels have the same classes, two calls with equal states of `rng`
+    thus give a client the same classes.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     clients, shards_per_client : int
-        Their product must be a multiple of the number of classes.
+        The product of the two numbers must be a multiple of the number of classes.
     rng : numpy.random.Generator
 
     Raises
     ------
     InputError
-        When the shards do not divide among the classes, or a class has fewer samples than shards.
+        If the shards cannot be cut equally from the classes, or a class has too few samples.
     """
     total = clients * shards_per_client
     classes = by_label(labels)
@@ -139,21 +139,22 @@ def dirichlet(
 ) -> Parts:
     """Divide each class among the clients in proportions from a symmetric Dirichlet distribution.
 
-    Every sample is used. The draw is repeated until each client has at least `min_size` samples.
+    Every sample is used. Random draws are repeated until each client has at least `min_size`
+    samples.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     clients : int
     alpha : float
-        Concentration; small values give each client few classes.
+        Concentration parameter, whose small values give each client few classes.
     rng : numpy.random.Generator
     min_size : int
 
     Raises
     ------
     InputError
-        When no draw in a thousand gives every client enough samples.
+        If none of 1000 draws gives every client enough samples.
     """
     classes = by_label(labels)
     for _ in range(_TRIES):
@@ -181,15 +182,15 @@ def lognormal(
     minimum: CountOrZero,
     rng: np.random.Generator,
 ) -> Parts:
-    """Give client sizes ``minimum + floor(LogNormal(mean, sigma))`` of randomly chosen samples.
+    """Give each client ``minimum + floor(LogNormal(mean, sigma))`` randomly chosen samples.
 
-    `mean` and `sigma` are those of the logarithm of the random part. Samples left over are not
-    used.
+    The log-normal variable's logarithm has mean `mean` and standard deviation `sigma`. Samples left
+    over are not used.
 
     Raises
     ------
     InputError
-        When the sizes ask for more than n samples, or a client would get none.
+        If the clients' sizes add up to more than n, or a client would get no sample.
     """
     counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, clients), n + 1)).astype(int)
     if counts.sum() > n:
@@ -208,29 +209,29 @@ def classes(
     rng: np.random.Generator,
     overlapping: bool = False,
 ) -> Parts:
-    """Give client i samples of the classes i, i + 1, … (modulo their number), in unequal sizes.
+    """Give client i samples of the classes i, i + 1, … (modulo the number of classes).
 
-    A client has ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
-    among its classes. Samples are drawn without replacement, so that no two clients share one.
-    Samples left over are not used. Collins et al. (ICML 2021) divide FEMNIST in this way, after Li
-    et al. (MLSys 2020).
+    A client gets ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
+    among its classes. Samples are drawn without replacement, so that clients share none. Samples
+    left over are not used. FEMNIST is divided in this way by Collins et al., ICML 2021, after Li et
+    al., MLSys 2020.
 
     Parameters
     ----------
     labels : ndarray of shape (n,)
     clients, classes_per_client : int
     mean, sigma : float
-        Mean and standard deviation of the logarithm.
+        Mean and standard deviation of the log-normal variable's logarithm.
     minimum : int
     rng : numpy.random.Generator
     overlapping : bool, default=False
-        Give every client the leading samples of its classes, so that clients share samples. The
-        code of Collins et al. does this, because one of its tests is inverted.
+        Give every client the first samples of its classes, so that clients share samples. The code
+        of Collins et al. shares samples in this way, because one of its tests is inverted.
 
     Raises
     ------
     InputError
-        When there are fewer classes than `classes_per_client`, or a class has too few samples.
+        If there are fewer classes than `classes_per_client`, or a class has too few samples.
     """
     pool = by_label(labels)
     if classes_per_client > len(pool):
@@ -260,7 +261,7 @@ def classes(
 def held_out(
     part: np.ndarray, share: Share, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out a random share of a client's samples, rounded to the nearest number and at least 1.
+    """Hold out a random share of a client's samples, rounded to a whole number of at least 1.
 
     Returns
     -------
@@ -270,7 +271,7 @@ def held_out(
     Raises
     ------
     InputError
-        When nothing would be kept.
+        If no sample would be kept.
     """
     number = max(1, round(share * len(part)))
     if number == len(part):
@@ -347,12 +348,12 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a specification as far as possible without the data; raise the errors of `split`.
+    """Check a partition's specification without the data, and raise the errors of `split`.
 
     Returns
     -------
     dict
-        The partitioner's arguments that come from `spec`.
+        Arguments of the partitioner that `spec` contains.
     """
     by = spec.get("by", "")
     require_known(by, PARTITIONERS, "unknown partition")

@@ -1,4 +1,4 @@
-"""Pictures from files that may be damaged or hostile: limits of size, and errors."""
+"""Open pictures from files that may be damaged or hostile, with limits of their size."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def reading(path: Path, what: str) -> Iterator[None]:
-    """Turn any error from a damaged picture into a `DataError` that names file and picture."""
+    """Turn errors in reading a picture into a `DataError` that names the file and the picture."""
     try:
         yield
     except ImportError as error:
@@ -30,7 +30,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
 def opened(
     content: bytes, most: int, formats: tuple[str, ...] | None = None
 ) -> Iterator[Image.Image]:
-    """Open a picture of at most `most` pixels, in one of the `formats`, by Pillow's names."""
+    """Open a picture of at most `most` pixels, in one of `formats`, which are names of Pillow."""
     from PIL import Image
 
     with Image.open(io.BytesIO(content), formats=formats) as picture:

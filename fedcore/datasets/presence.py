@@ -1,4 +1,4 @@
-"""Which files of a data set exist, and what a person must provide before `fetch` succeeds."""
+"""Find the missing files of a data set, and say which files a person must provide."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fedcore.datasets.verification import exists, expected
 
 
 def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
-    """Return the folder of a data set in the mirror; None without a mirror."""
+    """Return the data set's folder in the mirror folder, or None if there is no mirror."""
     root = os.fspath(mirror) if mirror is not None else os.getenv("FEDCORE_MIRROR", "")
     return Path(root) / name if root else None
 
@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first form of a data set that has all its files, or None."""
+    """Return the first file format of a data set whose files all exist, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
@@ -37,27 +37,26 @@ def missing(
     answers: Callable[[str], bool] | None = None,
     surrogate: bool = False,
 ) -> str | None:
-    """Say what a person must provide before `fetch` can succeed.
+    """Return a message about files that a person must provide before `fetch` can succeed.
 
     Parameters
     ----------
     name : str
-        Name of the data set.
     raw_dir : path-like
-        The folder ``data/raw``; files are looked for in its subfolder `name`.
+        Folder ``data/raw``, whose subfolder `name` is searched for the files.
     mirror, registry : path-like, optional
-        Mirror folder (default: ``FEDCORE_MIRROR``) and registry file.
+        Mirror folder (default: the environment's ``FEDCORE_MIRROR``) and registry file.
     answers : callable, optional
-        Function, such as `download.answers`, that says whether the server of an address can be
-        reached. By default every address counts as reachable, and the network is not used.
+        Function, such as `download.answers`, that returns whether the server of a URL responds. By
+        default, every URL counts as reachable, and the network is not used.
     surrogate : bool, default=False
-        Ask for the data set's stand-in, for which nothing is fetched.
+        Check only that the data set has a surrogate, which needs no files.
 
     Returns
     -------
     str or None
-        One sentence with the files, their checksums, where to get them and the folder to put them
-        in; None when each file is in its folder, in the mirror, or at an address that answers.
+        Message with the files, their checksums, source and target folder. The value is None if
+        every file is in its folder, in the mirror, or at a URL that responds.
     """
     entry, _ = find(name, registry)
     if entry is None:
@@ -77,7 +76,7 @@ def missing(
 
 
 def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | None) -> str:
-    """Return what a person must do to provide the files that are lacking."""
+    """Return a message that says how to provide the missing files."""
     absent, *instead = (lacking(form, raw, mirror) for form in forms(entry))
     files = " and ".join(f"'{file['name']}' ({' '.join(expected(file))})" for file in absent)
     others = "".join(", or else " + " and ".join(f"'{f['name']}'" for f in one) for one in instead)

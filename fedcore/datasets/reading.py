@@ -1,4 +1,4 @@
-"""Load a data set from its files, or make its offline stand-in."""
+"""Load a data set from its files, or make its offline surrogate."""
 
 from __future__ import annotations
 
@@ -27,19 +27,20 @@ class Dataset:
     Attributes
     ----------
     name : str
-        Its name in the registry.
+        Name of the data set in the registry.
     x : ndarray of shape (n_samples, n_features), C-contiguous
-        uint8 for pixel data, float64 otherwise (celeba: float64 in [0, 1]).
+        Samples, with data type uint8 for pixels, float32 for sent140, and float64 otherwise
+        (celeba: float64 in [0, 1]).
     y : ndarray of shape (n_samples,) or None
-        Integer labels; identities for celeba.
+        Integer labels, which are identities of persons for celeba.
     status : {'official', 'official content', 'rebuilt', 'surrogate'}
-        Where the rows come from.
+        Origin of the rows.
     note : str
-        What a reader of the results must know about the rows.
+        Remark about the rows for readers of the results.
     checksum : str
-        sha256 over the sorted (file name, sha256) pairs used; for a surrogate, over its arrays.
+        sha256 over the sorted pairs of file name and sha256, or over the arrays of a surrogate.
     owners : ndarray of shape (n_samples,) or None
-        Number of the owner of each row, if the labels do not name the owner: the users of sent140.
+        Number of each row's owner, such as a user of sent140, if the labels do not name the owner.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Dataset:
 
     @property
     def identities(self) -> np.ndarray | None:
-        """The owner of each row, or else its label."""
+        """Owner of each row, or the row's label if `owners` is None."""
         return self.y if self.owners is None else self.owners
 
 
@@ -68,7 +69,7 @@ def _digest(loaded: Loaded) -> str:
 def _arrange(
     name: str, loaded: Loaded, status: str, note: str, checksum: str, options: Mapping[str, Any]
 ) -> Dataset:
-    """Shuffle and cut the rows as asked, and say so in the note."""
+    """Shuffle and truncate the rows as `options` say, and record these changes in the note."""
     parts, notes = [loaded.x, loaded.y, loaded.owners], [note, *filter(None, [loaded.note])]
     if "shuffle" in options:
         order = np.random.default_rng(options["shuffle"]).permutation(len(loaded.x))
@@ -90,7 +91,7 @@ def check(
     split: str = "train",
     registry: str | os.PathLike[str] | None = None,
 ) -> None:
-    """Refuse an unknown data set, split or option, without reading anything.
+    """Raise an error for an unknown data set, split or option, without reading data.
 
     A third-party data set checks its own options when it is loaded. The parameters are the same as
     in `load`.
@@ -98,7 +99,7 @@ def check(
     Raises
     ------
     ConfigError
-        When the name, the split, an option or its value is unknown or wrong.
+        If the name, the split or an option is unknown, or the value of an option is wrong.
     """
     entry, _ = find(name, registry)
     if entry is not None:
@@ -106,9 +107,9 @@ def check(
 
 
 def _require_whole(made: Dataset, what: str) -> None:
-    """Refuse a data set of another package that does not fit the description of `Dataset`.
+    """Raise an error if a third-party data set does not fit the description of `Dataset`.
 
-    NaN, infinity and a client without a sample are refused later, when the rows become clients.
+    NaN, infinity and clients without samples raise errors later, when the rows become clients.
     """
     x = made.x
     if not (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "biuf"):
@@ -139,24 +140,22 @@ def load(
     options: Mapping[str, Any] | None = None,
     registry: str | os.PathLike[str] | None = None,
 ) -> Dataset:
-    """Load a data set; fedcore's own readers do not use the network.
+    """Load a data set from local files, or make its surrogate.
 
     Parameters
     ----------
     name : str
-        Name of the data set.
     raw_dir : path-like
-        The folder ``data/raw``; not used for a surrogate.
+        Folder ``data/raw``, which a surrogate does not need.
     split : {'train', 'test'}
-        The part to load.
+        Part of the data set to load.
     surrogate : bool
-        Whether to make the offline stand-in instead.
+        Whether to make the offline surrogate instead of reading files.
     options : mapping, optional
-        ``shuffle`` (int): seed of a permutation of the rows; ``samples`` (int): number of leading
-        rows (after the shuffle) to keep, or to make for a surrogate; and the data set's own, such
-        as ``identities`` for celeba.
+        ``shuffle`` (int) is the seed of a permutation of the rows. ``samples`` (int) is the number
+        of leading rows to keep after the permutation, or to make for a surrogate. Data sets have
+        further options, such as ``identities`` for celeba.
     registry : path-like, optional
-        Registry file.
 
     Returns
     -------
@@ -165,11 +164,11 @@ def load(
     Raises
     ------
     DataError
-        When files are missing, damaged, or different from the registry's.
+        If files are missing, damaged, or different from the files in the registry.
     ConfigError
-        When the name, the split or an option is unknown.
+        If the name, the split or an option is unknown.
     InputError
-        When more samples are asked for than there are.
+        If ``samples`` is larger than the number of rows.
     """
     entry, plugin = find(name, registry)
     chosen = dict(options or {})

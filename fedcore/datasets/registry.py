@@ -1,4 +1,4 @@
-"""The registry of data sets, together with third-party data sets from entry points."""
+"""Look up data sets in the registry file and among the entry points of other packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GROUP = "fedcore.datasets"
 
 @functools.lru_cache(maxsize=8)
 def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
-    """Parse and validate one version of a registry file."""
+    """Parse and validate a registry file that was last changed at `stamp`."""
     from fedcore.files import schemas, strict_yaml
 
     what = f"the data set registry {path}"
@@ -34,7 +34,7 @@ def _validated(path: Path, stamp: int) -> dict[str, dict[str, Any]]:
 
 
 def _check(entry: Mapping[str, Any]) -> None:
-    """Refuse an entry that names an unknown loader, surrogate or file."""
+    """Raise an error if a registry entry names an unknown loader, surrogate or file."""
     loaders.place("loader", entry["loader"], loaders.LOADERS)
     if "surrogate" in entry:
         loaders.place("surrogate", entry["surrogate"], loaders.SURROGATES)
@@ -46,7 +46,7 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the forms of an entry: itself and, for CIFAR, the entry with pictures as its files."""
+    """Return one entry per file format, because CIFAR exists as archives and as pictures."""
     return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
@@ -56,8 +56,7 @@ def entries(registry: str | os.PathLike[str] | None = None) -> Mapping[str, dict
     Parameters
     ----------
     registry : path-like, optional
-        Registry file. By default the one inside the installed package, else the repository's
-        ``config/datasets.yaml``.
+        Registry file (default: the installed one, else ``config/datasets.yaml`` of the repository).
     """
     if registry is None:
         path = schemas.find_shipped("datasets/datasets.yaml", "config/datasets.yaml")
@@ -76,7 +75,7 @@ def plugins() -> dict[str, EntryPoint]:
 
 
 def loader_of(point: EntryPoint) -> Callable[..., Any]:
-    """Return the function of a third-party data set; ConfigError when there is none."""
+    """Return the function of a third-party data set, or raise a ConfigError if there is none."""
     what = f"third-party data set '{point.name}': {point.value}"
     try:
         found = point.load()
@@ -91,9 +90,9 @@ def loader_of(point: EntryPoint) -> Callable[..., Any]:
 def find(
     name: str, registry: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Any] | None, EntryPoint | None]:
-    """Return the registry entry and the entry point of a data set; one of the two is None.
+    """Return a data set's registry entry and None, or None and its entry point.
 
-    A registry entry hides an entry point of the same name.
+    A registry entry takes precedence over an entry point of the same name.
     """
     known = entries(registry)
     if name in known:
@@ -106,7 +105,10 @@ def find(
 
 
 def sums_of(name: str) -> list[Any]:
-    """Return `sums` of each form of a data set; empty for a data set of another package."""
+    """Return the checksums of a data set, as one mapping for each of its file formats.
+
+    A data set of another package has no checksums.
+    """
     entry, _ = find(name)
     return [sums(form) for form in forms(entry)] if entry else []
 
@@ -117,13 +119,13 @@ def sums(form: Mapping[str, Any]) -> dict[str, str]:
 
 
 def names(registry: str | os.PathLike[str] | None = None) -> list[str]:
-    """Return the names of all data sets: the registry's in file order, then the entry points'."""
+    """Return the names of the data sets in the registry, followed by the names of entry points."""
     known = list(entries(registry))
     return known + sorted(set(plugins()) - set(known))
 
 
 def describe(name: str, registry: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-    """Return a copy of a data set's registry entry (for an entry point: title and origin)."""
+    """Return a copy of a data set's registry entry, or the title and origin of an entry point."""
     entry, plugin = find(name, registry)
     if plugin is not None:
         return {"title": name, "description": f"third-party data set {plugin.value}"}

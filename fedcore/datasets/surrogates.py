@@ -1,7 +1,7 @@
-"""Offline stand-ins for the real data sets; problems made from them have the status 'surrogate'.
+"""Make surrogates, which replace the real data sets offline.
 
-Each generator has a fixed seed and takes the split and its own options. scikit-learn, which brings
-the digits and the photographs, is imported only when needed.
+Problems made from surrogates have the status 'surrogate'. Each function has a fixed random seed.
+scikit-learn contains the digits and photographs, and is imported only when needed.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ _W8A_NONZEROS, _W8A_POSITIVE, _W8A_SHAPE = 579586 / 49749, 1479 / 49749, 1.1
 
 
 def _sklearn_data(loader: str) -> Any:
-    """Call a loader of sklearn.datasets that reads files inside that package."""
     try:
         from sklearn import datasets
 
@@ -40,7 +39,7 @@ def _sklearn_data(loader: str) -> Any:
 
 
 def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
-    """Return scikit-learn's 8 x 8 digits (1797 x 64) scaled to 0..255; there is no test split."""
+    """Return scikit-learn's 8 x 8 digits (1797 x 64), scaled to 0..255, without a test split."""
     if split != "train":
         raise ConfigError(f"the digits surrogate has no split '{split}': take 'train'")
     bunch = _sklearn_data("load_digits")
@@ -52,11 +51,11 @@ def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
 
 
 def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
-    """Return binary rows with w8a's feature frequencies, row lengths and share of positives.
+    """Return random binary rows with w8a's feature frequencies, row lengths and label shares.
 
-    Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``: p_j is the feature's
-    frequency, and g is drawn for each row from a gamma distribution of mean 1. The rows with the
-    highest values of a random linear form plus noise are labelled +1, the others -1.
+    Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``, where p_j is the frequency
+    of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. The rows
+    with the highest values of a random linear form plus noise get the label +1, and the others −1.
     """
     fixed = np.random.default_rng(_SEED)
     share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))
@@ -73,10 +72,10 @@ def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
 
 
 def _patches(split: str, regions: int, samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """Cut 32 x 32 patches; return (samples, 32, 32, 3) and the region (from 0) of each.
+    """Return photograph patches, shape (samples, 32, 32, 3), and the region number of each patch.
 
-    Regions are vertical strips, assigned to the photographs in turn. Training patches come from the
-    upper part of the photographs and test patches from the lower, so they share no pixel.
+    Regions are vertical strips of the photographs. Training patches come from the upper part of the
+    photographs, and test patches from the lower part. Training and test patches share no pixel.
     """
     photographs = _sklearn_data("load_sample_images").images  # two of (427, 640, 3) uint8
     height, width = photographs[0].shape[:2]
@@ -96,7 +95,7 @@ def _patches(split: str, regions: int, samples: int) -> tuple[np.ndarray, np.nda
 
 
 def photographs(split: str, n_classes: int, *, samples: int = 2000) -> Loaded:
-    """Return photograph patches laid out like CIFAR: (samples, 3072), red, green, blue planes."""
+    """Return photograph patches in the layout of CIFAR, shape (samples, 3072)."""
     patches, region = _patches(split, n_classes, samples)
     x = patches.transpose(0, 3, 1, 2).reshape(samples, -1)
     note = f"32 x 32 patches of scikit-learn's two sample photographs, {samples} x 3072"
@@ -110,7 +109,7 @@ def faces(
     samples: int = 557,
     identities: int | Sequence[int] = celeba.PAPER_IDENTITIES,
 ) -> Loaded:
-    """Return photograph patches laid out like CelebA: (samples, 3072) in [0, 1]."""
+    """Return photograph patches in the layout of CelebA, shape (samples, 3072), in [0, 1]."""
     known = celeba.chosen(identities)
     patches, region = _patches(split, len(known), samples)
     x = np.stack([celeba.side_by_side(patch) for patch in patches]) / 255.0
@@ -119,10 +118,11 @@ def faces(
 
 
 def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
-    """Return random sentences of 4 word vectors of 300 numbers each, with users and sentiments.
+    """Return random sentences with users and sentiments, as 4 word vectors of 300 numbers each.
 
-    A word is one of 200, half of them pleasant. A user has 50 to 80 sentences. A sentence is
-    positive if most of its words are pleasant; for every eighth user it is then negative.
+    The vocabulary has 200 words, and half of the words are pleasant. A user has 50 to 80 sentences.
+    A sentence is positive if most of its words are pleasant. The sentiments of every eighth user
+    are reversed.
     """
     if split != "train":
         raise ConfigError(f"the sentences surrogate has no split '{split}': take 'train'")

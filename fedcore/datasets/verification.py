@@ -1,4 +1,4 @@
-"""Existence and checksums of data files."""
+"""Check that data files exist and have the right checksums."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def exists(path: Path) -> bool:
-    """Whether a file or folder exists; DataError when its parent folder may not be searched."""
+    """Return whether a path exists, or raise a DataError if its folder may not be searched."""
     try:
         return path.exists()
     except OSError as error:
@@ -29,14 +29,14 @@ def exists(path: Path) -> bool:
 
 
 def expected(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return algorithm and value of the checksum of a file in the registry, sha256 before md5."""
+    """Return the algorithm and value of a file's registered checksum, and prefer sha256 to md5."""
     algorithm = "sha256" if "sha256" in file else "md5"
     return algorithm, file[algorithm]
 
 
 @contextmanager
 def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
-    """Open an ordinary file only, because a pipe may block for ever and a device may never end."""
+    """Open a regular file, but no pipe or device, because reading these may never end."""
 
     def open_at_once(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no such pipes
@@ -48,7 +48,7 @@ def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
-    """Return a file's checksums by algorithm: sha256, and the algorithm of its registry entry."""
+    """Return a file's sha256, and its checksum by the algorithm of its registry entry."""
     try:
         with open_ordinary(path) as source:
             return _sums(source, file)
@@ -57,7 +57,7 @@ def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
 
 
 def verify(path: Path, file: Mapping[str, Any]) -> str:
-    """Hash a file and return its sha256 in hex."""
+    """Check a file against its registered checksum, and return its sha256 in hex."""
     sums = sums_of(path, file)
     if difference := _difference(sums, file):
         raise DataError(
@@ -68,18 +68,16 @@ def verify(path: Path, file: Mapping[str, Any]) -> str:
 
 
 def save(source: Source, path: Path, file: Mapping[str, Any], bar: Any = None) -> str:
-    """Write a file whole or not at all, and return its sha256 in hex.
+    """Write a file completely or not at all, and return its sha256 in hex.
 
     Parameters
     ----------
     source : object with ``read(size) -> bytes``
-        If the registry entry has a size, more bytes than this are an error.
+        Stream with the content. A stream with more bytes than the registry states is an error.
     path : pathlib.Path
-        Final path of the file.
     file : mapping
-        Its registry entry.
+        Registry entry of the file.
     bar : tqdm, optional
-        Progress bar.
     """
     size = file.get("bytes")
     with atomic.replace(path) as temporary:
@@ -111,7 +109,7 @@ def _sums(
 
 
 def _difference(sums: Mapping[str, str], file: Mapping[str, Any]) -> str:
-    """Return how a file's checksum differs from the registry's; empty when it does not."""
+    """Return a text about a wrong checksum, or an empty text if the checksum is right."""
     algorithm, wanted = expected(file)
     if sums[algorithm] == wanted:
         return ""

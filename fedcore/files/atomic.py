@@ -1,7 +1,7 @@
-"""Files that appear under their final name whole or not at all.
+"""Write files that appear under their final name completely or not at all.
 
 The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random hex digits>.tmp<suffix>``. A
-killed process leaves it behind; `LEFT_OVER` matches its name.
+killed process leaves its temporary file behind. `LEFT_OVER` matches the names of temporary files.
 """
 
 from __future__ import annotations
@@ -20,14 +20,17 @@ LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 
 
 def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
-    """Remove files that killed writers have left in a folder; a writer still at work then fails."""
+    """Remove temporary files that killed processes have left in a folder.
+
+    A process that is still writing a file in the folder then fails.
+    """
     for found in folder.glob(pattern):
         if LEFT_OVER.fullmatch(found.name) and found.is_file():
             found.unlink(missing_ok=True)
 
 
 def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
-    """Remove temporary files that killed writers of one file have left."""
+    """Remove temporary files that killed processes have left while writing `path`."""
     final = Path(path)
     stem, suffix = glob.escape(final.stem), glob.escape(final.suffix)
     remove_left_overs(final.parent, f".{stem}.*.tmp{suffix}")
@@ -35,18 +38,18 @@ def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
-    """Yield a temporary path in the same folder; on success flush the file and rename it to `path`.
+    """Yield a temporary path in the same folder, and rename the file to `path` on success.
 
-    The temporary file is removed when the block raises. The random name of the temporary file keeps
-    writers of the same output apart, also on other hosts and in containers, where process ids
-    repeat.
+    The temporary file is flushed to disk before it is renamed. If the block raises an error, the
+    temporary file is removed. The temporary file has a random name, because process ids repeat on
+    other hosts and in containers.
 
     Parameters
     ----------
     path : path-like
-        Final name. Its folder is made when it does not exist.
+        Final path of the file. A missing folder is created.
     summed : bool
-        Whether to write the file's checksum into the same folder, see `fedcore.files.checksums`.
+        Whether to write the file's checksum into the same folder (see `fedcore.files.checksums`).
     """
     final = Path(path)
     final.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Checksums of tables, plans and figures, by which readers detect damage.
+"""Checksums of tables, plans and figures, with which readers detect damage.
 
-The hidden file ``.<name>.sha256`` beside ``<name>`` holds one line as ``sha256sum`` writes it. A
-file without a checksum, such as a table from elsewhere, is accepted.
+The hidden file ``.<name>.sha256`` has the checksum of ``<name>``, in the format of ``sha256sum``. A
+file without a checksum, such as a table of another program, is accepted.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def place(path: str | os.PathLike[str]) -> Path:
 
 
 def write(path: str | os.PathLike[str], value: str) -> None:
-    """Write the checksum of a file into the file's folder."""
+    """Write the checksum `value` of a file into a hidden file beside it."""
     place(path).write_text(f"{value}  {Path(path).name}\n", encoding="utf-8")
 
 
 def differs(path: str | os.PathLike[str]) -> bool:
-    """Whether a file exists and its checksum is not the recorded one."""
+    """Return whether a file exists and does not have its recorded checksum."""
     try:
         known = place(path).read_bytes()
         return known != f"{file_sha256(path)}  {Path(path).name}\n".encode()

@@ -1,17 +1,17 @@
-"""HDF5 files with a seal: the sha256 of their bytes, checked before HDF5 reads them.
+"""Write and read HDF5 files with a seal, which is the sha256 of their bytes.
 
-The seal is the last 128 bytes of the file. HDF5 ignores what follows its content, so other tools
-open a sealed file as any HDF5 file.
+The seal is the last 128 bytes of a file, and is checked before HDF5 reads the file. HDF5 ignores
+bytes after its content, so that other programs can open a sealed file.
 
-In a problem file above 128 MiB each array has a sha256 of its own, stored as the attribute
-``sha256`` of its data set. `value` and `fedcore.files.mapping` check this sum when they read the
-array, so that reading one array of 4 GB does not read the others. The seal is then the sha256 of
-all bytes outside the arrays, which include these attributes. The places where each array begins and
-ends are written before the seal.
+In a problem file above 128 MiB, each array has its own sha256 in the attribute ``sha256`` of its
+data set. `value` and `fedcore.files.mapping` check an array's sha256 when they read the array.
+Reading one array therefore does not read the others. The seal of such a large file is the sha256 of
+all bytes outside the arrays, including the attributes. The positions where arrays begin and end are
+stored before the seal.
 
-HDF5's own checksums (Fletcher32, and those of its newest format) are not enough. HDF5 2.0 does not
-notice when two bytes of an array change from 00 00 to ff ff, or when the first letter of a string
-changes. One flipped bit in the size of such a string makes HDF5 loop without end.
+HDF5's own checksums (Fletcher32, and the checksums of its newest format) are not enough. HDF5 2.0
+does not notice if two bytes of an array change from 00 00 to ff ff, or if the first letter of a
+string changes. One flipped bit in the size of a string makes HDF5 loop without end.
 """
 
 from __future__ import annotations
@@ -54,18 +54,18 @@ MARKS = {"history": {"about", "history"}, "problem": {"checksum", "draws"}}
 
 
 class BrokenSeal(OSError):
-    """The file was written by `create` and is damaged."""
+    """Raised if a file was written by `create` and is damaged."""
 
 
 class Foreign(BrokenSeal):
-    """The file was apparently not written by `create`; it may be a user's own."""
+    """Raised if a file was probably not written by `create`, and may be a user's own file."""
 
 
 @contextlib.contextmanager
 def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5py.File]:
-    """Open a new file for writing; when the block ends it is sealed, flushed and renamed.
+    """Open a new file for writing, and seal, flush and rename it when the block ends.
 
-    If the file is large and its arrays are to be read `apart`, each array gets its own checksum.
+    If `apart` is true and the file is large, each array gets its own checksum.
     """
     bounds: list[int] = []
     with atomic.replace(path) as temporary:
@@ -89,7 +89,7 @@ def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5p
 
 
 def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
-    """Give the arrays of a large file their checksums; return where they begin and end, sorted."""
+    """Add a checksum to each array of a large file, and return the sorted bounds of the arrays."""
     file.flush()
     if raw.seek(0, os.SEEK_END) <= LARGE_FILE:
         return []
@@ -105,28 +105,31 @@ def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
 
 
 def value(data: h5py.Dataset) -> np.ndarray:
-    """Return the array of a data set; `BrokenSeal` if it differs from its recorded checksum."""
+    """Return the array of a data set, or raise `BrokenSeal` if its recorded checksum differs."""
     found = data[()]
     require_sum(data.name, found, data.attrs.get(SUM))
     return found
 
 
 def require_sum(name: str, found: Any, known: str | None) -> None:
-    """Raise `BrokenSeal` unless bytes have the checksum `known`; if None, the seal covers them."""
+    """Raise `BrokenSeal` if the bytes `found` do not have the checksum `known`.
+
+    If `known` is None, the seal covers the bytes.
+    """
     if known is not None and hashlib.sha256(found).hexdigest() != known:
         raise BrokenSeal(f"the checksum of {name} differs")
 
 
 class _Written(io.RawIOBase):
-    """A new file as HDF5 sees it, which accepts every byte even if the disk is full.
+    """New file for HDF5 that accepts every byte, even if the disk is full.
 
-    HDF5 cannot give up a file that it failed to write: it tries again when Python frees the last
-    object of the file, and brings the process down.
+    HDF5 does not give up a file after a failed write. HDF5 tries again when Python frees the last
+    object of the file, and then crashes the process.
 
     Attributes
     ----------
     error : OSError or None
-        The first failure to write; nothing is written after it.
+        First error in writing. After this error nothing is written.
     """
 
     def __init__(self, raw: io.FileIO) -> None:
@@ -134,7 +137,7 @@ class _Written(io.RawIOBase):
         self.error: OSError | None = None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Go to a byte, counted from the start, from here or from the end."""
+        """Move to the byte at `offset` from the start, the current position or the end."""
         return self._raw.seek(offset, whence)
 
     def write(self, content: Any, /) -> int:
@@ -149,7 +152,7 @@ class _Written(io.RawIOBase):
         return size
 
     def truncate(self, size: int | None = None, /) -> int:
-        """Cut or extend the file to this length."""
+        """Cut or extend the file to `size` bytes."""
         try:
             return self._raw.truncate(size) if self.error is None else 0
         except OSError as error:
@@ -157,7 +160,7 @@ class _Written(io.RawIOBase):
             return 0
 
     def readinto(self, buffer: Any, /) -> int:
-        """Fill a buffer; bytes that could not be written are read as zeros."""
+        """Fill a buffer from the file, with zeros in place of bytes that could not be written."""
         wanted, filled = memoryview(buffer).cast("B"), 0
         while found := self._raw.readinto(wanted[filled:]):  # a call gives less than 2 GiB
             filled += found
@@ -170,14 +173,14 @@ class _Written(io.RawIOBase):
 
 
 class Opened(h5py.File):
-    """A file open for reading.
+    """HDF5 file that is open for reading.
 
     Attributes
     ----------
     raw : file
-        The file itself.
+        Python's file object for the same file.
     large : bool
-        Whether arrays have checksums of their own.
+        True if each array has its own checksum.
     """
 
     raw: io.BufferedReader
@@ -186,7 +189,7 @@ class Opened(h5py.File):
 
 @contextlib.contextmanager
 def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
-    """Check the seal and open the file for reading."""
+    """Check the seal of a file, and open the file for reading."""
     with contextlib.ExitStack() as stack:
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe may wait for ever
             raise Foreign("it is a folder, a pipe or a device")
@@ -210,7 +213,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
 
 
 def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
-    """Return where the arrays of a large file begin and end, as written before its seal."""
+    """Return where the arrays of a large file begin and end, as stored before its seal."""
     said = _NUMBER.match(seal)
     size = int(said[1]) * 2 * _PLACE.itemsize if said else 0
     if size > end:
@@ -223,7 +226,7 @@ def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
 def translate_errors(
     path: str | os.PathLike[str], *, kind: str, first: str, again: str, failure: type[FedcoreError]
 ) -> Iterator[None]:
-    """Turn errors of reading a sealed file into an error of one sentence; see `load`."""
+    """Turn errors in reading a sealed file into a `failure` with a message for users."""
     try:
         yield
     except failure:
@@ -256,20 +259,20 @@ def load(
     again: str,
     failure: type[FedcoreError],
 ) -> Content:
-    """Return ``decode(file)`` for a sealed file, or raise an error of one sentence.
+    """Return ``decode(file)`` for a sealed file, or raise a `failure` with a message for users.
 
-    The sentence says to delete the file only if fedcore wrote the file and it is damaged.
+    The message says to delete the file only if fedcore wrote the file and the file is damaged.
 
     Parameters
     ----------
     path : path-like
     decode : callable
-        ``file -> content``. It raises when the file does not hold what it should.
+        ``file -> content``. The function raises an error if the content is wrong.
     kind : str
-        Kind of file that is expected: "history", "problem".
+        Expected kind of file, "history" or "problem".
     first, again : str
-        What the user is told to do: `first` when the file is missing, such as "make it", and
-        `again` when it is damaged, such as "run again".
+        Advice to the user if the file is missing (`first`, such as "make it") or damaged (`again`,
+        such as "run again").
     failure : type of FedcoreError
     """
     with (
@@ -283,12 +286,12 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Whether a sealed file has the marks of a kind in `MARKS`."""
+    """Return whether a sealed file is of the kind `kind`, as its content shows."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 
 def _refuse_foreign(file: h5py.File, size: int) -> None:
-    """Refuse what `create` never writes: links, data kept elsewhere, more data than the file.
+    """Raise `Foreign` for links, external data, and data that would be too large in memory.
 
     HDF5 follows links and external storage to other files, which the seal does not cover.
     """
@@ -315,7 +318,7 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
 
 
 def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
-    """Whether a dataset holds only numbers, which all lie in this file, packed or not."""
+    """Return whether a data set has only numbers, which are all stored in this file."""
     if item.shape is None or item.dtype.kind not in "biufc":
         return False
     made, stored = item.get_create_plist(), item.get_storage_size()
@@ -329,13 +332,13 @@ def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
 
 
 def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
-    """Return the seal of the first `end` bytes, without the ranges between pairs of bounds."""
+    """Return the seal of the first `end` bytes, without the arrays between pairs of `bounds`."""
     label = LABEL_OF_PARTS + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
     return label + _sum(raw, [0, *bounds, end]).encode()
 
 
 def _sum(raw: Any, bounds: Sequence[int]) -> str:
-    """Return the sha256 of the bytes between places 1 and 2, 3 and 4, and so on."""
+    """Return the sha256 of the bytes between bounds 1 and 2, bounds 3 and 4, and so on."""
     digest = hashlib.sha256()
     for start, stop in zip(bounds[::2], bounds[1::2], strict=True):
         raw.seek(start)

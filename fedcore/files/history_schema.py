@@ -1,6 +1,6 @@
-"""The schema of history files: the dimensions, the unit and the long name of every data set.
+"""Schema of history files, with the dimensions, unit and long name of every data set.
 
-``docs/history.md`` describes it for readers of such a file.
+The page ``docs/history.md`` describes history files for their readers.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ MATRIX = ("feature", "component")
 
 
 class Described(NamedTuple):
-    """Description of a data set in a history.
+    """Description of a data set in a history file.
 
     Attributes
     ----------
     units, long_name : str
     axes : tuple of str
-        Names of its dimensions.
+        Names of the data set's dimensions.
     """
 
     units: str
@@ -104,8 +104,7 @@ def describe(
 ) -> Described:
     """Return the description of a data set, with a name for each of its dimensions.
 
-    `columns` holds the unit and the long name of every column and of every other array that a
-    method returns.
+    `columns` maps the name of each recorded column or returned array to its unit and long name.
     """
     known = {"final": FINAL, "reference": REFERENCE}.get(group, ITERATES)
     if group in ("history", "twin", "clients") or name not in known:
@@ -124,18 +123,19 @@ def describe(
 
 
 def fill_value(group: str, array: np.ndarray) -> np.generic | None:
-    """Return the number that marks a missing value of a repeat; None if no value can be missing."""
+    """Return the number that marks missing values in an array, or None if none can be missing."""
     if array.dtype.kind == "f":
         return array.dtype.type(np.nan)
     return array.dtype.type(-1) if group in PADDED and array.dtype.kind == "i" else None
 
 
 def storage(group: str, array: np.ndarray) -> dict[str, object]:
-    """Return how HDF5 is to store an array: small ones whole, iterates in chunks, columns packed.
+    """Return the options with which HDF5 stores an array.
 
-    The dimensions 0, 1, 2, … of the root are packed, too, because a network has a million
-    parameters. Compression reduces counts to a tenth of their size. Iterates it reduces only to
-    nine tenths, and writing takes twenty times as long (``benchmarks/bench_history.py``).
+    Small arrays are stored whole, iterates in chunks, and recorded columns compressed. Index arrays
+    0, 1, 2, … of dimensions are also compressed, because a network has a million parameters.
+    Compression would reduce iterates only to nine tenths, and writing would take twenty times as
+    long (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}

@@ -1,4 +1,4 @@
-"""Matrices that are made or read one at a time, when they are asked for."""
+"""Sequence of matrices that are made or read one at a time, on access."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class LazyMatrices(Sequence[np.ndarray]):
     Parameters
     ----------
     make : callable
-        ``make(i)`` returns matrix `i`, the same at every call.
+        ``make(i)`` returns matrix `i`, with the same entries at every call.
     number : int
     """
 

@@ -1,4 +1,4 @@
-"""LIBSVM text files: ``label index:value index:value ...``, indices from 1."""
+"""Read LIBSVM text files with lines ``label index:value index:value ...``, indices from 1."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LARGEST = 2.0**53  # of a class: a float represents every integer below it exac
 def table(
     path: Path, n_features: int, first: int = 1
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
-    """Return labels, queries as text, the matrix, and the number of lines without a sample.
+    """Return labels, query ids as text, the matrix, and the number of lines without a sample.
 
-    Indices begin with `first`. The matrix is as wide as the largest index requires, at most
+    Feature indices begin with `first`. The matrix is as wide as the largest index requires, at most
     `n_features`. Labels are int64 if all are whole numbers.
     """
     try:
@@ -58,7 +58,7 @@ def table(
 
 
 def _problem(path: Path, number: int, line: bytes, n_features: int, first: int) -> DataError:
-    """Return the error that names the first wrong token of a line and the right form of a line."""
+    """Return an error that names the first wrong token of a line and the right format of a line."""
     found, *pairs = line.split()
     label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
     if np.isfinite(label):

@@ -1,7 +1,7 @@
-"""Arrays of a sealed file by a memory map: read one at a time, and checked at the first read.
+"""Read the arrays of a sealed file through a memory map, and check each at its first read.
 
-The map is read-only and backed by the file. The operating system keeps as much of the map in memory
-as there is room for. A limit on the memory of the process (``ulimit -d``) does not count the map.
+The memory map is read-only and backed by the file. A limit on the memory of the process (``ulimit
+-d``) does not count the map.
 """
 
 from __future__ import annotations
@@ -19,22 +19,21 @@ from fedcore.files.lazy import LazyMatrices
 
 
 class Mapped(LazyMatrices):
-    """Data sets of a file as read-only arrays.
+    """HDF5 data sets of a file as read-only arrays.
 
     Parameters
     ----------
     file : Opened
     datasets : sequence of h5py.Dataset
-        Stored without chunks, as `fedcore.files.hdf5.create` stores them.
+        HDF5 data sets that are stored without chunks.
     told : callable
-        Returns a context that turns a broken seal into an error of one sentence.
+        Returns a context manager that turns a broken seal into an error message for users.
 
     Notes
     -----
-    Do not change the file in place while it is mapped: new bytes in arrays that were checked before
-    are not noticed. If the file is cut off within a mapped array, reading this array ends the
-    process by SIGBUS, and the command line prints the signal's name. fedcore itself replaces whole
-    files, which leaves an existing map as it was.
+    Do not change the file in place while it is mapped, because arrays that were checked are not
+    checked again. If the file is truncated within a mapped array, reading this array ends the
+    process by SIGBUS. fedcore itself replaces whole files, which does not affect an existing map.
     """
 
     def __init__(
@@ -52,7 +51,7 @@ class Mapped(LazyMatrices):
         self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
 
     def _checked(self, i: int) -> np.ndarray:
-        """Return array `i`; the first call reads the whole array and checks its bytes."""
+        """Return array `i`, whose bytes are all read and checked at the first call."""
         found = self._found[i]
         if found is None:
             name, start, shape, dtype = self._places[i]

@@ -1,7 +1,7 @@
-"""Where results may be written: never over an input, nor over a file that fedcore did not write.
+"""Refuse to overwrite an input, or a file that fedcore did not write.
 
-fedcore recognises its own histories and problems by the label of their seal and by their content,
-and its own figures and tables by the checksum that it keeps beside them.
+fedcore recognises its own histories and problems by their seal and their content. fedcore
+recognises its own figures and tables by the checksum file beside them.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ def require(
     inputs: Iterable[str | os.PathLike[str]] = (),
     force: bool = False,
 ) -> None:
-    """Refuse to write to a path where something would be lost; call it before any computation.
+    """Raise an error if an output would overwrite an input or a file that fedcore did not write.
+
+    Call `require` before any computation.
 
     Parameters
     ----------
     path : path-like
-        Path of the output. A link is refused, so that it is clear which file is meant.
+        Path of the output. A symbolic link is refused, unless `force` is true.
     kind : {"history", "problem", "figure"}
-        What will be written. An earlier output of the same kind is replaced.
+        Kind of output. An undamaged earlier output of the same kind may be replaced.
     inputs : iterable of path-like
-        Files that are read, and folders of such files. None of them is ever replaced, not even
-        under another name of the same file.
+        Input files and folders of input files. An input file is never replaced, not even under
+        another name of the same file.
     force : bool
         Whether a link, a write-protected file, or a file that fedcore has not written may be
         replaced.
@@ -69,7 +71,7 @@ def _require_writable(final: Path) -> None:
 
 
 def _reason(final: Path, kind: str) -> str:
-    """Return the reason not to replace a file or link; empty if it may be replaced."""
+    """Return why a file or link may not be replaced, or an empty text if it may be replaced."""
     if final.is_symlink():
         return f"a link to {os.readlink(final)}"
     try:

@@ -1,4 +1,4 @@
-"""Check configuration files against the JSON schemas of ``workflow/schemas``; find the schemas."""
+"""Find the JSON schemas of ``workflow/schemas``, and check configuration files against them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Validator = extend(Draft202012Validator, type_checker=TYPES)
 
 @FORMATS.checks("address", raises=ValueError)
 def _is_address(text: Any) -> bool:
-    """Whether a text is an http or https address; raises ValueError when it cannot be parsed."""
+    """Return whether a text is an http or https URL, or raise ValueError if it cannot be parsed."""
     if not isinstance(text, str):
         return True  # the type check reports it
     if not re.fullmatch("[!-~]+", text):  # an address has no blanks and is ASCII
@@ -46,7 +46,7 @@ def _is_address(text: Any) -> bool:
 def check(
     config: Mapping[str, Any], schema: str, what: str, names: Mapping[str, Sequence[str]] = {}
 ) -> dict[str, Any]:
-    """Return `config` with the schema's defaults filled in.
+    """Check a configuration, and return it with the schema's defaults filled in.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ def check(
     what : str
         Name of the checked object in error messages, such as the name of its file.
     names : mapping of str to sequence of str
-        For the key of a list, the names of its items. Messages use these names in place of item
-        numbers.
+        Maps the key of a list to names of the list's items. Messages use these names instead of
+        item numbers.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):
@@ -97,7 +97,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield place and fault of each value that no file may hold, even if the schema allows all."""
+    """Yield the place and fault of each value that is never allowed, whatever the schema says."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -118,13 +118,13 @@ def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], s
 
 @cache
 def rules_of(name: str) -> dict[str, Any]:
-    """Return the schema ``<name>.schema.yaml``, read once; not to be changed."""
+    """Return the schema ``<name>.schema.yaml``, which is cached and must not be changed."""
     file = f"{name}.schema.yaml"
     return read_yaml(find_shipped(f"schemas/{file}", f"workflow/schemas/{file}"))
 
 
 def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]) -> None:
-    """Insert the defaults of absent keys at every level, following ``$ref`` into ``$defs``."""
+    """Insert the schema's defaults for absent keys at every level, and follow each ``$ref``."""
     if "$ref" in rules:
         rules = root["$defs"][rules["$ref"].rpartition("/")[2]]
     if isinstance(value, dict):
@@ -141,7 +141,7 @@ def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]
 
 
 def find_shipped(in_wheel: str, in_checkout: str) -> Path:
-    """Return the path of a file that a wheel has inside the package, and a checkout outside."""
+    """Return the path of a file, either in the installed package or beside it in a checkout."""
     spec = find_spec(__name__.partition(".")[0])
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).resolve().parent

@@ -1,8 +1,8 @@
-"""Read YAML like `yaml.safe_load`, but refuse repeated keys, and texts that are too deep or large.
+"""Read YAML like `yaml.safe_load`, but refuse repeated keys and too large or deep texts.
 
-`yaml.safe_load` silently keeps the last of equal keys. A few aliases can stand for any number of
-nodes, and the parser recurses once for each level. So size and depth are limited before anything is
-built.
+`yaml.safe_load` silently keeps the last of equal keys. A few aliases in a text can expand to any
+number of nodes, and the parser recurses once for each level. Size and depth are therefore checked
+before any object is built.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _Fastest: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(_Fastest):
-    """The fastest safe loader available, which refuses a key given twice in one mapping."""
+    """Fastest available safe loader, which raises an error if a mapping has a key twice."""
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
         self._seen: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Check a mapping's own keys, then merge in the mappings of ``<<``."""
+        """Check the keys of a mapping, and then merge in the mappings under its key ``<<``."""
         if id(node) not in self._seen:
             self._seen.add(id(node))
             self._refuse_twice(node)
@@ -51,7 +51,7 @@ class _Loader(_Fastest):
 
 
 def _require_bounded(text: str) -> None:
-    """Refuse a text that is too deep, or too large or endless once its aliases are written out."""
+    """Raise an error if a text is too deep, or if its expanded aliases are too large or endless."""
     sizes: dict[str | None, float] = {}  # of what has an anchor; endless until it is closed
     around: list[tuple[str | None, float]] = []  # each open list or mapping, and the total before
     events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)
@@ -78,7 +78,7 @@ def _require_bounded(text: str) -> None:
 
 
 def parse_yaml(text: str | bytes, what: str) -> Any:
-    """Return the value of a YAML text."""
+    """Return the Python value of a YAML text."""
     try:
         text = text.decode() if isinstance(text, bytes) else text
         _require_bounded(text)

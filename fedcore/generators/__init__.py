@@ -1,16 +1,14 @@
-"""Synthetic client matrices of the five papers: one module per model.
+"""Generate the synthetic client matrices of the reproduced papers, with one module per model.
 
-A module holds ``generate(rng, **params)``, which returns one of
+The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
+arrays. An iterator keeps only one client in memory while the problem's file is written. A model
+that knows the exact answer returns a list and the `Reference` of the stacked matrices. A model that
+replaces rows by factors returns `Clients` with a `Reduction`. A model with labels returns labelled
+`Clients` and the `Truth` behind the labels.
 
-- a list of (n_i, d) arrays, or an iterator of such arrays: a problem's file is then written client
-  by client, with only one client in memory;
-- a tuple of such a list and the `Reference` of the stacked matrices, if the model knows it;
-- `Clients`, if factors replace the rows (`Reduction`);
-- a tuple of labelled `Clients` and the `Truth` behind their labels.
-
-Configuration files name the module. Other packages add theirs under the entry-point group
-``fedcore.generators``. ``generate`` checks its parameters before the first draw, so that `check`
-can check them without drawing.
+Configuration files name a model by its module. Other packages add modules under the entry-point
+group ``fedcore.generators``. ``generate`` checks its parameters before it draws, so that the
+function `check` can check parameters without random draws.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ names = REGISTRY.names
 def generate(
     name: str, rng: np.random.Generator, params: Mapping[str, Any]
 ) -> Matrices | Iterator[np.ndarray] | Clients | tuple[Matrices, Reference] | tuple[Clients, Truth]:
-    """Draw client matrices from the model `name`; the module's text lists the results.
+    """Draw client matrices from the model `name`.
 
     Raises
     ------
     InputError
-        For an unknown model or parameter, or a value out of range.
+        If the model or a parameter is unknown, or a value is out of range.
     """
     function = REGISTRY.module(name).generate
     given = list(inspect.signature(function).parameters)[:1]  # rng, whatever the model calls it
@@ -51,12 +49,12 @@ def generate(
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:
-    """Let the model `name` check its parameters, without drawing.
+    """Let the model `name` check its parameters, without random draws.
 
     Raises
     ------
     InputError
-        As in `generate`, and for a value with which the model fails by any other error.
+        If `generate` would raise it, or if the model fails with any other error.
     """
     try:
         generate(name, _Undrawn(), params)  # type: ignore[arg-type]
@@ -69,7 +67,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
 
 
 class _Draws(Exception):
-    """Raised at the first draw, when the model has checked its parameters."""
+    """Raised at the first random draw, after the model has checked its parameters."""
 
 
 class _Undrawn:

@@ -1,10 +1,10 @@
-"""Stochastic block model: one adjacency matrix of the same communities per client.
+"""Stochastic block model, with one adjacency matrix of the same communities per client.
 
-Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace
-estimation*: 20 networks on 1000 nodes in two communities, edges with probabilities ``0.8 W`` in the
-first half of the networks and ``0.6 W`` in the second, ``W = [[.25, .1], [.1, .25]]``, no loops;
-every row is then scaled to unit norm. The paper does not give the sizes of the communities; here
-they are equal. A node without a neighbour keeps its row of zeros.
+The model is Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed
+eigenspace estimation*. Each of 20 networks has 1000 nodes in two communities and no loops. With ``W
+= [[.25, .1], [.1, .25]]``, edges have the probabilities ``0.8 W`` in the first half of the networks
+and ``0.6 W`` in the second. Every row is scaled to unit norm. The paper does not give the sizes of
+the communities, and here they are equal. A node without a neighbour keeps its row of zeros.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ def generate(
     between: NonNegative = 0.1,
     scales: Sequence[float] = (0.8, 0.6),
 ) -> list[np.ndarray]:
-    """Row-normalised adjacency matrices of a stochastic block model.
+    """Draw row-normalised adjacency matrices.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_clients, nodes, communities : int
-        m, d and k. The nodes of a community are consecutive.
+        Numbers of clients m, nodes d and communities k. The nodes of a community are consecutive.
     within, between : float
         Entries of W on and off the diagonal, in [0, 1].
     scales : sequence of float
-        Factors of W, each for an equal share of the clients (up to one), in their order.
+        Factors of W, each for an equal share of the clients, in their order.
 
     Returns
     -------
@@ -48,7 +48,7 @@ def generate(
     Raises
     ------
     InputError
-        For a value out of range, or an edge probability outside [0, 1].
+        If a value is out of range, or an edge probability is outside [0, 1].
     """
     require_valid(whole(max(2, communities)), nodes=nodes)
     factors = floats(scales, "scales")

@@ -1,8 +1,9 @@
-"""Pairs of neighbouring data sets, which differ in one record, for privacy audits.
+"""Neighbouring data sets for privacy audits, which differ in one record.
 
-One client holds rows on a sphere or on the axes. Its last row is the canary e₁; a neighbour has e₂
-or zeros instead, or lacks the row. Replacing e₁ by e₂ changes a Gram matrix as much as replacing
-one row of unit norm by another can. All other rows depend on the size of the data alone.
+One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the
+record that an audit tries to detect. The last row of the neighbour is e₂ or zero, or is missing.
+Replacing e₁ by e₂ changes a Gram matrix as much as replacing one row of unit norm by another can.
+All other rows depend only on the size of the data.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ NEIGHBOUR = {
 
 
 class NeighbourPair(NamedTuple):
-    """Gram matrices of two neighbours, G₁ with the canary and G₀ without, shape (d, d).
+    """Mean and difference of the Gram matrices G₁ with the canary and G₀ without, shape (d, d).
 
     Attributes
     ----------
     between : ndarray
-        ½(G₁ + G₀).
+        Mean ½(G₁ + G₀).
     change : ndarray
-        G₁ − G₀.
+        Difference G₁ − G₀.
     """
 
     between: np.ndarray
@@ -53,27 +54,27 @@ def generate(
     removed: bool = False,
     zeroed: bool = False,
 ) -> list[np.ndarray]:
-    """Draw the other rows and append the canary.
+    """Draw all rows but the last, and append the canary as the last row.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Not used: the other rows must not depend on the name of the problem.
+        Not used, because neighbouring data sets must share all rows but the last.
     samples, n_features : int
-        Rows including the canary, and columns.
+        Numbers of rows, with the canary, and of columns.
     length : float
-        Norm of the other rows.
+        Norm of all rows but the canary.
     axes : bool
-        Whether the other rows cycle through the axes, for audits of methods that estimate the
-        spread of the rows; otherwise these rows are random on the sphere.
+        Whether all rows but the canary cycle through the axes, instead of being random on the
+        sphere. Rows on the axes serve audits of methods that estimate the spread of the rows.
     lean : float
-        The canary becomes e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. This
-        serves audits of methods in which a row a enters as a⟨a, w⟩: if w is near e₁ + e₂, the
-        gradients of the two rows are opposite.
+        The canary becomes e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. A
+        positive `lean` serves audits of methods in which a row a enters as a⟨a, w⟩. If w is near e₁
+        + e₂, the two canaries then have nearly opposite gradients.
     held : float
-        Second entry of the canary's row, with and without `zeroed`. It serves audits with
-        neighbours that differ in one entry: the larger `held`, the more a singular vector rotates
-        at an equal gap.
+        Second entry of the canary, with and without `zeroed`. A positive `held` serves audits with
+        neighbours that differ in one entry. At an equal gap, a larger `held` rotates a singular
+        vector more.
     replaced, removed, zeroed : bool
         Whether e₂ replaces the canary, the canary is removed, or its first entry is 0.
 
@@ -84,8 +85,8 @@ def generate(
     Raises
     ------
     InputError
-        For sizes below 2, more than one neighbour at once, `lean` with `removed` or `zeroed`,
-        `held` with `replaced` or `removed`, or `lean` and `held` together.
+        If a size is below 2, or more than one neighbour is chosen. `lean` may be combined only with
+        `replaced`, and `held` only with `zeroed`.
     """
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
@@ -108,7 +109,9 @@ def generate(
 
 
 def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
-    """Return the Gram matrices of `data` and its neighbour; both data sets give the same pair.
+    """Return the mean and difference of the Gram matrices of `data` and its neighbour.
+
+    Both data sets give the same result.
 
     Parameters
     ----------
@@ -120,7 +123,7 @@ def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     Raises
     ------
     InputError
-        For any other relation.
+        If `neighbours` is no key of `NEIGHBOUR`.
     """
     if neighbours not in NEIGHBOUR:
         known = ", ".join(NEIGHBOUR)

@@ -1,16 +1,16 @@
-"""Rows whose top left singular vector lies on a few of them, with an exact spectrum.
+"""Rows with exact singular values, where only some rows carry the top singular vector.
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
-iteration method for differentially private PCA*). A = U Σ Vᵀ: the first column of U is ±1/√m on the
-first m = h n rows and zero on the others; its other columns are orthonormalised random signs, whose
-largest entry is about the least that a column can have. Hence
+iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
+±1/√m on the first m = h n rows and zero on the others. The other columns of U are orthonormalised
+random signs, whose largest entry is about the least possible. Hence
 
     ‖U‖_∞² = 1 / (h n),
 
-to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``, and the top right
-singular vector is (1, …, 1)/√d. Its largest entry, 1/√d, is the least that a unit vector can have,
-so that ‖U‖_∞ = 1/√m is larger than 1/√d if m < d. Some rows are long: each of the m rows has a norm
-of at least σ₁/√m. This does not matter if neighbours differ in one entry.
+to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``. The top right singular
+vector is (1, …, 1)/√d, whose largest entry 1/√d is the least possible. If m < d, ‖U‖_∞ = 1/√m is
+therefore larger than 1/√d. Each of the first m rows has a norm of at least σ₁/√m. Such long rows do
+not matter if neighbouring data sets differ in one entry.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def generate(
     carriers: Positive = 1.0,
     top: Positive = 100.0,
 ) -> list[np.ndarray]:
-    """Draw rows of one client.
+    """Draw the rows of a single client.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_samples, n_features : int
-        n and d.
+        Numbers n of rows and d of features.
     gap : float
-        κ = (σ₁² − σ₂²)/σ₁².
+        Relative gap κ = (σ₁² − σ₂²)/σ₁².
     carriers : float
-        h, share of the rows with a component along the top direction.
+        Share h of the rows with a component along the top direction.
     top : float
-        σ₁.
+        Largest singular value σ₁.
 
     Returns
     -------
@@ -56,7 +56,7 @@ def generate(
     Raises
     ------
     InputError
-        For fewer samples than features, or a share that is no whole number of rows.
+        If there are fewer samples than features, or if the share is no whole number of rows.
     """
     require_valid(whole(n_features), n_samples=n_samples)
     m = round(carriers * n_samples)

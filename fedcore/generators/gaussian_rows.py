@@ -1,28 +1,28 @@
-"""Gaussian rows of Theorem 1.2 of `dppower`, and rows of the same spectrum without sampling.
+"""Gaussian rows of Theorem 1.2 of Nguyen, Ene & Nguyen, or rows with exactly their spectrum.
 
-Nguyen, Ene & Nguyen, *Adaptive power iteration method for differentially private PCA*: rows drawn
-from N(0, Σ̄²) with tr Σ̄² = 1 and divided by L = √log(n/β). Σ̄² has the top direction
-v = (1, …, 1)/√d and m further directions, all with the eigenvalue ``(1 − κ) σ̄₁²``; all other
-eigenvalues are zero:
+The paper is *Adaptive power iteration method for differentially private PCA*. Rows are drawn from
+N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenvector of Σ̄² is v = (1, …,
+1)/√d. The next m eigenvalues are ``(1 − κ) σ̄₁²``, and all others are zero. The top eigenvalue is
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
-So the relative gap κ, the top eigenvalue (through m) and d can be varied one at a time. The
-constant of L is 1.
+The relative gap κ, the top eigenvalue (through m) and d can thus be varied one at a time. The
+constant factor of L is 1.
 
-``exact``: the columns of the standard normal matrix are orthonormalised first, so that the gap of
-the rows themselves is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close
-to κ. In place of the factor 1/L, these exact rows are scaled so that the longest has norm 1.
-``kind`` = ``sign`` takes ±1 in place of the normal entries: the rows' coherence is then about the
-least possible.
+With ``exact``, the columns of the standard normal matrix are orthonormalised first, so that the gap
+of the rows is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close to κ.
+Exact rows are not divided by L, but scaled so that the longest has norm 1. With ``kind = sign``,
+entries ±1 replace the normal entries, which makes the coherence of the rows nearly minimal.
 
-``moments``: the client holds ``AᵀA/√d`` of the exact rows A, for dN26 on AᵀA (footnote 2), whose
-neighbours differ in one entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by no more
-than 1, and the largest entry m of a unit vector v is at least 1/√d. Hence one row changes
-``(AᵀA/√d) v`` by at most m, as one entry does.
+With ``moments``, the client holds ``AᵀA/√d`` of the exact rows A. The algorithm `dn26` uses second
+moments (footnote 2), for neighbouring data sets that differ in one entry by at most 1. A row of
+norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The largest entry of v is at
+least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest entry of v, as one entry
+does.
 
-``canary``: the last row is the canary e₁ of `fedcore.generators.canary`, or with ``removed`` there
-is no such row. Before the factor 1/L its norm is L, the longest that the theorem's proof allows.
+With ``canary``, the last row is the canary e₁ of `fedcore.generators.canary`. With ``removed``, the
+canary is missing. Before the division by L, the canary has norm L, the largest that the theorem's
+proof allows.
 """
 
 from __future__ import annotations
@@ -54,37 +54,38 @@ def generate(
     canary: bool = False,
     removed: bool = False,
 ) -> list[np.ndarray]:
-    """Draw rows of one client.
+    """Draw the rows of a single client.
 
     Parameters
     ----------
     rng : numpy.random.Generator
-        Not used with `canary`: the other rows must not depend on the name of the problem.
+        Not used with `canary`, because neighbouring data sets must share all other rows.
     n_samples, n_features : int
-        n, with the canary, and d.
+        Numbers n of rows, with the canary, and d of features.
     gap : float
-        κ.
+        Relative gap κ.
     minor : int, optional
-        m; all d − 1 other directions by default.
+        Number m of eigenvalues ``(1 − κ) σ̄₁²`` (default: d − 1).
     kind : str
         Distribution of the coordinates before they are scaled.
     exact : bool
-        Whether the rows have exactly this spectrum, and not only their distribution.
+        Whether the rows have the spectrum exactly, and not only in distribution.
     moments : bool
-        Whether the second moments replace the rows; only with `exact`.
+        Whether the second moments replace the rows (only with `exact`).
     canary, removed : bool
-        Whether the last row is the canary, and whether it is missing; not with `exact`.
+        Whether the last row is the canary, and whether the canary is missing (not with `exact`).
 
     Returns
     -------
     list of one ndarray of shape (n_samples, n_features)
-        With `removed`, one row less; with `moments`, of shape (n_features, n_features).
+        The array has one row less with `removed`, and shape (n_features, n_features) with
+        `moments`.
 
     Raises
     ------
     InputError
-        For more minor directions than there are, `exact` with fewer rows than directions, or
-        options that exclude or need another.
+        If `minor` is not below `n_features`, `exact` has too few rows, or options do not fit
+        together.
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:
@@ -109,7 +110,7 @@ def generate(
 
 
 def directions(n_features: int) -> np.ndarray:
-    """Return an orthogonal matrix with first column (1, …, 1)/√d, a reflection, shape (d, d)."""
+    """Return a reflection matrix, shape (d, d), whose first column is (1, …, 1)/√d."""
     normal = np.full(n_features, -1.0 / math.sqrt(n_features))
     normal[0] += 1.0
     return np.eye(n_features) - (2.0 / (normal @ normal)) * np.outer(normal, normal)

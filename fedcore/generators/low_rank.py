@@ -1,7 +1,8 @@
 """Low-rank matrix plus white noise.
 
-Philippenko, Scaman & Massoulié (AAAI 2025), Section 5: 25 clients of 200 samples, d = 200, rank 5,
-five singular values 1, noise of standard deviation 0 or 1e−6.
+In Section 5 of Philippenko, Scaman & Massoulié (AAAI 2025), 25 clients have 200 samples each and d
+= 200. The matrix has rank 5 and five singular values 1, and the noise has standard deviation 0 or
+1e−6.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ def generate(
     ----------
     rng : numpy.random.Generator
     n_clients, samples, n_features : int
-        N, nᵢ (rows per client) and d.
+        Numbers of clients N, of rows per client nᵢ, and of features d.
     rank : int
-        Rank of the noise-free part; U and V have Haar-distributed orthonormal columns.
+        Rank of ``U Σ Vᵀ``. The orthonormal columns of U and V are Haar-distributed.
     singular_values : sequence of float, optional
-        Diagonal of Σ; `rank` ones when not given.
+        Diagonal of Σ (default: `rank` ones).
     noise : float
         Standard deviation of the entries of E.
 
@@ -48,8 +49,8 @@ def generate(
     Raises
     ------
     InputError
-        For a value out of range, a rank above the smaller dimension, or a number of singular values
-        that is not `rank`.
+        If a value is out of range, the rank is above the smaller dimension, or the number of
+        singular values is not `rank`.
     """
     n = n_clients * samples
     if rank > min(n, n_features):

@@ -1,8 +1,8 @@
-"""Clients without a common feature: each client has normal entries in features of its own.
+"""Clients without a common feature, where each client has normal entries in other columns.
 
-What client i sends in one exchange is then zero outside of its features, so that a sum over clients
-shows the part of each client. For `fedpower`, the weights of the clients in the server's sum can be
-read from it.
+In one exchange, the message of client i is zero outside the features of client i. A sum over
+clients therefore shows the part of each client. For the algorithm `fedpower`, the sum shows the
+weights that the server gives to the clients.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ def generate(
     samples: Count = 10,
     own: Count = 2,
 ) -> list[np.ndarray]:
-    """Draw the clients.
+    """Draw the matrices of the clients.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_clients, samples : int
-        Clients, and rows of each.
+        Number of clients, and number of rows of each client.
     own : int
-        Number of features of a client; the features of client i begin at ``i * own``.
+        Number of features of each client. The features of client i begin at column ``i * own``.
 
     Returns
     -------

@@ -1,31 +1,32 @@
-"""Linear regressions of many clients with one representation and a head each.
+"""Linear regressions of many clients with a shared representation and one head per client.
 
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Sections 4 and 5.1 and Appendix A.1:
+The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Sections 4 and 5.1 and Appendix
+A.1:
 
-    y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²),
+    y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²).
 
-with B* the orthonormal Q of a Gaussian d × k matrix. The paper and its notebook define the n × k
-matrix W* of heads in four ways, and a fifth is for tests of the theory's statement on the condition
-number of W*:
+B* is the orthonormal factor Q of a Gaussian d × k matrix. The paper and its notebook define the n ×
+k matrix W* of heads in four ways. A fifth way, ``conditioned``, tests the theory's statement on the
+condition number of W*.
 
 ``scaled``
-    √k times the Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a head is k/√n,
-    so that signals shrink with the number of clients.
+    W* is √k times the factor Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a
+    head, k/√n, falls as the number of clients grows.
 ``orthonormal``
-    Q itself (the authors' notebook, Figure 3).
+    W* is the factor Q of a Gaussian matrix (the authors' notebook, Figure 3).
 ``unit_rows``
-    Q with every row scaled to length 1 (the notebook, Figure 1).
+    W* is the factor Q of a Gaussian matrix, with rows scaled to length 1 (the notebook, Figure 1).
 ``assumption``
-    Gaussian rows scaled to length √k, Assumption 3 of the theory.
+    W* has Gaussian rows scaled to length √k (Assumption 3 of the theory).
 ``conditioned``
-    Rows of length √k as well; the singular values of ``W*/√n`` form a geometric sequence whose
-    first term is κ times the last. Gaussian rows are projected in turn on the matrices with these
-    singular values and on those with rows of this length (Tropp, Dhillon, Heath & Strohmer,
-    *Designing structured tight frames via an alternating projection method*, IEEE Transactions on
-    Information Theory 2005).
+    W* has rows of length √k, and the singular values of ``W*/√n`` form a geometric sequence whose
+    first term is κ times the last. Gaussian rows are projected alternately on matrices with these
+    singular values and on matrices with such rows (Tropp, Dhillon, Heath & Strohmer, *Designing
+    structured tight frames via an alternating projection method*, IEEE Transactions on Information
+    Theory 2005).
 
-The notebook also divides features by √m before it adds noise of standard deviation s to the labels.
-Up to the unit of the labels this is the model above with σ = s √m.
+The notebook divides features by √m before it adds noise of standard deviation s to the labels. Up
+to the unit of the labels, the notebook's model equals this model with σ = s √m.
 """
 
 from __future__ import annotations
@@ -90,38 +91,38 @@ def generate(
     new_clients: CountOrZero = 0,
     new_samples: CountOrZero = 0,
 ) -> tuple[Clients, Truth]:
-    """Draw linear regressions with one representation and a head per client.
+    """Draw the clients' samples and the true model.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_clients, samples, n_features, rank : int
-        n, m (samples of each client), d and k.
+        Numbers of clients n, of samples per client m, of features d, and rank k.
     noise : float
-        σ, standard deviation of the noise of the labels.
+        Standard deviation σ of the noise of the labels.
     heads : str
-        Distribution of W*; see the module's text.
+        Distribution of the heads W*, as described in the module's docstring.
     condition : float
-        κ of conditioned heads, largest over smallest singular value of W*.
+        Condition number κ of W* for ``conditioned`` heads.
     test_samples : int
-        Test samples of every client.
+        Number of test samples per client.
     test_noise : float
-        Standard deviation of the noise that `noisy_test_error` adds to their labels.
+        Standard deviation of the noise that the metric `noisy_test_error` adds to test labels.
     new_clients, new_samples : int
-        Clients that take no part in the training, with heads from N(0, I_k), and the samples of
-        each (with noise σ).
+        Number of clients that take no part in training, and number of samples of each. New clients
+        have heads from N(0, I_k) and labels with noise σ.
 
     Returns
     -------
     clients : Clients
-        With labels.
+        Clients with labels.
     truth : Truth
 
     Raises
     ------
     InputError
-        For a value out of range, a rank above the number of clients or features, a condition that
-        no heads of this kind and rank have, or when the projections find none.
+        If a value is out of range, the rank is above the number of clients or features, or no heads
+        with this condition number exist or are found.
     """
     if rank > min(n_clients, n_features):
         raise InputError(

@@ -1,13 +1,15 @@
-"""Matrix with a prescribed spectrum, split over clients.
+"""Random matrix with prescribed singular values, divided among clients.
 
 Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
-eqs. (23) and (24): ``A = U Σ Vᵀ`` of n features and m samples, U (n × n) and V (m × n) from
-orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows of ``Aᵀ = V Σ Uᵀ``.
+define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23) and (24). U (n × n)
+and V (m × n) come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows
+of ``Aᵀ = V Σ Uᵀ``.
 
-V is never stored. Its uniform matrix Y is drawn into the memory of the clients, ``V = Y R⁻¹`` by
-Cholesky QR, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. Peak memory is therefore
-that of the clients and some n × n matrices. The exact answer (Σ and U) is known. The draws depend
-on m and n, and not on the division into clients.
+The uniform matrix Y behind V is drawn into the memory of the clients. Cholesky QR gives ``V = Y
+R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. V itself is stored only if Y is
+nearly square, and thus ill-conditioned. Otherwise, peak memory is the memory of the clients and
+some n × n matrices. The exact answer (Σ and U) is known. The random draws depend on m and n, and
+not on the division into clients.
 """
 
 from __future__ import annotations
@@ -41,24 +43,24 @@ def generate(
     xi: Annotated[float, real(least=1)] = 1.01,
     condition: Annotated[float, real(least=1)] = 100.0,
 ) -> tuple[list[np.ndarray], Reference]:
-    """Draw a matrix with a geometric or arithmetic spectrum.
+    """Draw a matrix with geometric or arithmetic singular values.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_features : int
-        n.
+        Number n of features.
     n_clients, n_samples : int, optional
-        Number of clients and samples of all of them, m; split as evenly as possible.
+        Numbers of clients and of all samples m, which are divided as evenly as possible.
     sizes : sequence of int, optional
-        Samples of each client; replaces `n_clients` and `n_samples`.
+        Samples of each client, in place of `n_clients` and `n_samples`.
     kind : str
-        ``geometric``: ``Σ_ii = ξ^(1 − i)``. ``arithmetic``:
-        ``Σ_ii = 1 − (i − 1)/(n − 1) · (1 − 1/κ)``.
+        For ``geometric``, ``Σ_ii = ξ^(1 − i)``. For ``arithmetic``, ``Σ_ii = 1 − (i − 1)/(n − 1) ·
+        (1 − 1/κ)``.
     xi : float
-        ξ.
+        Ratio ξ of neighbouring singular values for ``geometric``.
     condition : float
-        κ: ratio of the largest and the smallest singular value.
+        Condition number κ for ``arithmetic``.
 
     Returns
     -------
@@ -69,8 +71,8 @@ def generate(
     Raises
     ------
     InputError
-        For a value out of range, fewer samples than features, or a missing or double division into
-        clients.
+        If a value is out of range, there are fewer samples than features, or the division into
+        clients is missing or given twice.
     """
     parts = _sizes(n_clients, n_samples, sizes)
     m = sum(parts)
@@ -97,7 +99,7 @@ def generate(
 
 
 def singular_values(n_features: int, *, kind: str, xi: float, condition: float) -> np.ndarray:
-    """Diagonal of Σ, descending, shape (n_features,)."""
+    """Return the diagonal of Σ in descending order, shape (n_features,)."""
     i = np.arange(n_features)
     if kind == "geometric":
         return float(xi) ** -i
@@ -117,7 +119,7 @@ def _sizes(n_clients: int | None, n_samples: int | None, sizes: Sequence[int] | 
 
 
 def _cholesky_factor(blocks: Sequence[np.ndarray]) -> np.ndarray | None:
-    """R of the QR factorisation of the stacked blocks; None when they are ill-conditioned."""
+    """Return R of the QR factorisation of the stacked blocks, or None if it is ill-conditioned."""
     try:
         R = scipy.linalg.cholesky(gram_matrix(blocks), overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:

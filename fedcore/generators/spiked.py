@@ -1,14 +1,14 @@
-"""Spiked covariance model: Gaussian rows with k strong directions, normalised.
+"""Spiked covariance model with k strong directions and Gaussian rows of unit norm.
 
-Model I of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed eigenspace
-estimation*: 20 clients of 100 000 rows from ``N(0, U Uᵀ + σ² I)``, d = 100, k = 4, σ = 0.6, U the
-orthonormalised d × k matrix of N(0.5, 1) entries; every row is then scaled to unit norm.
+The model is Model I of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed
+eigenspace estimation*. Each of 20 clients has 100 000 rows from ``N(0, U Uᵀ + σ² I)``, with d =
+100, k = 4 and σ = 0.6. U is an orthonormalised d × k matrix of N(0.5, 1) entries. Every row is
+scaled to unit norm.
 
-The rows of a client are drawn in chunks, and only the triangular factor of their QR decomposition
-is kept: a client is the d × d factor R of its rows M, with ``RᵀR = MᵀM``. Methods that use products
-with MᵀM alone need no more. The factors take 1.6 MB, the rows 1.6 GB. The number and the largest
-norm of the rows are kept as well (`Reduction`). Measured: a cell takes 0.8 s of CPU time and
-0.13 GB of memory on the factors, 8 s and 1.7 GB on the rows.
+A client's rows M are drawn in chunks, and only the d × d triangular factor R of their QR
+decomposition is kept, with ``RᵀR = MᵀM``. The factor R suffices for methods that use only products
+with MᵀM. The factors of all clients take 1.6 MB, and the rows 1.6 GB. A `Reduction` keeps the
+number and the largest norm of the rows.
 """
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ def generate(
     noise: NonNegative = 0.6,
     reduce: bool = True,
 ) -> Clients | Iterator[np.ndarray]:
-    """Draw from the spiked covariance model, with rows of unit norm.
+    """Draw the clients' rows or factors.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_clients, samples, n_features, rank : int
-        m, rows per client n/m, d and k.
+        Numbers of clients, of rows per client, of features d, and of strong directions k.
     noise : float
-        σ.
+        Standard deviation σ of the noise.
     reduce : bool
-        Whether to keep the triangular factors instead of the rows.
+        Whether triangular factors replace the rows.
 
     Returns
     -------
     Clients or iterator of ndarray of shape (samples, n_features)
-        Factors of shape (min(samples, n_features), n_features) when reduced.
+        With `reduce`, the factors have shape (min(samples, n_features), n_features).
 
     Raises
     ------
     InputError
-        For a value out of range, or a rank above the number of features.
+        If a value is out of range, or the rank is above the number of features.
     """
     if rank > n_features:
         raise InputError(f"rank = {rank} is larger than n_features = {n_features}")

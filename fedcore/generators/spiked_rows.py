@@ -1,18 +1,21 @@
 """Rows of equal norm around one direction, with a chosen gap and a chosen coherence.
 
-The model behind the empirical Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for
-differentially private PCA*). A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d, w
-uniform on the unit sphere orthogonal to v, and c independent of w with mean zero and variance s:
+Experiments on Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for differentially
+private PCA*) use this model. A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d. The
+vector w is uniform on the unit sphere orthogonal to v. The random number c is independent of w, and
+has mean zero and variance s:
 
-    E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)):
+    E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)).
 
-All norms are R. The top direction of the population is v, all other eigenvalues are equal, and the
-relative gap (σ̄₁² − σ̄₂²)/σ̄₁² is κ. At a constant gap, σ₁² ≈ n R² s is of the order of n/d; in
-this setting the paper compares rates. The distribution of c determines only the coherence
-Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s). ``sign``: c = ±√(s/h) with probability h and 0 otherwise. For
-h = 1 the coherence is least; for h = s some rows are ±R v, and the coherence is the largest that
-the norm allows. ``gaussian``: c is normal and clipped to ±1, so that c has about the distribution
-that it has for normalised Gaussian rows.
+All rows have norm R. The top eigenvector of E aaᵀ is v, and all other eigenvalues are equal. The
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. At a constant gap, σ₁² ≈ n R² s is of the
+order of n/d, as in the paper's comparison of rates. The distribution of c determines only the
+coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
+
+With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. For h = 1, the coherence is least.
+For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With
+``gaussian``, c is normal and clipped to [−1, 1], which is about its distribution for normalised
+Gaussian rows.
 """
 
 from __future__ import annotations
@@ -41,23 +44,23 @@ def generate(
     n_clients: Count = 1,
     dtype: Annotated[str, one_of(("float64", "float32"))] = "float64",
 ) -> list[np.ndarray]:
-    """Draw spiked rows.
+    """Draw rows from the model.
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_samples, n_features : int
-        n and d.
+        Numbers n of rows and d of features.
     gap : float
-        κ.
+        Relative gap κ.
     kind : str
-        Distribution of c.
+        Distribution of the component c of a row along v.
     carriers : float
-        h, share of the rows with a component along v, from s to 1; 1 for ``gaussian``.
+        Share h of the rows with a component along v, from s to 1 (always 1 for ``gaussian``).
     norm : float
-        R, norm of every row.
+        Norm R of every row.
     n_clients : int
-        Number of parts into which the rows are split, as evenly as possible.
+        Number of parts into which the rows are divided, as evenly as possible.
     dtype : str
 
     Returns
@@ -67,7 +70,7 @@ def generate(
     Raises
     ------
     InputError
-        For a value out of range, or fewer samples than clients.
+        If a value is out of range, or there are fewer samples than clients.
     """
     require_valid(whole(n_clients), n_samples=n_samples)
     s = top_share(n_features - 1, gap)
@@ -91,7 +94,6 @@ def generate(
 def _along_top(
     rng: np.random.Generator, rows: int, s: float, kind: str, carriers: float
 ) -> np.ndarray:
-    """Draw c of shape (rows,)."""
     if kind == "gaussian":
         return np.clip(np.sqrt(s) * rng.standard_normal(rows), -1.0, 1.0)
     signs = np.where(rng.random(rows) < 0.5, -1.0, 1.0)

@@ -1,7 +1,8 @@
-"""Matrix of independent entries, split over clients.
+"""Matrix of independent random entries, divided among clients.
 
-This model stands in for the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on
-subspaces in federated principal component analysis*), who give n and m but not the distribution.
+The model replaces the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on
+subspaces in federated principal component analysis*). The paper states n and m, but not the
+distribution of the entries.
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ def generate(
     n_clients: Count = 8,
     kind: Annotated[str, one_of(("normal", "uniform"))] = "normal",
 ) -> Iterator[np.ndarray]:
-    """Draw independent entries, N(0, 1) or uniform in [−1, 1].
+    """Draw independent entries from N(0, 1) or uniformly from [−1, 1].
 
     Parameters
     ----------
     rng : numpy.random.Generator
     n_features, n_samples, n_clients : int
-        n, m (samples of all clients, split as evenly as possible) and d.
+        Numbers n of features, m of all samples, and d of clients. Samples are divided as evenly as
+        possible.
     kind : str
 
     Returns
@@ -39,7 +41,7 @@ def generate(
     Raises
     ------
     InputError
-        For a value out of range, or fewer samples than clients.
+        If a value is out of range, or there are fewer samples than clients.
     """
     require_valid(whole(n_clients), n_samples=n_samples)
     shapes = [(len(part), n_features) for part in np.array_split(range(n_samples), n_clients)]

@@ -18,7 +18,7 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and labels of one client or, with a leading axis, of several clients of equal size.
+    """Samples and labels of one client, or of several clients of equal size on a leading axis.
 
     Parameters
     ----------
@@ -32,9 +32,9 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about rows Sᵢ that were replaced by a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ``.
+    """Facts about the rows Sᵢ of client i, if a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replaces them.
 
-    Results that depend on the Gram matrices alone agree for Rᵢ and Sᵢ, up to rounding.
+    Results that depend only on Gram matrices are the same for Rᵢ and Sᵢ, up to rounding.
 
     Attributes
     ----------
@@ -49,23 +49,23 @@ class Reduction:
 
 
 class Clients(Sequence[Any]):
-    """Client matrices, with their shapes and precisions known before they are read.
+    """Sequence of client matrices, whose shapes and data types are known before they are read.
 
     Parameters
     ----------
     matrices : sequence of ndarray or SparseRows of shape (n_i, d), or callable
-        The matrices, or a function that returns them, called at most once, on the first access to
-        a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
+        Matrices, or a function that returns them. The function is called at most once, at the first
+        access to a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and precisions of the matrices, required with a function. If they are given, a
-        sequence of matrices, such as `fedcore.files.lazy.LazyMatrices`, is read matrix by matrix
-        when used.
+        Shapes and data types of the matrices, required with a function. With `shapes`, the matrices
+        of a sequence such as `fedcore.files.lazy.LazyMatrices` are read one at a time, when used.
     gram : ndarray of shape (d, d), optional
-        ``Σ SᵢᵀSᵢ``. With it, methods that need only sums of products do not read the matrices.
+        Gram matrix ``Σ SᵢᵀSᵢ``. With the Gram matrix, methods that need only sums of products do
+        not read the matrices.
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample.
     reduction : Reduction, optional
-        Facts about the rows, if the matrices are factors of them.
+        Facts about the rows, if factors replace the rows.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results that steps derive from all data, and from each client's data, for later runs. They
-        must depend on the data alone.
+        Results from all data (`kept`) and from each client's data (`kept_of`) for use in later
+        runs. These results must depend only on the data.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -111,7 +111,7 @@ class Clients(Sequence[Any]):
     @overload
     def __getitem__(self, i: slice) -> list[Any]: ...
     def __getitem__(self, i: int | slice) -> Any:
-        """Return matrix `i`; the first call reads all matrices that a function returns."""
+        """Return matrix `i`, and read all matrices at the first call if a function returns them."""
         if self._read is not None:
             found, self._read = self._read(), None
             self._stack = found if isinstance(found, np.ndarray) else None
@@ -119,7 +119,7 @@ class Clients(Sequence[Any]):
         return self._matrices[i]
 
     def hold(self) -> None:
-        """Keep all matrices in memory, instead of making a matrix each time it is read."""
+        """Keep all matrices in memory, so that lazy matrices are not made again at each access."""
         self._matrices = self[:]
 
     def labelled(self, i: int) -> Labelled:
@@ -129,15 +129,14 @@ class Clients(Sequence[Any]):
 
     @property
     def uniform(self) -> bool:
-        """Whether all matrices have the same shape and precision, and could be one array."""
+        """True if all matrices are dense and have the same shape and data type."""
         return len(set(zip(self.shapes, self.dtypes, strict=True))) == 1 and not self.sparse
 
     @property
     def stack(self) -> np.ndarray:
-        """Return the matrices of `uniform` clients as one array of shape (n_clients, m, d).
+        """The matrices of `uniform` clients as one array of shape (n_clients, m, d).
 
-        The first access makes this array, in as much memory as the matrices take. If the matrices
-        were given as one array, or a file holds one array, no new array is made.
+        The first access copies the matrices into this array, unless they already are one array.
         """
         if self._read is not None:
             self[0]  # reads all, maybe as one array
@@ -147,12 +146,12 @@ class Clients(Sequence[Any]):
 
     @property
     def labelled_stack(self) -> Labelled:
-        """Return `stack` with the labels, of shape (n_clients, m)."""
+        """The array `stack` with the labels, which have shape (n_clients, m)."""
         return Labelled(self.stack, self.stacked_labels)
 
     @property
     def stacked_labels(self) -> np.ndarray:
-        """Return the labels of `uniform` clients as one array of shape (n_clients, m)."""
+        """The labels of `uniform` clients as one array of shape (n_clients, m)."""
         assert self.labels is not None
         if not isinstance(self.labels, np.ndarray):
             self.labels = np.stack(self.labels)
@@ -160,42 +159,45 @@ class Clients(Sequence[Any]):
 
     @property
     def n_samples(self) -> int:
-        """Samples of all clients."""
+        """Number of samples of all clients together."""
         if self.reduction is not None:
             return sum(self.reduction.samples)
         return sum(rows for rows, _ in self.shapes)
 
     @property
     def n_features(self) -> int:
-        """Columns of every matrix."""
+        """Number of columns of every matrix."""
         return self.shapes[0][1]
 
     @property
     def single(self) -> bool:
-        """Whether all matrices are float32."""
+        """True if all matrices are float32."""
         return all(dtype == np.float32 for dtype in self.dtypes)
 
     @cached_property
     def largest(self) -> float:
-        """Largest absolute value of an entry; with `gram`, the largest norm of a column of S."""
+        """Largest absolute value of an entry of any matrix.
+
+        With a Gram matrix, the value is the largest column norm of the stacked matrices.
+        """
         if self.gram is not None:
             return float(np.sqrt(np.diagonal(self.gram).max()))
         return max(float(max(matrix.max(), -matrix.min())) for matrix in self)
 
     @cached_property
     def squares(self) -> float:
-        """Sum of the squares of all entries, ‖S‖²_F, in double precision."""
+        """Sum of the squares of all entries of the matrices, in double precision."""
         if self.sparse:
             return sum(matrix.squares() for matrix in self)
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
 
 
 def require_size(clients: Clients, what: str = "the data") -> None:
-    """Require data that are not all zero, whose products with SᵀS neither overflow nor underflow.
+    """Raise an error if the data are all zero, or if their squares overflow or underflow.
 
-    The square of the largest entry must be a normal number. This square times the number of
-    entries, which is a bound of ‖S‖_F², must be finite. If there is a Gram matrix, the largest
-    column norm and the number of columns take the place of the largest entry and of the number of
+    The square of the largest entry must be a normal floating-point number. The largest square times
+    the number of entries bounds the sum of all squares, and must be finite. With a Gram matrix, the
+    largest column norm replaces the largest entry, and the number of columns replaces the number of
     entries.
 
     Parameters
@@ -207,7 +209,8 @@ def require_size(clients: Clients, what: str = "the data") -> None:
     Raises
     ------
     InputError
-        The message names a number by which to divide the data.
+        If the data are zero, too large or too small. The message names a number by which to divide
+        the data.
     """
     largest, dtype = clients.largest, np.result_type(*clients.dtypes)
     if not largest:
@@ -223,7 +226,7 @@ def require_size(clients: Clients, what: str = "the data") -> None:
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:
-    """Require held-out samples with labels, of as many clients and features as `clients`.
+    """Raise an error if held-out samples lack labels, or differ in clients or features.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""A problem: the clients' matrices, and the exact answer for comparison.
+"""Problems, which consist of the clients' matrices and the exact answer for comparison.
 
-Sparse clients with many features get their exact answers from products with the data.
+For sparse clients with many features, exact answers are computed from products with the data.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ COSTLY_OPERATIONS = 1e11
 
 
 class Reference(NamedTuple):
-    """Singular values and right singular vectors (columns) of the stacked clients."""
+    """Singular values and right singular vectors (columns) of the stacked client matrices."""
 
     singular_values: np.ndarray  # (min(n, d),), descending
     right_vectors: np.ndarray  # (d, min(n, d))
 
 
 def reference_of(blocks: Iterable[np.ndarray]) -> Reference:
-    """Return the SVD of the vertical stack of blocks, in double precision, one block at a time."""
+    """Return the SVD of vertically stacked blocks in double precision, one block at a time."""
     factor = triangular_factor(blocks)
     _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
     return Reference(sigma, np.ascontiguousarray(right_t.T))
 
 
 def add_to(digest: Any, matrix: np.ndarray | SparseRows) -> None:
-    """Add the shape and the bytes of a matrix to a digest of `hashlib`."""
+    """Add the shape, the data type and the bytes of a matrix to a hash of `hashlib`."""
     digest.update(str((matrix.shape, matrix.dtype.str)).encode())
     for part in matrix.parts if isinstance(matrix, SparseRows) else [matrix]:
         digest.update(part.data)
@@ -55,17 +55,19 @@ class Problem:
     ----------
     name : str
     clients : Clients
-        One matrix of shape (n_i, d) per client, rows are samples; may be given as a list.
+        One matrix of shape (n_i, d) per client, with samples as rows. A list of matrices is also
+        allowed.
     status : str
         One of `fedcore.problems.STATUSES`.
     note : str
         Remark about the data for readers of a result.
     truth : Truth, optional
-        The model behind the clients' labels, if known.
+        Model that generated the clients' labels, if known.
     held_out : Clients, optional
-        Labelled samples of every client on which its classifier is measured but not trained.
+        Labelled samples of every client for measuring classifiers. No client trains on held-out
+        samples.
     setting : dict
-        Those parameters of the generator that differ between draws of one problem.
+        Parameters of the generator that differ between random draws of the same problem.
     """
 
     def __init__(
@@ -88,12 +90,12 @@ class Problem:
 
     @cached_property
     def reference(self) -> Reference:
-        """SVD of the vertical stack S of the clients, in double precision.
+        """SVD of the vertical stack S of the client matrices, in double precision.
 
         Raises
         ------
         InputError
-            When the clients are sparse and too large for an SVD; see `by_products`.
+            If the clients are sparse and too large for an SVD (see `by_products`).
         """
         if self.clients.sparse and self._costly:
             raise InputError(
@@ -114,10 +116,11 @@ class Problem:
 
     @property
     def answer(self) -> dict[str, np.ndarray]:
-        """Arrays for the history: singular values of S or, with a `truth`, of the true heads.
+        """Exact answer as arrays for the history file.
 
-        If there are held-out samples, the arrays instead say how many training samples and how many
-        held-out samples each client has.
+        The arrays are the singular values of the stacked matrices or, with a `truth`, of the true
+        heads. If there are held-out samples, the arrays are each client's numbers of training and
+        held-out samples.
         """
         if self.held_out is not None:
             return {
@@ -129,10 +132,11 @@ class Problem:
         return {"head_singular_values": self.truth.head_singular_values}
 
     def directions(self, most: int) -> dict[str, np.ndarray]:
-        """Return the directions to be found, `most` at most, for the history.
+        """Return the exact directions that a method should find, for the history file.
 
-        They are the leading right singular vectors of S or, with a `truth`, the whole true
-        representation. The result is empty if there are held-out samples, or if `by_products`.
+        The directions are at most `most` leading right singular vectors of the stacked matrices or,
+        with a `truth`, the whole true representation. The result is empty if there are held-out
+        samples, or if `by_products` is true.
         """
         if self.truth is not None:
             return {"representation": self.truth.representation}
@@ -142,9 +146,9 @@ class Problem:
 
     @property
     def by_products(self) -> bool:
-        """Whether there is no reference, because an SVD of these sparse clients takes minutes.
+        """True if there is no reference, because an SVD of the sparse clients would take minutes.
 
-        `exact_loss` and `leading_vectors` then multiply by the clients' data.
+        Without a reference, `exact_loss` and `leading_vectors` use products with the clients' data.
         """
         return self.clients.sparse and self._costly and "reference" not in self.__dict__
 
@@ -155,31 +159,31 @@ class Problem:
 
     @property
     def singular_values(self) -> np.ndarray:
-        """Singular values of S, shape (min(n, d),), descending."""
+        """Singular values of the stacked matrices, shape (min(n, d),), descending."""
         return self.reference.singular_values
 
     @property
     def right_vectors(self) -> np.ndarray:
-        """Right singular vectors of S as columns, shape (d, min(n, d))."""
+        """Right singular vectors of the stacked matrices as columns, shape (d, min(n, d))."""
         return self.reference.right_vectors
 
     @property
     def n_samples(self) -> int:
-        """Samples of all clients."""
+        """Number of samples of all clients together."""
         return self.clients.n_samples
 
     @property
     def n_features(self) -> int:
-        """Columns of every client's matrix."""
+        """Number of columns of every client's matrix."""
         return self.clients.n_features
 
     def with_largest_row(self, norm: float) -> Problem:
-        """Return the problem with its rows multiplied by a number, so that the longest has `norm`.
+        """Return the problem with all rows scaled by a factor, so that the largest norm is `norm`.
 
         Raises
         ------
         InputError
-            When clients learn from labels, hold factors in place of their rows, or are sparse.
+            If clients learn from labels, hold factors instead of rows, or are sparse.
         """
         if self.truth is not None or self.held_out is not None or self.clients.reduction:
             raise InputError(f"problem {self.name}: only unlabelled single rows can be scaled")
@@ -194,12 +198,12 @@ class Problem:
         return scaled
 
     def exact_loss(self, v: np.ndarray) -> float:
-        """Return ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F``, Q a basis of range(V).
+        """Return the loss ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F`` of the stacked clients S.
 
-        It is computed from the SVD of S: its factor ``Σ Wᵀ`` replaces S, and has at most d rows
-        instead of n. If `by_products`, it is computed as ½(‖S‖² − ‖S Q‖²), with a rounding error
-        relative to ‖S‖². The result for the last V is kept, because methods with a fixed V ask for
-        it at every iteration.
+        Q is an orthonormal basis of range(V). In the computation, the factor ``Σ Wᵀ`` of the SVD of
+        S replaces S, because it has at most d rows. If `by_products` is true, the loss is computed
+        as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖². The loss for the last V is
+        kept, because methods with a fixed V need it at every iteration.
 
         Parameters
         ----------
@@ -208,7 +212,7 @@ class Problem:
         Returns
         -------
         float
-            In data units squared.
+            Loss in data units squared.
         """
         if not np.array_equal(self._last[0], v):  # compares values: `v` may have changed in place
             if self.by_products:
@@ -222,10 +226,10 @@ class Problem:
         return self._last[1]
 
     def leading_vectors(self, k: int) -> np.ndarray:
-        """Return the k leading right singular vectors of S as columns, shape (d, k).
+        """Return the k leading right singular vectors of the stacked clients, shape (d, k).
 
-        If `by_products`, they are computed from products with the data, and kept for the largest k
-        so far.
+        If `by_products` is true, products with the data give the vectors, which are kept for the
+        largest k so far.
         """
         if not self.by_products:
             return self.right_vectors[:, :k]
@@ -235,7 +239,7 @@ class Problem:
 
 
 def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
-    """Yield dense blocks in double precision: whole dense matrices, some rows of a sparse one."""
+    """Yield the matrices in double precision, with a sparse matrix as dense blocks of rows."""
     for matrix in clients:
         if isinstance(matrix, SparseRows):
             yield from matrix.blocks(max(4 * clients.n_features, 1024))
@@ -244,9 +248,10 @@ def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
 
 
 def loss_outside(clients: Sequence[SparseRows], v: np.ndarray) -> float:
-    """Return ``½‖S (I − Q Qᵀ)‖²_F = ½(‖S‖²_F − ‖S Q‖²_F)``, Q a basis of range(V).
+    """Return the loss ``½‖S (I − Q Qᵀ)‖²_F = ½(‖S‖²_F − ‖S Q‖²_F)`` of the stacked clients S.
 
-    The result has a rounding error of about 1e−16 ‖S‖²_F. It is NaN when `v` is not finite.
+    Q is an orthonormal basis of range(V). The loss has a rounding error of about 1e−16 ‖S‖²_F. The
+    loss is NaN if `v` is not finite.
 
     Parameters
     ----------
@@ -259,7 +264,9 @@ def loss_outside(clients: Sequence[SparseRows], v: np.ndarray) -> float:
 
 
 def leading_vectors(clients: Sequence[SparseRows], k: int) -> np.ndarray:
-    """Return the k leading right singular vectors of S as columns, by Lanczos, shape (d, k).
+    """Return the k leading right singular vectors of the stacked clients, shape (d, k).
+
+    The method is Lanczos or, if 8k > d, an eigendecomposition of the Gram matrix.
 
     Parameters
     ----------

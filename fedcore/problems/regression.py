@@ -1,8 +1,8 @@
 """Linear regression with a shared representation, ``y = ⟨w_i, Bᵀ x⟩ + noise``.
 
 Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Section 4. Every function takes the arrays of one client, or those
-of several clients of equal size, stacked along a leading axis.
+federated learning* (ICML 2021), Section 4. Every function takes the arrays of one client, or the
+stacked arrays of several clients of equal size.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 
 
 class Truth(NamedTuple):
-    """The model behind the labels, and samples that no client trains on.
+    """Model that generated the labels, and samples on which no client trains.
 
-    New clients have their own heads, and samples to fit heads on.
+    New clients have their own heads, and samples on which their heads can be fitted.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns
@@ -29,20 +29,20 @@ class Truth(NamedTuple):
 
     @property
     def models(self) -> np.ndarray:
-        """``W* B*ᵀ``, the true coefficients of every client, shape (n_clients, d)."""
+        """True coefficients ``W* B*ᵀ`` of all clients, shape (n_clients, d)."""
         return self.heads @ self.representation.T
 
     @property
     def head_singular_values(self) -> np.ndarray:
-        """Singular values of ``W*/√n``, descending, of shape (k,).
+        """Singular values of the scaled heads ``W*/√n``, descending, shape (k,).
 
-        If all clients take part, the first is σ̄_max,* and the last σ̄_min,*.
+        If all clients take part, the first value is σ̄_max,* and the last is σ̄_min,* of the paper.
         """
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 
 
 def least_squares(A: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Minimum-norm solution of ``min ‖A w − y‖``, for one problem or a stack.
+    """Return the minimum-norm solution of ``min ‖A w − y‖``, for one problem or a stack of them.
 
     Parameters
     ----------
@@ -67,10 +67,10 @@ def least_squares(A: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 
 def predict(X: np.ndarray, models: np.ndarray) -> np.ndarray:
-    """``X θ``, shape (…, m), for samples of shape (…, m, d) and coefficients of shape (…, d)."""
+    """Return ``X θ``, shape (…, m), for samples X (…, m, d) and coefficients θ (…, d)."""
     return (X @ models[..., None])[..., 0]
 
 
 def model_gradient(X: np.ndarray, residual: np.ndarray) -> np.ndarray:
-    """Gradient ``Xᵀ r / m`` of ``‖X θ − y‖² / 2m`` in θ, shape (…, d)."""
+    """Return the gradient ``Xᵀ r / m``, shape (…, d), of ``‖X θ − y‖² / 2m``, with r = X θ − y."""
     return (residual[..., None, :] @ X)[..., 0, :] / X.shape[-2]

@@ -1,4 +1,4 @@
-"""HDF5 file of a problem: written once with a checksum, read by every cell that uses it."""
+"""Write a problem to an HDF5 file with a checksum, and read it again."""
 
 from __future__ import annotations
 
@@ -25,14 +25,15 @@ SCHEMA = 1
 def save(
     problem: Problem | Sequence[Problem], path: str | os.PathLike[str], *, recipe: str = ""
 ) -> None:
-    """Write a problem, or several draws of one, to one HDF5 file, atomically.
+    """Write a problem, or several random draws of one problem, to an HDF5 file atomically.
 
-    The file keeps the `recipe`, see `fedcore.experiments.build.recipe`.
+    The file stores the `recipe`, a digest of settings and code
+    (`fedcore.experiments.build.recipe`).
 
     Raises
     ------
     InputError
-        When fedcore has not written the file that is to be replaced; see `fedcore.files.outputs`.
+        If the file exists and was not written by fedcore (see `fedcore.files.outputs`).
     """
     outputs.require(path, "problem")
     with hdf5.create(path, apart=True) as file:
@@ -47,18 +48,18 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem, or the first of several draws.
+    """Read a problem from a file, or the first of several draws.
 
     Raises
     ------
     DataError
-        When the file is missing, truncated, damaged, or of another schema.
+        If the file is missing, truncated, damaged, or has another schema version.
     """
     return load_draws(path)[0]
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; raise as `load` does, and if the file's `recipe` is another."""
+    """Read all draws of a problem, and raise a DataError if the file has another `recipe`."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:
@@ -105,7 +106,10 @@ def _write(group: h5py.Group, problem: Problem) -> None:
 
 
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
-    """Write matrices and labels; labelled clients of equal size take only two HDF5 datasets."""
+    """Write the clients' matrices and labels.
+
+    Labelled clients of equal size take only two HDF5 data sets.
+    """
     if clients.labels is not None and clients.uniform and clients.gram is None:
         shape = (len(clients), *clients.shapes[0])
         stack = group.create_dataset("clients", shape, clients.dtypes[0])
@@ -150,7 +154,10 @@ def _read(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) ->
 
 
 def _require_fit(problem: Problem) -> None:
-    """Refuse parts whose shapes do not fit together, without reading the clients' matrices."""
+    """Raise an error if the shapes of a problem's parts do not fit together.
+
+    The clients' matrices are not read.
+    """
     clients = problem.clients
     d = clients.shapes[0][-1]
     for i, (shape, dtype) in enumerate(zip(clients.shapes, clients.dtypes, strict=True)):
@@ -165,16 +172,16 @@ def _require_fit(problem: Problem) -> None:
 
 
 def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
-    """Return the clients' arrays, from one HDF5 dataset for all clients or from one for each."""
+    """Return the clients' arrays from one HDF5 data set for all clients, or one per client."""
     if isinstance(found, h5py.Dataset):
         return hdf5.value(found)
     return [hdf5.value(item) for item in found.values()]
 
 
 def _clients(path: str | os.PathLike[str], group: h5py.Group, file: hdf5.Opened) -> Clients:
-    """Return clients with their labels.
+    """Return the clients in an HDF5 group, with their labels.
 
-    If the file is large or has a Gram matrix, its matrices are mapped into memory when used.
+    If the file is large or has a Gram matrix, the matrices are memory-mapped when used.
     """
     gram = hdf5.value(group["gram"]) if "gram" in group else None
     labels = _values(group["labels"]) if "labels" in group else None

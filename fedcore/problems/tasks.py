@@ -1,7 +1,7 @@
-"""Tasks: what a method learns, and what it needs and returns for that.
+"""Tasks that methods can learn, with the parameters and outputs that each task requires.
 
 An algorithm names its task as ``task=`` of `fedcore.algorithms.Algorithm`. To add a task, add a
-class here.
+class to this module.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from fedcore.validation import require_rank, require_start, require_tall
 
 
 class Task(ABC):
-    """What every task says about itself.
+    """Base class with the attributes and checks of a task.
 
     Attributes
     ----------
     fields : tuple of str
-        Fields that ``Params`` must have.
+        Fields that an algorithm's ``Params`` must have.
     packages : tuple of str
-        Packages whose versions a history keeps, in addition to fedcore's own.
+        Additional packages whose versions a history records.
     labelled : bool
         Whether every method of the task learns from labels.
     centred : bool
-        Whether the samples may be centred first.
+        Whether the samples may be centred before a run.
     twins : bool
-        Whether a twin's result can be compared with that of its run.
+        Whether a run can be compared with its twin, a run whose start differs by rounding.
     printed : tuple of str
-        Names of the metrics that the command line records unless told otherwise.
+        Names of the metrics that the command line records by default.
     problem : mapping
-        How the command line treats a data set's samples, as keys of a problem in a paper's file.
+        Default settings of the command line for samples, as keys of a problem in a paper's file.
     """
 
     fields: ClassVar[tuple[str, ...]]
@@ -50,48 +50,54 @@ class Task(ABC):
 
     @abstractmethod
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the names of the metrics that a run on `problem` records unless told otherwise."""
+        """Return the names of the metrics that a run on `problem` records by default."""
 
     @abstractmethod
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Refuse parameters that do not fit the data."""
+        """Raise an error if parameters do not fit the data."""
 
     @abstractmethod
     def check_samples(self, clients: Clients) -> None:
-        """Refuse samples from which nothing can be learnt; private runs skip this check."""
+        """Raise an error if nothing can be learnt from the samples.
+
+        Private runs skip this check.
+        """
 
     @abstractmethod
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Refuse what the algorithm `who` returns if it is not what the task asks for."""
+        """Raise an error if the output of the algorithm `who` does not fit the task."""
 
     @abstractmethod
     def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
-        """Return an orthonormal basis, as rows, of an output's subspace; None if there is none."""
+        """Return an orthonormal basis of an output's subspace as rows, or None if there is none."""
 
 
 class Subspace(Task):
-    """A subspace of the samples' space: by itself, as a factor, or as a representation."""
+    """Task to find a subspace of the feature space, as a basis, a factor or a representation."""
 
     fields = ("n_components", "start")
     printed = ("objective", "subspace_distance")
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the objective."""
+        """Return the name of the objective."""
         return ("objective",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Check rank and start; a private run may not fail because of the number of samples."""
+        """Check the rank and the start.
+
+        In a private run, the number of samples does not limit the rank.
+        """
         at_most = problem.n_features if private else problem.n_samples
         require_rank(settings.n_components, at_most, problem.n_features)
         if settings.start is not None:
             require_start(settings.start, problem.n_features, settings.n_components)
 
     def check_samples(self, clients: Clients) -> None:
-        """Require samples that are not all zero and whose squares neither over- nor underflow."""
+        """Raise an error if all samples are zero, or if their squares overflow or underflow."""
         require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Require an output in which `shared_basis` finds a subspace."""
+        """Raise an error if `shared_basis` finds no subspace in the output."""
         names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
         if not names:
             raise InputError(f"{who} returns no V and no basis: run returns a mapping with one")
@@ -104,7 +110,7 @@ class Subspace(Task):
 
 
 class Classification(Task):
-    """A network that classifies samples, one for all clients or one for each."""
+    """Task to train networks that classify samples, one for all clients or one for each."""
 
     fields = ("model",)
     packages = ("torch",)
@@ -115,27 +121,27 @@ class Classification(Task):
     problem: ClassVar = {"scale": "unit", "precision": "single", "held_out": 0.2}
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the accuracy on held-out samples or, without any, on the clients' own samples."""
+        """Return the name of the accuracy on held-out samples or, without any, on training ones."""
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Accept all data: the network itself checks whether they fit."""
+        """Accept all data, because the network checks whether they fit."""
 
     def check_samples(self, clients: Clients) -> None:
         """Accept all samples."""
 
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Require that the output is a mapping."""
+        """Raise an error if the output is not a mapping."""
         if not isinstance(output, Mapping):
             raise InputError(f"{who} returns a {type(output).__name__}: run returns a mapping")
 
     def components(self, output: Mapping[str, Any]) -> None:
-        """Return nothing: a network has no components."""
+        """Return None, because a network has no components."""
 
 
 SUBSPACE, CLASSIFIERS = Subspace(), Classification()
 
 
 def shared_basis(output: Mapping[str, Any]) -> np.ndarray:
-    """Orthonormal basis of the subspace in an algorithm's output, (n_features, n_components)."""
+    """Return an orthonormal basis (n_features, n_components) of the subspace in an output."""
     return output["basis"] if "basis" in output else orth(output["V"])

@@ -1,9 +1,9 @@
-"""Users' tables: CSV, Parquet, NPZ, NPY and LIBSVM files, and data frames, by the same rules.
+"""Read users' tables (CSV, Parquet, NPZ, NPY, LIBSVM files, data frames) by the same rules.
 
-A text table is read in three steps, `dialect`, `names` and `numbers`. Each format gives a `Table`
-of columns with labels. The same checks turn each table into one matrix of numbers, and columns that
-are kept apart, such as labels. `columns` decides what is a number and what is missing, for files
-and for data frames. Nothing is dropped or filled in silently: `Table.guesses` has every guess, with
-the option against it. CSV and Parquet are read by pyarrow, in the extra ``files``. LIBSVM files and
-NPZ files of `scipy.sparse.save_npz` give sparse matrices.
+The modules `dialect`, `names` and `numbers` read a text table in three steps. The reader of each
+file format returns a `Table` with labelled columns. The same checks turn each table into a matrix
+of numbers and into separate columns, such as labels. The module `columns` decides which values are
+numbers and which are missing. No value is dropped or filled in silently. `Table.guesses` lists
+every guess, with the option that overrides it, if there is one. CSV and Parquet files need pyarrow
+(extra ``files``). LIBSVM files and NPZ files of `scipy.sparse.save_npz` become sparse matrices.
 """

@@ -1,4 +1,4 @@
-"""Check the sizes that tables claim, before anything so large is made."""
+"""Check the array sizes that a file states, before memory for the arrays is allocated."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DENSEST = 100  # bytes of arrays for each byte of their file, where there are mo
 
 
 def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-    """Return shape and type of every array of an NPZ or NPY file, by the name of the array.
+    """Return the shape and data type of each array in an NPZ or NPY file, by the array's name.
 
-    The array of an NPY file has the name x. Only the arrays' heads are read. Call `heads` before
-    `numpy.load`.
+    The array of an NPY file has the name x. Only the headers of the arrays are read. Call `heads`
+    before `numpy.load`.
     """
     found = {}
     with ExitStack() as files:
@@ -42,7 +42,7 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
 
 
 def require_size(path: Path | str, total: int) -> None:
-    """Refuse a table that is far larger than its file, before any part of the table is made."""
+    """Raise an error if a table of `total` bytes is far larger than its file."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"
@@ -50,7 +50,7 @@ def require_size(path: Path | str, total: int) -> None:
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
-    """Refuse too many rows or columns for a sparse table, before anything so large is made."""
+    """Raise an error if a sparse table states too many rows or columns."""
     if columns > WIDEST:
         says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
         raise DataError(f"{says}: give those that occur new numbers, from 1 on")

@@ -1,4 +1,4 @@
-"""Columns of files' tables and of frames: what is a number, and what is missing."""
+"""Decide which values in the columns of files and data frames are numbers or missing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SHOWN = 8  # columns of a kind that a sentence names
 
 
 class Unfit(NamedTuple):
-    """Why a column is no feature: some cells are no numbers, a file lacks the column, or the like.
+    """Reason why a column cannot be a feature, such as cells that are not numbers.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class Unfit(NamedTuple):
     cells : int
         Number of bad cells.
     row : int
-        Number of the first row with a bad cell, from 0.
+        Index of the first row with a bad cell.
     marks : collection of str
-        All texts in bad cells, if they are so few that they may stand for missing values.
+        Distinct texts in the bad cells, if they are so few that they may mark missing values.
     meant : object
-        The column of the file that was probably meant.
+        Column of the file that was probably meant.
     """
 
     file: Any
@@ -47,13 +47,13 @@ class Unfit(NamedTuple):
 
 
 def listed(names: Sequence[Any]) -> str:
-    """Return the first few of some names, and how many more there are, as text."""
+    """Return a text with the first few names and the number of further names."""
     rest = f" and {len(names) - SHOWN} more" * (len(names) > SHOWN)
     return f"{', '.join(map(repr, names[:SHOWN]))}{rest}"
 
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
-    """Return an error that names all columns that are no features; `more` goes to `TableError`."""
+    """Return an error that names all unusable columns, where `more` goes to `TableError`."""
     alike: dict[str, list[Unfit]] = {}
     for one in unfit:
         alike.setdefault(one.kind if one.cells else one.what, []).append(one)
@@ -75,10 +75,10 @@ def examined(
     where: Callable[[int], str],
     na: Sequence[float] = (),
 ) -> tuple[Any, list[Unfit]]:
-    """Return the matrix of numbers in a matrix or a list of columns, and why columns are unfit.
+    """Return the matrix of numbers in `columns`, and the reasons why columns cannot be used.
 
-    See `parsed`. `where` says in words where a row is, and `na` are numbers that stand for missing
-    values.
+    The function `parsed` converts each column. `where` returns the place of a row as text, and `na`
+    lists the numbers that mark missing values.
     """
     found, unfit = [np.empty((0, 0))], list[Unfit]()
     if not isinstance(columns, list):
@@ -97,7 +97,7 @@ def examined(
 def bad_cells(
     file: Any, name: Any, kind: str, bad: np.ndarray, column: Any, where: Callable[[int], str]
 ) -> list[Unfit]:
-    """Return one description of the bad cells of a column; none if no cell is bad."""
+    """Return a list with one `Unfit` about the bad cells of a column, or an empty list."""
     if not bad.any():
         return []
     at = int(bad.argmax())
@@ -115,7 +115,7 @@ def bad_cells(
 
 
 def as_values(column: Any) -> np.ndarray:
-    """Return the values of a column of any library as a vector of NumPy."""
+    """Return the values of a pandas, polars, Arrow or SciPy column as a NumPy vector."""
     made = next((name for name in ("to_numpy", "toarray") if hasattr(column, name)), None)
     values = np.asarray(getattr(column, made)() if made else column)
     if made == "to_numpy" and values.ndim > 1:  # polars' structures and arrays
@@ -126,9 +126,9 @@ def as_values(column: Any) -> np.ndarray:
 def parsed(column: Any) -> np.ndarray:
     """Return a column as numbers, with NaN for missing values, and infinity for other values.
 
-    Truth values, whole and floating-point numbers and decimals count as numbers, also in a column
-    of Python objects. Texts, dates, durations, complex numbers and categories do not. Missing
-    values are None, NaN, and the missing values of pandas, polars and Arrow.
+    Booleans, integers, floats and decimals count as numbers, also in a column of Python objects.
+    Texts, dates, durations, complex numbers and categories do not. Missing values are None, NaN,
+    and the missing values of pandas, polars and Arrow.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def parsed(column: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n,)
-        In the column's own type if this is a type of numbers; else float64.
+        Array of the column's data type if it is numeric, else float64.
     """
     values = as_values(column)
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))

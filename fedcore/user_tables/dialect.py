@@ -1,4 +1,4 @@
-"""First step of a text table: its lines, and what separates their cells."""
+"""Find the lines and the cell separator of a text table (first of three steps)."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ class Text:
     Attributes
     ----------
     data : bytes
-        In UTF-8, from its first line on.
+        The whole text, encoded in UTF-8.
     skip : int
-        Number of lines above the names.
+        Number of lines to skip above the column names.
     """
 
     def __init__(self, path: str, how: Reading) -> None:
@@ -65,7 +65,7 @@ class Text:
         return csv.reader(lines, delimiter=sign)
 
     def require_closed(self, sign: str) -> None:
-        """Refuse a quotation that does not end, because it holds all lines below."""
+        """Raise an error if a quotation mark is never closed, so that it spans all lines below."""
         if self.data.count(b'"') % 2 == 0:
             return
         last, start, end = list[str](), 0, 0
@@ -77,7 +77,7 @@ class Text:
             raise fault(self._path, says, ("write both or none",), row=start)
 
     def rows(self, sign: str) -> Iterator[tuple[int, list[str]]]:
-        """Yield each row that is not blank, with the number of the line in which it ends."""
+        """Yield each row that is not blank, with the number of the line in which the row ends."""
         reader = self._reader(sign)
         for row in reader:
             if len(row) > 1 or row == [""] or "".join(row).strip():
@@ -88,15 +88,14 @@ class Text:
         return [*itertools.islice(self.rows(sign), SAMPLE)]
 
     def blank_lines(self) -> int:
-        """Return how many lines are empty."""
+        """Return the number of empty lines."""
         return len(re.findall(rb"(?:\A|\n|\r(?!\n))(?=[\r\n])", self.data))
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
-    """Return how many rows have the most common number of cells, and this number.
+    """Return how many rows have the most common number of cells, and this number of cells.
 
-    The first result is 0, because the sign does not fit, if these rows have one cell, or two cells
-    that may be one number.
+    The first result is 0 if `sign` separates no cells, or if `sign` may be a decimal point.
     """
     width, times = Counter(map(len, rows)).most_common(1)[0] if rows else (0, 0)
     wide = [row for row in rows if len(row) == width]
@@ -105,13 +104,13 @@ def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
 
 
 def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines]:
-    """Return the sign that separates cells, the number of cells in most rows, and the first rows.
+    """Return the cell separator, the most common number of cells per row, and the first rows.
 
     Raises
     ------
     TableError
-        When `how` has another sign than the file, blanks separate the columns, or two columns may
-        be a single one with decimal commas.
+        If the file does not use the separator in `how`, blanks separate its columns, or two columns
+        may be a single one with decimal commas.
     """
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
     samples = {sign: text.sample(sign) for sign in [*SEPARATORS, asked] if sign}
@@ -139,9 +138,9 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
 
 
 def _may_be_one(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
-    """Whether rows of two cells may be single numbers with decimal commas.
+    """Return whether rows of two cells may be single numbers with decimal commas.
 
-    A program writes the same number of decimals into each row, or leaves out zeros at the end.
+    The second cells may be decimals if all have the same length, or if none has a trailing zero.
     """
     rows = below if below and np.isinf([*map(number, first)]).all() else [first, *below]
     if not all(len(row) == 2 and np.isfinite(number(",".join(row), ",")) for row in rows):

@@ -1,4 +1,4 @@
-"""Find columns of numbers that may be no measurements, and rows that may be no samples."""
+"""Find numeric columns that may not be measurements, and rows that may not be samples."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ SUMMARIES = re.compile(
 
 
 class Doubt(NamedTuple):
-    """One thing, in tables with the same columns, that may be no measurement or no sample.
+    """Suspicion that columns are not measurements, or that a row is not a sample.
 
     Attributes
     ----------
     what : str
-        The sentence about the doubt, without an end.
+        Message about the doubt, without a full stop.
     tables : sequence of int
-        Numbers of the tables to which the doubt applies.
+        Indices of the tables to which the doubt applies.
     columns : list
-        Columns of row numbers, ids, codes or dates, or columns with `values`.
+        Columns that may be row numbers, ids, codes or dates, or columns that contain `values`.
     values : list of str
-        Values that may stand for missing ones.
+        Numbers, as texts, that may mark missing values.
     """
 
     what: str
@@ -63,7 +63,7 @@ class Doubt(NamedTuple):
 
 
 def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt]:
-    """Yield the doubts about matrices of numbers, whose columns have these names."""
+    """Yield doubts about the rows and columns of matrices that share the column names `names`."""
     for i, x in enumerate(matrices):
         for what in summaries(x):
             yield Doubt(f"{what}, and counts as a sample", [i])
@@ -91,11 +91,12 @@ def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt
 
 
 def identifies(name: Any, values: np.ndarray) -> bool:
-    """Whether a column has ids, codes, dates or times, and probably no measurements.
+    """Return whether a column probably has ids, codes, dates or times and no measurements.
 
-    Such a column has whole numbers that all differ and lie close; or whole numbers whose column has
-    the name of a code; or whole numbers that all have the same number of digits, at least seven, as
-    dates such as 20190131 have. Or it has days as DD.MM, or hours as HH.MM.
+    Whole numbers are ids if they all differ and lie close together. Whole numbers are codes if the
+    column has the name of a code, such as "zip". Whole numbers are ids or dates if all have the
+    same number of digits, at least seven, such as 20190131. Decimals are dates or times if all read
+    as DD.MM, HH.MM, YYYY.MM or MM.YYYY.
     """
     values = values[np.isfinite(values)]
     first = values[:SAMPLE]
@@ -129,11 +130,11 @@ def _calendar(values: np.ndarray) -> bool:
 
 
 def far_codes(values: np.ndarray) -> list[float]:
-    """Return values at the ends of a column that may stand for missing ones.
+    """Return extreme values of a column that may mark missing values, such as 999.
 
-    There are three kinds. The values lie far from all others, and each occurs again or matches
-    `CODE`. Or they are the only negative values, and all are usual codes, or a few small whole
-    numbers. Or they are repeated replies such as 8 and 9 in a column of whole numbers up to 5.
+    Values are returned if they lie far from all others, and each is repeated or matches `CODE`. A
+    few negative values are returned if all are usual codes or small whole numbers. The numbers 8
+    and 9 are returned if they are repeated in a column of whole numbers up to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
 
@@ -166,9 +167,9 @@ def far_codes(values: np.ndarray) -> list[float]:
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield which rows at an end of a matrix are a statistic of all rows before or after them.
+    """Yield a message for each first or last row that is a statistic of others, such as the sum.
 
-    Other such rows may stand between a row and this end.
+    A first row is compared with all rows below, and a last row with all rows above.
     """
     x, most = x[:, :SAMPLE], min(ENDS, len(x) - SEVERAL)
     if most < 1:
@@ -189,7 +190,7 @@ def summaries(x: np.ndarray) -> Iterator[str]:
 
 
 def _with(sums: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Return sum, sum of squares, least and largest values, after adding more rows."""
+    """Add rows to the column sums, sums of squares, minima and maxima, and return these four."""
     total, squares, low, high = sums
     more = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     low = np.minimum(low, rows.min(axis=0, initial=np.inf))
@@ -209,9 +210,9 @@ def _statistics(rest: Sequence[Any], n: int) -> Iterator[tuple[str, Any]]:
 def _agreeing(
     rows: np.ndarray, value: np.ndarray, some: np.ndarray, rest: Sequence[Any]
 ) -> np.ndarray:
-    """Return which rows equal a statistic of the rest up to rounding, unless this may be chance.
+    """Return a mask of the rows that equal a statistic of the other rows up to rounding.
 
-    `some` are rows of the rest.
+    A row is not marked if it may agree by chance.
     """
     spread = some.std(axis=0)
     varied = spread > 0

@@ -1,4 +1,4 @@
-"""Data frames of pandas and polars, and tables of Arrow, by the rules of `columns`."""
+"""Read data frames of pandas and polars, and Arrow tables, by the rules of the module `columns`."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from fedcore.words import row
 
 
 def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
-    """Return the numbers of a data frame of pandas or polars, or of a table of Arrow.
+    """Return the matrix of numbers in a pandas or polars data frame or in an Arrow table.
 
     Raises
     ------
     TableError
-        When a column holds anything but numbers, lacks values, or is an index that pandas has
-        written. The error names all such columns.
+        If a column has values that are no numbers, lacks values, or is an index that pandas wrote.
+        The error names all such columns.
     """
     # NumPy would have pandas change the process's warnings.
     columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
@@ -44,28 +44,30 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
 def column_orders(
     clients: Mapping[str, Any], names: Sequence[Any] | None, whose: str
 ) -> list[list[int] | None]:
-    """Return where each client has the columns of another table, in the other table's order.
+    """Return for each client the positions of its columns in the order of another table.
 
     Parameters
     ----------
     clients : mapping
-        Clients by the names that messages give them.
+        Clients by the names that messages use.
     names : sequence or None
-        Names of the other table's columns; a range if it has no names and takes numbers for names.
+        Column names of the other table, or None if it has no names. A range means that the column
+        numbers serve as names.
     whose : str
-        What messages call the other table.
+        Name of the other table in messages.
 
     Returns
     -------
     list
-        None for a client that has the columns in this order already, or if no table has names.
+        One list of positions per client. An entry is None if the client's columns already have this
+        order, or if no table has names.
 
     Raises
     ------
     TableError
-        When only some frames have a column; the error names all such columns.
+        If only some of the data frames have a column. The error names all such columns.
     InputError
-        If only one of two tables has names, or a table has two columns of one name.
+        If only one of two tables has names, or if a table has two columns of the same name.
     """
     named = dict[str, list[Any]]()
     for who, client in clients.items():
@@ -89,7 +91,7 @@ def column_orders(
 
 
 def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
-    """Warn of names that differ but are matched because they look the same."""
+    """Warn if column names are matched that have different characters but look the same."""
     pairs = zip(given, seen, strict=True)
     other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
     if other:
@@ -98,7 +100,7 @@ def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
 
 
 def tell_totals(labels: Sequence[Any], who: str = "") -> None:
-    """Warn of a client's rows, or else of clients, whose labels say that they sum up others."""
+    """Warn of rows, or of clients if `who` is empty, that have a label such as "Total"."""
     for at, label in summarised([*labels]):
         what = f"{who}: row {row(who, at)}" if who else f"client {at}"
         says = f"{what} is called {label!r}, and counts as measured: leave it out if so"
@@ -106,16 +108,16 @@ def tell_totals(labels: Sequence[Any], who: str = "") -> None:
 
 
 def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}: ") -> None:
-    """Warn of columns that may be no measurements, and rows that may be no samples.
+    """Warn of columns that may not be measurements, and of rows that may not be samples.
 
     Parameters
     ----------
     names : sequence
         Names of the columns of data frames.
     matrices : sequence of ndarray
-        The numbers of all clients.
+        Matrices of numbers, one per client.
     whose : str
-        What messages call the matrix, if there is only one.
+        Start of a message about a row, with a placeholder for the client's number.
     """
     for doubt in find(names, matrices):
         who = whose.format(doubt.tables[0]) * (not doubt.columns)

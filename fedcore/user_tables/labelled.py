@@ -1,9 +1,9 @@
-"""Match values that users give per feature, per client or per row by their labels.
+"""Match a user's values to features, clients or rows by their labels.
 
-Clients' columns and every argument go through here. Labels are the names of a frame's columns, the
-index of pandas, and the keys of a mapping; an index that counts 0, 1, 2, … does not count as
-labels. Values without labels are taken by position. Values whose labels do not match, objects that
-lack a value, and objects that are no containers of values are refused.
+The columns of clients and every labelled argument are matched here. Labels are the column names of
+a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1, 2, … does
+not count as labels. Values without labels are matched by position. An error is raised if labels do
+not match, a value is missing, or an object is no container of values.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fedcore.words import counted
 
 
 class Features(NamedTuple):
-    """The clients' features.
+    """Names and number of the clients' features.
 
     Attributes
     ----------
@@ -37,13 +37,13 @@ class Features(NamedTuple):
 
 
 def column_names(matrix: Any) -> list[Any] | None:
-    """Return the names in `names_as_given`, each as it looks, or None."""
+    """Return the column names of a table after `clean`, or None for an object without names."""
     names = names_as_given(matrix)
     return None if names is None else as_they_look(names)
 
 
 def names_as_given(matrix: Any) -> Any:
-    """Return the column names of a data frame or an Arrow table; None for other objects."""
+    """Return a data frame's or Arrow table's column names unchanged, or None for other objects."""
     if not hasattr(matrix, "__len__"):  # a query, as polars' LazyFrame
         return None
     names = getattr(matrix, "column_names", None)  # of Arrow, whose ``columns`` are values
@@ -51,25 +51,25 @@ def names_as_given(matrix: Any) -> Any:
 
 
 def row_labels(matrix: Any) -> list[Any] | None:
-    """Return the index of a pandas object; None for an object without index."""
+    """Return the index of a pandas object as a list, or None for an object without index."""
     index: Any = getattr(matrix, "index", None)
     return as_they_look(index.tolist()) if hasattr(index, "tolist") else None
 
 
 def as_they_look(labels: Iterable[Any]) -> list[Any]:
-    """Return labels with texts cleaned by `clean`, so that texts that look alike are equal."""
+    """Apply `clean` to the text labels, so that labels that look alike become equal."""
     return [clean(label) if isinstance(label, str) else label for label in labels]
 
 
 def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> np.ndarray:
-    """Return numbers per feature, in the order of the features.
+    """Return a user's numbers for each feature, in the order of the features.
 
     Parameters
     ----------
     given : mapping, array-like or data frame
-        A frame has the features as its columns or as its index.
+        The columns or the index of a data frame name the features.
     who : str
-        What messages call it.
+        Name of `given` in messages.
     features : Features
     axis : int
         Axis of the features in an array without labels.
@@ -77,14 +77,13 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     Returns
     -------
     ndarray
-        float64, with the features along the first axis; a single number as it is. Its shape is not
-        checked.
+        Array of float64 with the features along its first axis, or a single number without axes.
+        The shape is not checked.
 
     Raises
     ------
     InputError
-        For labels that differ from the features' names, a missing value, and an object without
-        numbers.
+        If labels differ from the features' names, a value is missing, or `given` has no numbers.
     """
     values, rows, columns = _opened(given, who)
     wanted = range(features.width) if features.names is None else features.names
@@ -116,25 +115,23 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
 def per_client(
     given: Any, who: str, noun: str, names: Sequence[str] | None, count: int
 ) -> list[Any]:
-    """Return what is given for each client, in the order of the clients.
+    """Return a list of one value per client, in the order of the clients.
 
     Parameters
     ----------
     given : mapping, or iterable
-        Values by the names of the clients, or in their order.
+        Values by the names of the clients, or in the order of the clients.
     who : str
-        What messages call it.
+        Name of `given` in messages.
     noun : str
-        What messages call the value of one client.
+        Word for the value of one client in messages.
     names : sequence of str or None
-        Names of the clients, if they have any.
     count : int
-        How many clients there are.
 
     Raises
     ------
     InputError
-        When there is not one value for each client, by the clients' names or in their order.
+        If the number of values or their labels do not match the clients.
     """
     values = list(one_per_client(given, who, noun))
     own = as_they_look(given) if isinstance(given, Mapping) else row_labels(given)
@@ -152,12 +149,12 @@ def per_client(
 
 
 def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
-    """Return an iterable of one thing per client, or the values of a mapping, as a sequence.
+    """Return the values of an iterable or of a mapping, one per client, as a sequence.
 
     Raises
     ------
     InputError
-        For a string, a set, one matrix, or an object that is not iterable.
+        If `values` is a string, a set, a single matrix, or not iterable.
     """
     values = values.item() if getattr(values, "ndim", None) == 0 else values
     if isinstance(values, Mapping):
@@ -174,19 +171,17 @@ def one_per_client(values: Any, who: str, noun: str) -> Sequence[Any]:
 def per_row(
     given: Any, who: str, count: int, rows: Sequence[Any] | None = None, has: str = "has"
 ) -> np.ndarray:
-    """Return values per row of a matrix, in the order of its rows.
+    """Return one value per row of a matrix, in the order of its rows.
 
     Parameters
     ----------
     given : mapping, array-like or Series
     who : str
-        What messages call it.
+        Name of `given` in messages.
     count : int
-        How many rows there are.
     rows : sequence, optional
-        Labels of the rows; by default their numbers. By default, labels of `given` that are other
-        whole numbers are ignored, because they may be what is left of an index after rows were
-        dropped.
+        Labels of the rows (default: their numbers). By default, other whole-number labels of
+        `given` are ignored, because an index has gaps after rows were dropped.
     has : str
         Verb that follows `who` in messages, such as "has".
 
@@ -197,8 +192,8 @@ def per_row(
     Raises
     ------
     InputError
-        For labels that differ from the rows' names, a missing value, another number of values, and
-        an object that is no vector.
+        If labels differ from the rows' names, a value is missing, the number of values is wrong, or
+        `given` is no vector.
     """
     values, own, columns = _opened(given, who)
     if columns is not None or values.shape != (count,):
@@ -221,7 +216,10 @@ def per_row(
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
-    """Whether labels have a meaning: an index 0, 1, 2, … has one only if `wanted` equals it."""
+    """Return whether the labels `own` mean something.
+
+    A pandas index 0, 1, 2, … means something only if its labels equal `wanted`.
+    """
     if own is None:
         return False
     counts = list(own) == list(range(len(own)))
@@ -231,14 +229,14 @@ def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[
 def order_of(
     own: Sequence[Any], wanted: Sequence[Any], who: str, whose: str, noun: str
 ) -> list[int] | None:
-    """Return the places in `own` of the labels `wanted`; None if `own` has them in this order.
+    """Return the positions in `own` of the labels `wanted`, or None if the order is the same.
 
-    `wanted` is a range of numbers if there are no labels.
+    If there are no labels to match, `wanted` is a range of numbers.
 
     Raises
     ------
     InputError
-        When `own` does not have every wanted label exactly once, or has other labels.
+        If `own` does not have every wanted label exactly once, or has other labels.
     """
     if any(map(is_missing, own)):
         raise InputError(f"{who} has a {noun} that is missing: name it")
@@ -271,7 +269,7 @@ def order_of(
 
 
 def _opened(given: Any, who: str) -> tuple[np.ndarray, list[Any] | None, list[Any] | None]:
-    """Return the values of an object, and the labels of its rows and of its columns."""
+    """Return the values, the row labels and the column labels of an object."""
     if isinstance(given, Mapping):
         return as_array(list(given.values()), who), as_they_look(given), None
     return as_array(given, who), row_labels(given), column_names(given)

@@ -1,4 +1,4 @@
-"""Clients' matrices and labels as users give them: arrays, sparse matrices and data frames."""
+"""Check clients' matrices and labels that are arrays, sparse matrices or data frames."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fedcore.user_tables.labelled import (
 def check_clients(
     clients: Sequence[Any] | Mapping[Any, Any], names: Sequence[Any] | None = None
 ) -> list[Any]:
-    """Check client matrices and return them as C-contiguous float arrays, or as sparse rows.
+    """Check client matrices and return them as C-contiguous float arrays or as sparse rows.
 
     Parameters
     ----------
@@ -37,21 +37,21 @@ def check_clients(
         Dense matrices, data frames with numeric columns, or sparse matrices of `scipy.sparse` in
         any format.
     names : sequence, optional
-        Names of the columns in their order; by default the first client's.
+        Names of the columns in their order (default: the first client's).
 
     Returns
     -------
     list of ndarray, or list of SparseRows, of shape (n_i, d)
-        float64 (float32 stays float32), C-contiguous; copied only if necessary. Sparse matrices
-        become `fedcore.sparse.SparseRows`. The columns of data frames are matched by their names
-        and have the order of the first client's.
+        Dense matrices are C-contiguous float64, but float32 stays float32. Matrices are copied only
+        if necessary. Sparse matrices become `fedcore.sparse.SparseRows`. Columns of data frames are
+        matched by name and get the first client's order.
 
     Raises
     ------
     InputError
-        When there is no client, or a client is empty, is not a 2-D numeric matrix, has masked
-        entries, contains NaN or infinity, or differs from the first client in the number or the
-        names of features, or is sparse where the first client is dense, or the reverse.
+        If there is no client, or a client is empty, is no 2-D numeric matrix, or has masked
+        entries, NaN or infinity. The error is also raised if clients differ in the number or names
+        of features, or if only some clients are sparse.
     """
     clients = client_list(clients)
     first = names is None  # else others have been told of these columns
@@ -71,9 +71,9 @@ def check_clients(
 
 
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
-    """Check a matrix and return it with its columns, if they have names, in the order of `names`.
+    """Check a matrix, and put columns that have names into the order of `names`.
 
-    Without `names`, the columns of the matrix may have no names, or only their numbers as names.
+    If `names` is None, the columns must have no names, or their own numbers as names.
     """
     own, order = column_names(matrix), None
     if own is not None:
@@ -83,12 +83,12 @@ def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -
 
 
 def client_list(clients: Any) -> Sequence[Any]:
-    """Return an iterable of one matrix per client, or a mapping of names to them, as a sequence.
+    """Return the clients' matrices as a sequence, from an iterable or a mapping by client name.
 
     Raises
     ------
     InputError
-        For a single matrix, a string, a set, an object that is not iterable, and no client.
+        If `clients` is a single matrix, a string, a set, empty, or not iterable.
     """
     require_no_path(clients, "clients")
     if is_matrix(clients):
@@ -100,27 +100,27 @@ def client_list(clients: Any) -> Sequence[Any]:
 
 
 def is_matrix(value: Any) -> bool:
-    """Whether a value is one matrix, dense or sparse, or one data frame."""
+    """Return whether a value is a single dense or sparse matrix or a single data frame."""
     # `toarray` identifies sparse matrices without an import of scipy.sparse, and polars has no
     # ``ndim``.
     return hasattr(value, "toarray") or len(getattr(value, "shape", ())) == 2
 
 
 def client_names(clients: Any) -> list[str] | None:
-    """Return the names of clients that are given by their names."""
+    """Return the clients' names if `clients` is a mapping, else None."""
     return [str(name) for name in clients] if isinstance(clients, Mapping) else None
 
 
 def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list[np.ndarray]:
-    """Check the labels of clients and return them in the precision of the clients' samples.
+    """Check the clients' labels and return them in the precision of the clients' samples.
 
     Parameters
     ----------
     labels : sequence or mapping of array-like of shape (n_i,)
     clients : sequence of ndarray of shape (n_i, d)
-        Result of `check_clients`.
+        Matrices that `check_clients` returned.
     given : sequence or mapping, optional
-        The clients as `check_clients` got them, with their names and the labels of their rows.
+        Clients as the user passed them, with the clients' names and row labels.
 
     Returns
     -------
@@ -129,8 +129,8 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
     Raises
     ------
     InputError
-        When a client's labels are missing, too few, too many, not numbers, or not finite; or when
-        the labels have names or an index that the clients do not have.
+        If a client's labels are missing, too few, too many, not numbers, or not finite. The error
+        is also raised if the labels have names or an index that the clients do not have.
     """
     vectors = per_client(labels, "labels", "vector", client_names(given), len(clients))
     rows = [None] * len(clients) if given is None else map(row_labels, client_list(given))
@@ -145,6 +145,9 @@ def check_labels(labels: Any, clients: Sequence[Any], given: Any = None) -> list
 
 
 def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
-    """Check one matrix as `check_clients` does, with columns in `order`; messages say `who`."""
+    """Check one matrix as `check_clients` does, and return its columns in `order`.
+
+    Messages call the matrix `who`.
+    """
     names = column_names(matrix)
     return check_array(matrix if names is None else frames.of_frame(matrix, names, who), who, order)

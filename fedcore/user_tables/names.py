@@ -1,4 +1,4 @@
-"""Second step of a text table: the names of its columns, and their match with other tables'."""
+"""Find the column names of a text table (second of three steps), and match names between tables."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def clean(name: str) -> str:
 
 
 def same(name: Any) -> str:
-    """Return a key that is equal for names that differ only by case and blanks."""
+    """Return a key that is equal for two names if they differ only by case and blanks."""
     return "".join(clean(str(name)).split()).casefold()
 
 
 def alike(name: Any, known: Iterable[Any]) -> list[Any]:
-    """Return the other name that was probably meant, if there is one."""
+    """Return a list with the name in `known` that `name` probably misspells, or an empty list."""
     own = _letters(name)
     short = {_letters(one): one for one in itertools.islice(known, MANY)}
     numbered = re.sub(r"\d", "", own)  # x1 and x2 are two columns
@@ -57,9 +57,10 @@ def _letters(name: Any) -> str:
 
 
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
-    """Return, for each table, the earlier tables' spelling of those names that it spells otherwise.
+    """Return for each table a mapping from its column names to the spelling of earlier tables.
 
-    Names that look the same count as one name, and so do names that differ only by case and blanks.
+    Two names match if they look the same or differ only by case and blanks. Each mapping lists only
+    the names that earlier tables spell differently.
     """
     known: dict[str, str] = {}
     found = []
@@ -73,7 +74,10 @@ def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
 
 
 def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
-    """Return the columns that some files or clients lack; `lists` has the column names of each."""
+    """Return an `Unfit` for each column that a file or client lacks but another one has.
+
+    `lists` maps each file or client to its column names.
+    """
     every, found = dict.fromkeys(itertools.chain(*lists.values())), list[Unfit]()
     common = set(every).intersection(*lists.values())
     for who, names in lists.items():
@@ -88,10 +92,10 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 
 
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
-    """Whether a column counts the rows, and is no measurement.
+    """Return whether a column only numbers the rows and is no measurement.
 
-    A column without a name also counts as such if it holds no numbers, or if it holds whole numbers
-    in the place of an index (`first`).
+    A column without a name counts as row numbers if it has no numbers. If `first` is true, a
+    nameless column of whole numbers also counts as row numbers.
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)

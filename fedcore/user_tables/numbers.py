@@ -1,4 +1,4 @@
-"""Third step of a text table: its cells as numbers, and the cells that may mean two numbers."""
+"""Convert the cells of a text table to numbers (third of three steps), and find ambiguous cells."""
 
 from __future__ import annotations
 
@@ -46,26 +46,27 @@ def number(cell: str, points: str = ".,") -> float:
 
 
 class Cells:
-    """The cells of a file's columns, and what they show of its decimal point.
+    """The cells of a file's columns, and the decimal point that these cells show.
 
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
-        Columns, which are joined end to end and treated as one column.
+        Columns, which are joined end to end into one column.
     asked : str or None
-        The decimal point that a user has named. It is used unless the file shows only the other
-        decimal point.
+        Requested decimal point, which is ignored if the cells show only the other one.
     na : sequence of str
-        Texts that stand for a missing value, in addition to `EMPTY`.
+        Texts that mark a missing value, in addition to `EMPTY`.
 
     Attributes
     ----------
     point : str
-        The decimal point of most cells that show one; a dot, if none does.
+        Decimal point with which the cells are read. Without a request, the decimal point of most
+        cells is taken, or a dot.
     shown : dict of str to bool
-        For each decimal point, whether some numbers can only be read with it.
+        Tells for each decimal point whether some number can be read only with it.
     doubts : ndarray of bool
-        Cells whose sign may be a decimal point or separate thousands, if nothing tells which.
+        Mask of cells whose dot or comma may be a decimal point or separate thousands, if no other
+        cell decides.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
@@ -118,14 +119,14 @@ class Cells:
         return found.fill_null(False).to_numpy()
 
     def longest(self, which: np.ndarray) -> tuple[int, str]:
-        """Return the place and the text of the longest of some cells."""
+        """Return the position and the text of the longest cell that `which` marks."""
         from pyarrow import compute
 
         at = int((which * compute.utf8_length(self._cells).fill_null(0).to_numpy()).argmax())
         return at, self._cells[at].as_py()
 
     def told(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield sentences on unclear cells and those not in Python's form: how they are read."""
+        """Yield messages that say how ambiguous or unusually written cells are read."""
         for which in self._told:
             columns = np.flatnonzero(which.reshape(self._shape).any(axis=1)).tolist()
             if columns:
@@ -134,7 +135,7 @@ class Cells:
                 yield f"'{text}' is read as {number(text, self.point):.15g}, in {where}"
 
     def numbers(self) -> list[np.ndarray]:
-        """Return each column's numbers, NaN for missing ones; as objects if there are texts."""
+        """Return each column as numbers, NaN for missing values, or as objects if it has texts."""
         from pyarrow import compute
 
         values = self._values
@@ -152,7 +153,10 @@ class Cells:
         return columns
 
     def texts(self, i: int) -> np.ndarray:
-        """Return a column's texts, empty for missing ones; numbers as Python writes them."""
+        """Return a column as an array of texts, with an empty text for each missing value.
+
+        Numbers are written as in Python.
+        """
         from pyarrow import compute
 
         cells = compute.if_else(self._fits, self._plain, self._cells).fill_null("")

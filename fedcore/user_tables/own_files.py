@@ -1,4 +1,4 @@
-"""Tables of several files, as matrices with the same columns in one order."""
+"""Read tables from several files as matrices with the same columns in the same order."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ __all__ = ["READERS", "Reading", "Table", "read", "readable", "together"]
 
 
 def readable(path: str | os.PathLike[str]) -> bool:
-    """Whether the ending of a path is a table's."""
+    """Return whether a path has the ending of a table format."""
     return Path(path).suffix.lower() in READERS
 
 
 def read(path: str | os.PathLike[str], **how: Any) -> Table:
-    """Read a table.
+    """Read a table from one file.
 
     Parameters
     ----------
     path : path-like
-        A CSV file (separated by commas, semicolons, bars or tabs, with or without names), a
-        Parquet file, an NPZ or NPY file with one matrix, an NPZ file of `scipy.sparse.save_npz`, or
-        a LIBSVM file. In a LIBSVM file, the labels are the column ``label``, the queries are the
-        column ``qid``, and the other columns have their numbers as names.
+        Path of a CSV, Parquet, NPZ, NPY or LIBSVM file. Commas, semicolons, bars or tabs separate
+        the columns of a CSV file. A CSV file may lack column names. `scipy.sparse.save_npz` may
+        have written an NPZ file. The labels of a LIBSVM file become the column ``label``, and its
+        queries the column ``qid``. The features of a LIBSVM file have their numbers as names.
     **how : object
         Parameters of `Reading`.
 
@@ -55,18 +55,18 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     Raises
     ------
     TableError
-        When columns are no features; the error names all such columns.
+        If columns cannot be used as features. The error names all such columns.
     DataError
-        When the file cannot be read or is no table.
+        If the file cannot be read or is no table.
     InputError
-        When the ending is unknown, a column that was asked for does not exist, or the package that
-        reads the file is not installed.
+        If the ending is unknown, a requested column does not exist, or the package that reads the
+        format is not installed.
     """
     return together([path], **how)[0]
 
 
 def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Table]:
-    """Read tables with their columns in the order of the first.
+    """Read several tables, and give all of them the column order of the first table.
 
     Parameters
     ----------
@@ -81,9 +81,9 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     Raises
     ------
     TableError
-        As in `read`, and when only some files have a column.
+        If `read` would raise it, or if only some of the files have a column.
     InputError
-        As in `read`, and when a file is given twice, because its rows would count twice.
+        If `read` would raise it, or if a file is given twice, because its rows would count twice.
     """
     how = Reading(**options)
     for path, times in Counter(map(os.path.realpath, paths)).items():
@@ -131,7 +131,7 @@ def _read(path: str, how: Reading) -> Table:
 
 
 def _match_names(tables: Sequence[Table]) -> None:
-    """Give columns the names of an earlier table if only case and blanks differ."""
+    """Use an earlier table's spelling for column names that differ only by case and blanks."""
     named = [table for table in tables if not table.bare]
     matched = names.match(table.labels for table in named)
     for table, other in zip(named, matched, strict=True):
@@ -142,7 +142,10 @@ def _match_names(tables: Sequence[Table]) -> None:
 
 
 def _widen(tables: Sequence[Table]) -> None:
-    """Give open-ended tables all columns of the widest table, if its columns begin with theirs."""
+    """Append columns of zeros to LIBSVM tables, up to the width of the widest table.
+
+    LIBSVM tables with another first column number stay as they are.
+    """
     widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
     for table in tables:
         if table.open_ended and widest[: len(table.labels)] == table.labels:
@@ -151,7 +154,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require that every file has the columns to take, and some file has those to leave out."""
+    """Require that every file has the columns to take, and some file the columns to leave out."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -162,7 +165,7 @@ def _require_asked(tables: Sequence[Table], how: Reading) -> None:
 
 
 def _counting(table: Table, how: Reading) -> list[str]:
-    """Return the columns that count the rows, and note them among the table's guesses."""
+    """Return the columns that only number the rows, and record them in the table's guesses."""
     if how.columns is not None or table.bare:
         return []
     columns = table.x if isinstance(table.x, list) else table.x.T
@@ -180,7 +183,7 @@ def _counting(table: Table, how: Reading) -> list[str]:
 
 
 def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
-    """Keep only the features in all tables, in one order; return why columns are no features."""
+    """Keep the features of all tables in one order, and return an `Unfit` per unusable column."""
     counting = {name for table in tables for name in _counting(table, how)}
     wanted = []
     for table in tables:
@@ -205,7 +208,7 @@ def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
 
 
 def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
-    """Keep only the columns with these labels in a table; return why columns are no features."""
+    """Keep the columns `labels` of a table, and return an `Unfit` for each unusable column."""
     path, own = table.path, table.labels
     texts = {name: values for name, values in table.apart.items() if values is not None}
     if isinstance(table.x, list):
@@ -234,10 +237,10 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
 
 
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
-    """Return the error that names all columns that are no features, and says how to go on.
+    """Return an error that names all unusable columns and advises the user how to go on.
 
-    Its advice is to leave out the columns that dropping rows cannot mend, and then the rows that
-    lack a value in one of the other columns.
+    The advice is to leave out columns that dropping rows cannot mend, and then rows that lack a
+    value.
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:
@@ -272,7 +275,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
 
 
 def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
-    """Note the doubts that all tables together raise."""
+    """Record as guesses the doubts that all tables together raise."""
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         tables[0].tell("it and the others have no names: columns are matched by position")
     if any(issparse(table.x) for table in tables):

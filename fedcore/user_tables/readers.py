@@ -1,4 +1,4 @@
-"""One reader for each format of users' tables."""
+"""Readers of users' tables, one for each file format."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _arrow(path: str) -> Any:
 
 
 def _csv(path: str, how: Reading) -> Table:
-    """Read a CSV file: its dialect, its names, and its numbers."""
+    """Read the separator, the column names and the numbers of a CSV file."""
     arrow, text = _arrow(path), Text(path, how)
     sign, width, lines = find_separator(path, text, how)
     text.require_closed(sign)
@@ -71,7 +71,7 @@ def _csv(path: str, how: Reading) -> Table:
 
 
 def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str], bool]:
-    """Return the first row, and whether this row has the columns' names."""
+    """Return the first row, and whether the first row has the column names."""
     rows = [["" if cell in how.na else cell for cell in row] for _, row in lines]
     if len(rows) <= (how.header is not False):
         above = [counted(how.skip_lines, "skipped line")] * (how.skip_lines > 0)
@@ -99,7 +99,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
 
 
 def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
-    """Return columns of texts, the number of uneven lines, and the number of lines of blanks."""
+    """Return columns of texts, and count lines with a wrong number of cells and blank lines."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 
@@ -130,7 +130,7 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
 
 
 def _of_texts(table: Table, how: Reading) -> Table:
-    """Return a table of texts as a table of numbers, by the decimal point that it shows."""
+    """Convert a table of texts to numbers, with the decimal point that its cells show."""
     labels, texts = table.names, table.x
     _, other = names.match([how.asked, labels])  # which another file may spell in its own way
     called = [other.get(name, name) for name in labels]

@@ -1,4 +1,4 @@
-"""How tables are read, and a table that was read."""
+"""Options for reading tables, and the tables that are read."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ EMPTY_TABLE = " has no numbers, it is empty: leave it out"
 
 @dataclass(frozen=True)
 class Reading:
-    """How tables are read.
+    """Options for reading tables.
 
     Attributes
     ----------
     apart : collection of str
-        Columns to keep apart from the matrix. In an NPZ file these are vectors that are stored with
-        the matrix.
+        Columns to keep apart from the matrix. For an NPZ file, `apart` names vectors that are
+        stored beside the matrix.
     columns : collection of str
-        Features to take; by default all.
+        Columns to take as features (default: all).
     without : collection of str
         Columns to leave out of all files that have them.
     missing : {'refuse', 'drop'}, optional
-        Whether a row with a missing value is refused or left out; by default refused.
+        Whether a row with a missing value is an error (default) or is dropped.
     header : bool, optional
-        Whether the first line of a CSV file has the names, by default guessed; in an NPZ file,
-        whether its names are used.
+        Whether the first line of a CSV file has the column names (default: guessed). For an NPZ
+        file, ``header=False`` ignores the stored column names.
     skip_lines : int
-        Number of lines in CSV files above the names, or above the numbers.
+        Number of lines to skip at the top of each CSV file.
     encoding : str, optional
-        Encoding of CSV files; by default UTF-8 or UTF-16.
+        Encoding of the CSV files, by default UTF-8 or UTF-16.
     delimiter : str, optional
-        Sign that separates the columns of all CSV files; by default it is found in each file.
+        Column separator of all CSV files (default: detected in each file).
     decimal : {'.', ','}, optional
-        Decimal point of CSV files; the other sign then separates thousands. By default it is found
-        in each file.
+        Decimal point of the CSV files (default: detected in each file). The other of the two signs
+        separates thousands.
     na : collection of str
-        Texts that stand for a missing value in a CSV file, in addition to `numbers.EMPTY`, and
-        numbers that do so in any table.
+        Texts that mark a missing value in a CSV file, in addition to `numbers.EMPTY`. Numbers in
+        `na` mark missing values in all file formats.
     matrix : str, optional
-        Name of the array that is the matrix, in NPZ files with several arrays.
+        Name of the matrix in an NPZ file with several arrays.
     zero_based : bool
-        Whether the columns of LIBSVM files are numbered from 0.
+        Whether LIBSVM files number their columns from 0 instead of 1.
     """
 
     apart: Sequence[str] = ()
@@ -90,35 +90,36 @@ class Reading:
 
     @property
     def asked(self) -> list[str]:
-        """The columns that options name."""
+        """Names of the columns in `apart`, `columns` and `without`."""
         return [*self.apart, *(self.columns or ()), *self.without]
 
     def keeps(self, name: str) -> bool:
-        """Whether a column is wanted as a feature."""
+        """Return whether the column `name` is wanted as a feature."""
         wanted = self.columns is None or name in self.columns
         return wanted and name not in self.without and name not in self.apart
 
 
 @dataclass
 class Table:
-    """A file's numbers.
+    """Matrix, column labels and stored vectors of one file.
 
     Attributes
     ----------
     path : str
     labels : list of str, or range
-        Names of the columns of `x`; their numbers, if the file has no names.
+        Names of the columns of `x`, or their numbers if the file has no names.
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
-        The matrix; a list of columns until they are known to be numbers.
+        Matrix of the features, or a list of columns before they are checked.
     apart : dict of str to ndarray of shape (rows,)
-        The columns that were asked for apart; of a CSV file as text. Before that selection, the
-        vectors of an NPZ or LIBSVM file, with None for a vector that nobody has asked for.
+        Columns that `Reading.apart` names, as texts if from a CSV file. Before selection, `apart`
+        has all vectors of an NPZ or LIBSVM file. Unrequested vectors of numbers in an NPZ file are
+        None.
     guesses : list of Advice
-        Each guess that was made, and the option against it.
+        Guesses made in reading the file, and the options that override them.
     index : collection of str
         Columns in which pandas has stored its index.
     place : callable or None
-        Function that says where a row of the file is; by default, the row's number says so.
+        Function that returns a row's place as text (default: the row's number).
     open_ended : bool
         Whether further columns would hold only zeros, as in a LIBSVM file.
     """
@@ -142,28 +143,28 @@ class Table:
             self.labels = seen
 
     def tell(self, what: str, *others: str, **option: Any) -> None:
-        """Note a guess about this file and `others`, and the option against this guess."""
+        """Record a guess about this file and `others`, with the option that overrides the guess."""
         more = ", unless told otherwise" * bool(option)
         self.guesses.append(Advice(f"{', '.join([self.path, *others])}: {what}{more}", option))
 
     @property
     def names(self) -> list[str]:
-        """The labels as text."""
+        """The column labels as text."""
         return [*map(str, self.labels)]
 
     @property
     def bare(self) -> bool:
-        """Whether the columns have no names."""
+        """True if the columns have no names but only numbers."""
         return not isinstance(next(iter(self.labels), ""), str)
 
     def known(self, names: Iterable[str]) -> list[Any]:
-        """Return the labels of those names that are columns of this table."""
+        """Return the labels of those columns that `names` lists."""
         if self.bare:
             return [int(n) for n in names if re.fullmatch(r"\d{1,18}", n) and int(n) in self.labels]
         return [*filter({*self.labels}.__contains__, names)]
 
     def columns(self, labels: Sequence[Any]) -> Any:
-        """Return the columns with these labels."""
+        """Return the columns of `x` that `labels` lists."""
         if labels == self.labels:
             return self.x
         at = {label: i for i, label in enumerate(self.labels)}
@@ -172,29 +173,29 @@ class Table:
         return self.x[:, [at[label] for label in labels]]
 
     def column(self, name: str) -> np.ndarray:
-        """Return one of the columns, or a vector that is stored with them."""
+        """Return a column of `x`, or a vector in `apart`, as a NumPy vector."""
         cells = self.apart[name] if name in self.apart else self.columns(self.known([name]))
         return as_values(cells[0] if isinstance(cells, list) else cells)
 
     def where(self, row: int) -> str:
-        """Return in words where a row is."""
+        """Return a text that names the file and the row."""
         return f"{self.path}, {self.named(row)}"
 
     def named(self, row: int) -> str:
-        """Return the name of a row in its file, such as its line."""
+        """Return a text that names a row, such as its line in the file."""
         return self.place(row) if self.place else f"row {row}"
 
     def holes(self) -> dict[str, np.ndarray]:
-        """Return where each column lacks a number, and each column kept apart lacks a value."""
+        """Return masks of the missing values in each column of `x` and `apart`, by column name."""
         dense = {} if issparse(self.x) else zip(self.names, ~np.isfinite(self.x).T, strict=True)
         return {**dict(dense), **{name: missing(values) for name, values in self.apart.items()}}
 
     def incomplete(self) -> np.ndarray:
-        """Return which rows lack a value."""
+        """Return a boolean mask of the rows that lack a value."""
         return np.logical_or.reduce([np.zeros(self.x.shape[0], bool), *self.holes().values()])
 
 
 def fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
-    """Return an error about a file; `ways` are parameters of `Advice`."""
+    """Return an error about a file, where each of `ways` has the arguments of one `Advice`."""
     advice = [Advice(*way) for way in ways]
     return TableError(f"{path}{says}", file=path, advice=advice, **more)

@@ -1,1 +1,1 @@
-"""Readers of file formats, one module each."""
+"""Readers of file formats, one module for each."""

@@ -1,4 +1,4 @@
-"""CelebA: aligned JPEG files of chosen identities, from the official zip."""
+"""Read aligned CelebA images of chosen identities (persons) from the official zip file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ IDENTITIES = 10_177  # of the whole data set
 
 
 def chosen(identities: int | Sequence[int], what: str = "identities") -> list[int]:
-    """Return the identities meant by a count (``25`` is 1 to 25) or a list."""
+    """Return the list of identities for a count, such as 25 for 1 to 25, or for a list."""
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
     known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)
@@ -33,20 +33,21 @@ def chosen(identities: int | Sequence[int], what: str = "identities") -> list[in
 
 
 def side_by_side(image: np.ndarray) -> np.ndarray:
-    """Flatten (height, width, 3) with the channels concatenated along the width.
+    """Flatten an image (height, width, 3), with its channels concatenated along the width.
 
     Returns
     -------
     ndarray of shape (height * 3 * width,)
-        The rows of the (height, 3 * width) picture red | green | blue.
+        For each pixel row, all red values, then all green values, then all blue values.
     """
     return np.concatenate([image[:, :, c] for c in range(image.shape[2])], axis=1).ravel()
 
 
 def shrink(content: bytes) -> np.ndarray:
-    """Decode a JPEG, crop its central 148 x 148, resize to 32 x 32 (bilinear, antialiased).
+    """Decode a JPEG, crop its central 148 x 148 pixels, and resize them to 32 x 32.
 
-    The channels are resized as floating-point numbers, so no grey level is rounded.
+    Resizing is bilinear and antialiased. The channels are resized as floating-point numbers, so
+    that no grey level is rounded.
 
     Returns
     -------
@@ -72,7 +73,7 @@ def shrink(content: bytes) -> np.ndarray:
 
 
 def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
-    """Return (file name, identity) of the wanted identities in file order."""
+    """Return the file name and identity of each image of the wanted identities, in file order."""
     rows = []
     try:
         lines = path.read_text(encoding="ascii").splitlines()
@@ -98,23 +99,22 @@ def read(
     *,
     identities: Annotated[int | Sequence[int], chosen] = PAPER_IDENTITIES,
 ) -> Loaded:
-    """Read the images of the chosen identities; no other image is decoded.
+    """Read the images of the chosen identities, and decode no other image.
 
     Parameters
     ----------
     folder : pathlib.Path
-        The data set's folder.
     parts : mapping
-        ``images``: the zip archive of JPEG files; ``labels``: the identity file.
+        ``images`` is the zip file of JPEG files, and ``labels`` is the file of identities.
     n_features : int
         Not used.
     identities : int or sequence of int
-        A count (identities 1 to that number) or the numbers themselves.
+        Numbers of the identities, or a count n for the identities 1 to n.
 
     Returns
     -------
     Loaded
-        x of shape (n_samples, 3072) in [0, 1]; y, the identities, in the order of the images.
+        Samples x of shape (n_samples, 3072) in [0, 1]. The labels y are the images' identities.
     """
     rows = _identities(folder / parts["labels"], set(chosen(identities)))
     path, x = folder / parts["images"], np.empty((len(rows), 3 * _SIDE * _SIDE))

@@ -1,6 +1,6 @@
-"""CIFAR-10 and CIFAR-100: the official python archives, and their images as lossless pictures.
+"""Read CIFAR-10 and CIFAR-100 from the official Python archives or from lossless pictures.
 
-Every reader returns rows of 3072 bytes: 1024 red, 1024 green and 1024 blue values, row by row.
+Every image becomes a row of 3072 bytes, with 1024 red, 1024 green and 1024 blue values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SAFE = {
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """An unpickler that makes containers, numbers, bytes and numpy arrays, and nothing else."""
+    """Unpickler that makes only containers, numbers, bytes and NumPy arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _SAFE:
@@ -49,9 +49,9 @@ Label = Annotated[str, one_of(_LABELS)]
 
 
 def _members(path: Path, wanted: list[str]) -> list[bytes]:
-    """Return the named members of a tar archive, read in one pass and never written to disk.
+    """Read the members `wanted` of a tar archive in one pass, without writing them to disk.
 
-    The archive is read as a stream, so that the size limit covers skipped members, too.
+    The archive is read as a stream, so that the size limit also covers skipped members.
     """
     found: dict[str, bytes] = {}
     try:
@@ -81,7 +81,7 @@ def _members(path: Path, wanted: list[str]) -> list[bytes]:
 
 
 def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
-    """Read pickled batches: dictionaries with ``data`` (n, 3072) and a list of labels."""
+    """Read pickled batches, which are dictionaries with ``data`` (n, 3072) and a list of labels."""
     path = folder / parts["archive"]
     images, labels = [], []
     for name, content in zip(parts["members"], _members(path, parts["members"]), strict=True):
@@ -104,9 +104,9 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
     """Read zip files that hold ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
 
-    The labels and the row of an image, side by side, are its record in the official binary files.
-    The sha256 of a zip file's records therefore tells whether they are the official ones, however
-    the pictures were compressed.
+    In the official binary files, the record of an image is its labels, followed by its row of
+    pixels. The sha256 of all records shows whether a zip file has the official images, whatever its
+    compression.
     """
     blocks = []
     for name, wanted in parts["records"].items():
@@ -135,7 +135,7 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
 
 
 def _images(content: bytes, path: Path, name: str) -> np.ndarray:
-    """Return the images of a picture, from left to right and down, as rows of 3072 bytes."""
+    """Cut a picture into images, from left to right and top to bottom, as rows of 3072 bytes."""
     width, height = size = _WIDE * _SIDE, _HIGH * _SIDE
     with (
         pictures.reading(path, f"picture {name}"),
@@ -149,9 +149,9 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
 
 
 def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read CIFAR-10 from its python archive, or from the pictures that `parts` has as ``records``.
+    """Read CIFAR-10 from its Python archive, or from pictures if `parts` has ``records``.
 
-    The archive's pickles are read by an unpickler that makes arrays only.
+    A restricted unpickler, which makes only data, reads the pickles in the archive.
     """
     if "records" in parts:
         return _pictures(folder, parts, 1, 0)
@@ -162,7 +162,7 @@ def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
 def read100(
     folder: Path, parts: Mapping[str, Any], n_features: int, *, labels: Label = "fine"
 ) -> Loaded:
-    """Read CIFAR-100 as `read10` does; `labels` is 'fine' (100 classes) or 'coarse' (20)."""
+    """Read CIFAR-100 as `read10` does, with 100 classes ('fine' labels) or 20 ('coarse' labels)."""
     if "records" in parts:
         return _pictures(folder, parts, 2, _LABELS[labels])
     return _python(folder, parts, f"{labels}_labels".encode())

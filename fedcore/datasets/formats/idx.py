@@ -1,4 +1,4 @@
-"""IDX files (MNIST, Fashion-MNIST), plain or gzip-compressed."""
+"""Read IDX files (MNIST, Fashion-MNIST), plain or gzip-compressed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _DIMENSIONS = 8
 
 
 def parse(path: Path) -> np.ndarray:
-    """Return the array of an IDX file."""
+    """Return the array in an IDX file."""
     content = bounded.content(path)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise DataError(
@@ -43,12 +43,12 @@ def parse(path: Path) -> np.ndarray:
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read an image file and its label file.
+    """Read the image file and the label file of a split.
 
     Returns
     -------
     Loaded
-        x of shape (n_samples, n_pixels), y of shape (n_samples,).
+        Samples x of shape (n_samples, n_pixels) and labels y of shape (n_samples,).
     """
     images, labels = parse(folder / parts["images"]), parse(folder / parts["labels"])
     if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):

@@ -1,4 +1,4 @@
-"""Handwritten characters of NIST's Special Database 19, the original images."""
+"""Read the original images of handwritten characters in NIST's Special Database 19."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BYTES, _PIXELS = 2**20, 2**16  # of an image's file, and of the image; NIST's a
 
 
 def alphabet(letters: str, what: str = "letters") -> str:
-    """Check the characters that, in their order, become the classes 0, 1, …."""
+    """Check the characters that become the classes 0, 1, …, in their order."""
     known = isinstance(letters, str) and set(letters) <= {*ascii_letters, *digits}
     if not known or not letters or len(set(letters)) < len(letters):
         raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")
@@ -38,17 +38,17 @@ def read(
     letters: Letters = PAPER_LETTERS,
     per_class: Count = 4000,
 ) -> Loaded:
-    """Read NIST's own images of characters, black on white, resized to 28 x 28.
+    """Read NIST's images of characters, black on white, and resize them to 28 x 28 pixels.
 
-    A character's folder is ``by_class/<code>/train_<code>``, with the character's ASCII code. The
-    folder's first images by name are read, as in the code of Collins et al. (ICML 2021).
+    The folder of a character is ``by_class/<code>/train_<code>``, with the character's ASCII code
+    in hex. The first images of a folder, sorted by name, are read, as in the code of Collins et
+    al., ICML 2021.
 
     Parameters
     ----------
     folder : pathlib.Path
-        The data set's folder.
     parts : mapping
-        ``archive``: the zip file.
+        ``archive`` is the zip file.
     n_features : int
         Not used.
     letters : str
@@ -59,7 +59,7 @@ def read(
     Returns
     -------
     Loaded
-        x of shape (n_samples, 784), uint8; one class after the other.
+        Samples x of shape (n_samples, 784), uint8, sorted by class.
     """
     path = folder / parts["archive"]
     with archive.opened(path) as file:
@@ -77,7 +77,6 @@ def read(
 
 
 def _small(content: bytes, path: Path, name: str) -> np.ndarray:
-    """Return an image as 784 grey values."""
     with pictures.reading(path, f"image {name}"), pictures.opened(content, _PIXELS) as picture:
         from PIL import Image
 

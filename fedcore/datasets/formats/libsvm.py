@@ -1,4 +1,4 @@
-"""LIBSVM text files (w8a), see `fedcore.files.libsvm`."""
+"""Read data sets in LIBSVM text files (w8a)."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from fedcore.files.libsvm import table
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read the file named under ``table``; its labels are classes.
+    """Read the file that `parts` names under ``table``, whose labels are classes.
 
     Returns
     -------
     Loaded
-        x of shape (n_samples, n_features).
+        Samples x of shape (n_samples, n_features).
     """
     path = folder / parts["table"]
     labels, _, x, _ = table(path, n_features)

@@ -1,4 +1,4 @@
-"""Sentiment140: tweets by their users, as sequences of GloVe's word vectors."""
+"""Read the tweets of Sentiment140 as sequences of GloVe word vectors."""
 
 from __future__ import annotations
 
@@ -33,23 +33,22 @@ def read(
     at_least: Count = 50,
     seed: CountOrZero = 0,
 ) -> Loaded:
-    """Draw users with enough tweets, and read all their tweets.
+    """Draw random users with enough tweets, and read all tweets of these users.
 
-    A tweet becomes the vectors of its first words, one after the other, as many as fit into
-    `n_features`. A word that GloVe does not know becomes zeros, and zeros fill the rest of the row.
-    Words and punctuation are told apart as in LEAF; words are in lower case, as GloVe's are.
+    A row contains the vectors of a tweet's first words, as many as fit into `n_features`. A word
+    that GloVe does not know becomes zeros, and zeros fill the rest of the row. Tweets are split
+    into words and punctuation as in LEAF. Words are in lower case, as in GloVe.
 
     Parameters
     ----------
     folder : pathlib.Path
-        The data set's folder.
     parts : mapping
-        ``archive`` and ``members``: the zip file of tweets and the name of its table; ``vectors``
-        and ``words``: the zip file of word vectors and the name of its table.
+        ``archive`` is the zip file of tweets, and ``members`` the name of its table. ``vectors`` is
+        the zip file of word vectors, and ``words`` the name of its table.
     n_features : int
-        Length of a row: number of words per tweet times the length of a word's vector.
+        Length of a row, which is the number of words per tweet times the length of a word vector.
     users : int
-        Number of users to draw among the users with enough tweets.
+        Number of users to draw.
     at_least : int
         Least number of tweets of a user.
     seed : int
@@ -58,8 +57,8 @@ def read(
     Returns
     -------
     Loaded
-        x of shape (n_samples, n_features) in single precision, y of 0 (negative) and 1, and the
-        users as ``owners`` from 0.
+        Samples x of shape (n_samples, n_features) in single precision. The labels y are 0
+        (negative) and 1 (positive), and ``owners`` numbers the users from 0.
     """
     path, table = folder / parts["archive"], parts["members"][0]
     with archive.opened(path) as file:
@@ -89,7 +88,7 @@ def read(
 
 
 def _rows(text: str, path: Path, table: str) -> Any:
-    """Yield sentiment, user and text of the tweets; neutral ones are left out."""
+    """Yield the sentiment, user and text of each tweet that is not neutral."""
     for line, row in enumerate(csv.reader(io.StringIO(text)), start=1):
         if len(row) != _COLUMNS:
             found = counted(len(row), "column")
@@ -104,7 +103,7 @@ def _words(text: str) -> list[str]:
 
 
 def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
-    """Return the vectors of those wanted words that the table has; a line is a word and numbers."""
+    """Return the vectors of the words `wanted`, from a table with a word and vector per line."""
     found: dict[str, np.ndarray] = {}
     with archive.opened(path) as file, file.stream(file.full_name(table), _MOST) as lines:
         for number, line in enumerate(lines, start=1):
