@@ -1,32 +1,33 @@
-"""Registry of algorithms: one module, one algorithm, found by its file name.
+"""Registry of algorithms, which finds an algorithm by the file name of its module.
 
-To add one, drop a module into this package, or register one from another package under the entry
-point group ``fedcore.algorithms``. The module's docstring is for people: its first line is the
-method's title, and the text says where the method departs from the paper. At its end the module
-declares the algorithm::
+To add an algorithm, put a module into this package, or register a module of another package under
+the entry point group ``fedcore.algorithms``. The first line of the module's docstring is the
+method's title, and the text says where the method departs from the paper.
+
+At its end the module declares the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
-See `Algorithm` for the other arguments.
+The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call,
+before the first round, has iteration 0. Each later call has the iteration k of the loop
+``for k in record.rounds(most):``. The loop ends after ``most`` rounds, or earlier if ``record`` has
+ended the run.
 
-`run` calls ``record(iteration, **iterate)`` for every new iterate: once with iteration 0 before the
-first round, then with iteration k in the loop ``for k in record.rounds(most):``, which ends after
-``most`` rounds, or earlier if a record has ended the run. The arguments of ``record`` are
+A method for a subspace gives ``record`` the argument ``basis=…`` or ``factors=…``, a method for
+classifiers ``classifiers=…``. With labelled data, ``models=…`` has one row of regression
+coefficients per client. The argument ``target=…`` is the number of leading directions sought, if it
+is not the number of columns. The argument ``counts={column: number, …}`` fills the algorithm's own
+history columns.
 
-- ``basis=…`` or ``factors=…`` if the task is a subspace, ``classifiers=…`` if it is classifiers;
-- ``models=…``, one row of regression coefficients per client, if the data have labels;
-- ``target=…``, the number of leading directions sought, if it is not the number of columns;
-- ``counts={column: number, …}``, if the algorithm has columns.
+A client step reads its data, its state and its message. The step may also close over parameters and
+numbers that the server chooses, such as a number of steps. A client step may not close over arrays,
+nor over numbers computed from the clients' data. The server must broadcast the arrays that a client
+step needs, and the client may keep them.
 
-A client step reads its data, its state and its message. The function may also hold parameters and
-plain numbers of the server's own, such as a number of steps. It may hold neither an array nor a
-number that was found in the clients' data: the server broadcasts such values, and the client keeps
-them or computes from them what it needs.
-
-A private method has a parameter ``epsilon``; None means a run without privacy. It first calls
-``federation.protect(delta=…, neighbours=…)``, after which the ledger has an ε. Its client steps add
-noise by ``state.privacy``, and mark what they compute from releases by `derived` (see
-`fedcore.privacy.mechanisms`).
+A private method has a parameter ``epsilon``, for which None means a run without privacy. Before the
+first upload, the method calls ``federation.protect(delta=…, neighbours=…)``, which starts the
+account of ε. The client steps of a private method add noise by ``state.privacy``, and mark values
+computed from noisy releases by `derived` (see `fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -62,62 +63,63 @@ class Algorithm:
     Attributes
     ----------
     paper : str
-        Short name of the paper it belongs to.
+        Short name of the paper to which the method belongs.
     parameters : type
-        A frozen dataclass of hyper-parameters with at least the fields of its task, which for a
-        subspace are ``n_components`` and ``start``. Subclasses of
-        `fedcore.parts.params.Parameters` (for classifiers, of `fedcore.deep.settings.Params`) have
-        them, and check every field.
+        Frozen dataclass of hyper-parameters, with the fields ``n_components`` and ``start`` for a
+        subspace, or ``model`` for classifiers. Subclasses of `fedcore.parts.params.Parameters` (for
+        classifiers, of `fedcore.deep.settings.Params`) have the required fields, and check every
+        value.
     run : callable
-        ``run(federation, params, rng, record) -> dict`` of final arrays: if the task is a subspace,
-        ``V`` or ``basis`` of shape (n_features, n_components), and any other results.
+        ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
+        dict contains ``V`` or ``basis`` of shape (n_features, n_components).
     communication : callable
-        ``communication(params, shape) -> Cost``, the closed form of the cost of a complete `run`.
+        ``communication(params, shape)`` returns the `Cost` of a complete run from a closed formula.
     task : Task
-        What the method learns: a task of `fedcore.problems.tasks`.
+        Task of the method, one of `fedcore.problems.tasks`.
     labelled : bool
-        Whether it learns from labels: its steps get `fedcore.problems.clients.Labelled` data. All
-        classifiers do.
+        Whether the client steps get `fedcore.problems.clients.Labelled` data, as for all
+        classifiers.
     sparse : bool
-        Whether its steps also work on sparse clients, `fedcore.sparse.SparseRows`. Such steps only
-        multiply by the data and by their transpose, and ask for their size.
+        Whether the client steps also accept sparse data, `fedcore.sparse.SparseRows`. Steps on
+        sparse data only multiply by the data and by their transpose, and ask for their size.
     columns : mapping of str to (str, str)
-        Units and description of each column that its ``counts`` fill.
+        Unit and description of each history column that the method fills by ``counts``.
     released : frozenset of str
-        Names of the columns that a private run releases; the others are exact functions of the
-        data.
+        Names of the columns that a private run releases. Columns that are not listed are computed
+        from the data without noise.
     gram_products_only : bool
-        Whether its steps read the data only through `fedcore.parts.gram_products.gram_product`.
-        `FederatedPCA` may then make the Gram matrix of all data first.
+        Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`, so
+        that `FederatedPCA` may make the Gram matrix of all data first.
     commutes : callable, optional
-        ``commutes(params)`` says whether the method commutes with rotations of the features. Such a
-        method takes products with the data and with their transposes, and inner products, but looks
-        at no single feature. A cell with ``cut`` needs such a method. None if the method never
-        commutes.
+        ``commutes(params)`` tells whether the method commutes with rotations of the features. A
+        method commutes if it uses the data in matrix products and inner products, but looks at no
+        single feature. Experiments with the option ``cut`` need a method that commutes. None means
+        that the method never commutes.
     private_fit : mapping, optional
         Parameters with which a private `FederatedPCA` runs the method. With these parameters the
-        method's noise is Gaussian, and neighbouring data sets differ by one record added or
-        removed. None if the method has no such noise.
+        noise is Gaussian, and neighbouring data sets differ by one added or removed record. None
+        means that a private `FederatedPCA` cannot run the method.
     steps : callable, optional
-        ``steps(params, k)``, the number of products with the data that a client makes in round k.
-        None if a client makes one product per round.
+        ``steps(params, k)`` is the number of products with the data that a client makes in round k.
+        None means one product per client and round.
     citation : str
-        Source of the method; a history keeps it, and pages print it below the docstring.
+        Source of the method, which histories store and web pages print below the docstring.
     look : (str, str), optional
-        Colour and line in figures, keys of ``COLOURS`` and ``LINES`` of
-        `fedcore.reports.curve_styles`; by default both are derived from the method's name.
+        Colour and line style in figures, as keys of ``COLOURS`` and ``LINES`` of
+        `fedcore.reports.curve_styles`. By default the method's name determines colour and line
+        style.
     case : mapping
-        Attributes of `fedcore.testing.Case` whose values the checks cannot find out by themselves,
-        such as the method's plain form.
+        Attributes of `fedcore.testing.Case` that the checks cannot determine by themselves, such as
+        a reference implementation in NumPy.
     name : str
-        Name in the registry and in configuration files; the registry fills it in.
+        Name in the registry and in configuration files; set by the registry.
     module : module
-        Module that declares it; the registry fills it in.
+        Module that declares the algorithm; set by the registry.
 
     Raises
     ------
     InputError
-        For an argument of the wrong kind, such as a `run` that cannot be called.
+        If an argument has the wrong kind, such as a `run` that is not callable.
     """
 
     paper: str
@@ -160,7 +162,7 @@ class Algorithm:
 
     @property
     def documentation(self) -> str:
-        """The module's docstring; under ``python -OO`` it is read from the source."""
+        """The module's docstring; under ``python -OO`` it is read from the source file."""
         known = self.module.__doc__ or ""
         if not known and sys.flags.optimize > 1:
             known = ast.get_docstring(ast.parse(inspect.getsource(self.module))) or ""
@@ -168,11 +170,11 @@ class Algorithm:
 
     @property
     def title(self) -> str:
-        """First line of its documentation."""
+        """First line of the module's docstring, or the algorithm's name without a docstring."""
         return (self.documentation or self.name).splitlines()[0]
 
     def private(self, params: Any) -> bool:
-        """Return whether a run with these parameters is private, that is, has an ε.
+        """Return whether a run with these parameters is differentially private.
 
         Parameters
         ----------
@@ -192,21 +194,20 @@ class Algorithm:
     def params(
         self, values: Mapping[str, Any], *, form: str = "NAME=VALUE", drop: str = "leave it out"
     ) -> Any:
-        """Build the algorithm's parameters, refusing unknown and missing names.
+        """Build the algorithm's parameters, and refuse unknown and missing names.
 
         Parameters
         ----------
         values : mapping
         form : str
-            How a user gives a parameter to the caller, for error messages.
+            Notation for a parameter that the error messages show to the user.
         drop : str
-            What a user should do with a rank that the algorithm does not take, for error messages.
+            Advice in the error message for an ``n_components`` that the algorithm does not take.
 
         Raises
         ------
         InputError
-            For a rank if the algorithm learns no subspace, an unknown name, missing required names,
-            or a value out of range.
+            If a name is unknown, a required name is missing, or a value is out of range.
         """
         if "n_components" in values and not self.takes("n_components"):
             raise InputError(
@@ -219,10 +220,10 @@ class Algorithm:
         return self.parameters(**values)
 
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:
-        """Raise an error that names all required parameters without a value, and their kinds.
+        """Raise an error that lists every missing required parameter with its allowed values.
 
-        If a name is unknown, nothing is raised here: it may be a required name that is misspelt,
-        and `check_names` refuses it next.
+        If a name is unknown, this method raises nothing, because the name may be a misspelt
+        required one. The caller's `check_names` refuses the unknown name.
         """
         fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
@@ -243,19 +244,19 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     InputError
-        When there is no such algorithm (the message suggests the nearest name), or its module
+        If no algorithm has this name (the message suggests the nearest name), or if its module
         cannot be imported or declares no algorithm.
     """
     return from_module(name, REGISTRY.module(name))
 
 
 def from_module(name: str, module: ModuleType) -> Algorithm:
-    """Return the ``ALGORITHM`` of a module, registered or not, with its name and module filled in.
+    """Return the ``ALGORITHM`` of a module, with its attributes ``name`` and ``module`` set.
 
     Raises
     ------
     InputError
-        When the module declares no algorithm.
+        If the module declares no algorithm.
     """
     found = getattr(module, "ALGORITHM", None)
     if not isinstance(found, Algorithm):

@@ -1,28 +1,30 @@
 """Adaptive power method for differentially private PCA.
 
-In every step the sparse vector technique finds a threshold θ, a power of `ratio`, such that few
-rows have ‖a‖|⟨a,x⟩| > θ. The step leaves out these rows, so that one row changes the sum by at most
-θ, and adds noise in proportion to θ:
+In every step the sparse vector technique finds a threshold θ such that few rows a have
+‖a‖|⟨a,x⟩| > θ. The threshold is a power of `ratio`. The step leaves out the rows above θ, so that
+one row changes the sum by at most θ. The noise is in proportion to θ:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
-Neighbours: one row added or removed (the proof of Lemma 3.1). The number of rows n is then not
-public. Therefore the queries count the rows *above* θ_k and compare this count with the margin.
-This is the paper's test with n moved to the other side; the count has sensitivity 1 and is
-monotone. The range of θ is fixed in advance, and rows may have any norm, so that no parameter is
-taken from the data without privacy cost.
+Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
+of rows n is therefore not public. The queries of the sparse vector technique count the rows *above*
+a threshold and compare the count with a margin. The test of the paper is the same, with n on the
+other side of the inequality. The count of rows above a threshold has sensitivity 1 and is monotone.
+The range of θ is fixed in advance, and rows may have any norm, so that no parameter is taken from
+the data.
 
-Calibration ``paper``: every step has ε₀ and δ₀ with ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and
-``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector technique spends ε₀, and the noise has
-z = √(2 log(2/δ₀))/ε₀ as in the pseudo-code (``statement``), or the larger 2√log(2/δ₀)/ε₀ of the
-proof of Lemma 3.1 (``proof``). Calibration ``tight``: z is the least that the accountant allows for
-T Gaussian steps and T ε-DP searches. The searches get the share `search_share` of the zCDP budget.
-Their queries need only half the noise, because they are monotone.
+``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
+``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector
+technique spends ε₀ in each step. With ``constant="statement"``, the noise multiplier is z = √(2
+log(2/δ₀))/ε₀, as in the pseudo-code. With ``constant="proof"``, z is the larger 2√log(2/δ₀)/ε₀ of
+the proof of Lemma 3.1. ``calibration="tight"`` takes the least z that the accountant allows for T
+Gaussian steps and T ε-DP searches. The searches get the share `search_share` of the zCDP budget.
+With ``calibration="tight"``, counting queries get half the noise, which suffices because they are
+monotone.
 
-Departures: k > 1 columns (‖a‖‖Xᵀa‖₂ instead of ‖a‖|⟨a,x⟩|, orthonormalised steps) are not in the
-paper. With several clients, each runs the step on its own rows with its own threshold, and the
-server, which need not be trusted, adds the results. A single client plays the part of the paper's
-curator.
+The paper has only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
+‖a‖‖Xᵀa‖₂ replaces ‖a‖|⟨a,x⟩|. With several clients, each client runs the step on its own rows with
+its own threshold. The server adds the results and need not be trusted.
 """
 
 from __future__ import annotations
@@ -51,21 +53,21 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """All parameters of `Budgeted`, and the following.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     rounds : int
-        T, steps of the power method.
+        Number T of steps of the power method.
     failure : float
-        β: probability that the search passes a threshold that no row exceeds.
+        Probability β that the search skips a threshold that no row exceeds.
     search_share : float
-        Share of the zCDP budget that ``tight`` gives to the search.
+        Share of the zCDP budget that the calibration ``tight`` gives to the threshold search.
     ratio : float
-        Ratio of successive thresholds.
+        Ratio of successive thresholds in the search.
     constant : str
-        Noise of the calibration ``paper``: ``statement`` takes the noise of the pseudo-code,
-        ``proof`` the larger noise of the proof.
+        Noise of the calibration ``paper``. ``statement`` takes the noise of the paper's
+        pseudo-code, and ``proof`` the larger noise of the proof of Lemma 3.1.
     """
 
     rounds: CountOrZero = 10
@@ -76,12 +78,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1; see the module's text.
+    """Run Algorithm 1 of the paper.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, "add_or_remove_one", bounded=False)
     step = gram_product
@@ -97,7 +99,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def calibrate(params: Params) -> Noise:
-    """Noise of one step such that T steps spend (ε, δ)."""
+    """Return the noise of one step such that all T steps together spend (ε, δ)."""
     T, delta = params.rounds, params.delta
     assert params.epsilon is not None
     if params.calibration == "paper":
@@ -113,7 +115,7 @@ def calibrate(params: Params) -> Noise:
 
 
 def _counts(federation: Federation, params: Params) -> dict[str, Any]:
-    """Thresholds and filtered rows of the last step, read outside the protocol."""
+    """Return the largest threshold and the number of left-out rows of the last step."""
     if params.epsilon is None:
         return dict.fromkeys(COLUMNS, 0)
     return {

@@ -1,15 +1,15 @@
 """Adaptive power method without knowledge of the gap.
 
-Guess κ = 1, ½, ¼, …, run Algorithm 1 (`adaptive_power`) for every guess, with T = ⌈`unit`/κ⌉ steps,
-and choose the best result by the exponential mechanism (McSherry & Talwar, FOCS 2007). The utility
-here is ‖A X‖²_F. Neighbours: one row added or removed, which changes the utility by ‖a‖² ≤ 1 at
-most.
+For each of the guesses κ = 1, ½, ¼, … of the gap, the method runs T = ⌈`unit`/κ⌉ steps of
+Algorithm 1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses
+among the resulting bases X by the utility ‖A X‖²_F. Neighbouring data sets differ by one added or
+removed row a, which changes the utility by at most ‖a‖² ≤ 1.
 
-The paper gives no constants. Here the choice is (`choice_share`·ε)-DP, and all steps of all guesses
-have the same noise, the least that the accountant allows for the whole run; the calibration
-``paper`` is refused. With several clients, each adds noise to the products of its own rows and
-chooses by its own rows. The server takes the guess that most clients chose, and in a tie the first
-of them.
+The paper gives no constants. Here the exponential mechanism is (`choice_share`·ε)-DP. All steps of
+all guesses have the same noise, the least that the accountant allows for the whole run. The
+calibration ``paper`` is refused. With several clients, each client adds noise to the products of
+its own rows and chooses a guess by its own rows. The server takes the guess that most clients
+chose, and in a tie the first such guess.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     guesses : int
-        Number of guesses of κ.
+        Number of guesses of the gap κ.
     unit : float
-        Number of steps at κ = 1; it stands for the logarithm in Corollary 1.1.
+        Number of steps for the guess κ = 1, in place of the logarithm in Corollary 1.1.
     choice_share : float
-        Share of ε for the exponential mechanism.
+        Share of ε that the exponential mechanism spends.
     """
 
     guesses: Count = 4
@@ -66,12 +66,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1 for every guess and choose; see the module's text.
+    """Run Algorithm 1 for every guess and choose a result.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, "add_or_remove_one")
     step = gram_product
@@ -105,7 +105,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """A d×k block down and up per step; at the end all candidates down, and one vote on each up."""
+    """Return the cost of a d×k block downloaded and uploaded per step, and of the final vote.
+
+    For the vote, every client receives all candidate bases and sends one number for each.
+    """
     steps, block = sum(schedule(params)), shape.n_features * params.n_components
     up = steps * block + params.guesses
     down = (steps + params.guesses) * block
@@ -113,12 +116,12 @@ def communication(params: Params, shape: Shape) -> Cost:
 
 
 def schedule(params: Params) -> list[int]:
-    """Return the number of steps T of every guess."""
+    """Return the number of steps T for every guess of the gap."""
     return [math.ceil(params.unit * 2.0**j) for j in range(params.guesses)]
 
 
 def calibrate(params: Params, epsilon: float) -> Noise:
-    """Noise of one step such that all steps and the choice spend (ε, δ)."""
+    """Return the noise of one step such that all steps and the choice spend (ε, δ)."""
     steps = sum(schedule(params))
     choice = Bounded(params.choice_share * epsilon)
     multiplier = calibration.calibrate(

@@ -1,14 +1,16 @@
-"""Analyze Gauss: noise on the second-moment matrix.
+"""Analyze Gauss: private PCA by Gaussian noise on the second-moment matrix.
 
-The result is the top eigenvectors of ``C = AᵀA + E``, with E symmetric and its entries on and above
-the diagonal independent N(0, σ²). Neighbours here: one row added or removed. A row of norm at most
-1 changes AᵀA by ‖aaᵀ‖_F ≤ 1, and the upper triangle of AᵀA by no more: the sensitivity is 1.
+The result is the top eigenvectors of ``C = AᵀA + E``. The noise E is symmetric, and its entries on
+and above the diagonal are independent N(0, σ²). Neighbouring data sets differ by one added or
+removed row a. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA changes
+by no more, so that its sensitivity is 1.
 
-``paper``: σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``tight``: the least σ with which the Gaussian
-mechanism is (ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the mean squared error is to
-first order in the noise ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²``, where E is the expectation. With
-several clients, each perturbs its own matrix, and the server, which need not be trusted, adds them:
-the noise of m clients has m times the variance.
+``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``calibration="tight"`` takes
+the least σ with which the Gaussian mechanism is (ε, δ)-DP (Balle & Wang, ICML 2018). For one
+component, the mean squared sine of the angle of error is ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to
+first order in the noise. Here E is the expectation, and σⱼ are the singular values of A. With
+several clients, each client perturbs its own matrix, and the server, which need not be trusted,
+adds the matrices. The noise of m clients has m times the variance of one client's noise.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ class Params(Budgeted):
     Attributes
     ----------
     start : None
-        Unused: a direct method has no starting basis.
+        The method ignores `start`, because it computes eigenvectors directly.
     """
 
     def __post_init__(self) -> None:
@@ -43,12 +45,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1; see the module's text.
+    """Run Algorithm 1 of the paper.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        ``basis`` holds the top eigenvectors as columns, in shape (n_features, n_components).
     """
     params.open(federation, "add_or_remove_one", rows=False)
 
@@ -71,13 +73,13 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """The upper triangle of a d×d matrix up from every client, nothing down."""
+    """Return the cost of the upper triangle of a d×d matrix, uploaded by every client."""
     triangle = shape.n_features * (shape.n_features + 1) // 2
     return Cost(1, shape.n_clients * triangle, 0)
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return σ, the noise multiplier at sensitivity 1."""
+    """Return the standard deviation σ of the noise at sensitivity 1."""
     assert params.epsilon is not None
     if params.calibration == "paper":
         return math.sqrt(2.0 * math.log(1.25 / params.delta)) / params.epsilon

@@ -1,13 +1,14 @@
 """APFL: every client mixes the server's network with one of its own, and trains both.
 
-The mixture weight α is fixed. In every round a share r of the clients makes E epochs; each step
-uses the same batch for both networks:
+In every round a share r of the clients makes E epochs. Each step uses the same batch for the
+client's copy wᵢ of the server's network w and for its own network vᵢ:
 
-    wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ,
+    wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ.
 
-where wᵢ starts from the server's w. The new w is the mean of the wᵢ. Client i uses the mixture
-α vᵢ + (1 − α) w, here with the newest w. With α = 0, w is the same as in FedAvg, and clients use w.
-(The authors' code of Collins et al., ICML 2021, mixes α vᵢ + α wᵢ.)
+The mixture weight α is fixed. The new w is the mean of the participants' wᵢ. Client i predicts with
+the mixture α vᵢ + (1 − α) w, where w is the newest network of the server. With α = 0, w is the same
+as in FedAvg, and clients predict with w. The code of Collins et al., ICML 2021, mixes α vᵢ + α wᵢ
+instead.
 """
 
 from __future__ import annotations
@@ -32,24 +33,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """All parameters of `fedcore.deep.settings`, and the following.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     mixture : float
-        α, weight of a client's own network.
+        Weight α of a client's own network.
     """
 
     mixture: Annotated[float, real(least=0, most=1)] = 0.25
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run APFL; see the module's text.
+    """Run APFL.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' mixtures.
+        ``parameters`` is the server's last network w, of shape (p,). ``models`` lists the clients'
+        mixtures.
     """
     learner, alpha = deep.learner(params, federation), params.mixture
 

@@ -1,27 +1,30 @@
 """Block Lanczos on the server, with full reorthogonalisation and thick restarts.
 
-Not in the five papers. The messages are those of SSI, one n×p block down and one up per client and
-round, but the server keeps the blocks. In every round
+The method is in none of the five papers that fedcore reproduces. The messages are those of
+simultaneous subspace iteration (SSI), one n×p block down and one up per client and round. Unlike in
+SSI, the server keeps the blocks Q as columns of V. In every round the server computes:
 
-    U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F),
+    U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F).
 
-and V S, with S the p leading eigenvectors of T, is the Rayleigh–Ritz basis in range(V). The error
-falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. Since AAᵀV = V T +
-[0 … 0 F], the server can take one more power step without a message, Z = orth(AAᵀ V S). Z is
-recorded; after one round it equals the Z of SSI.
+The Rayleigh–Ritz basis in range(V) is V S, where S holds the p leading eigenvectors of T. The error
+falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. Because AAᵀV = V
+T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ V S), without a message. The
+method records Z, which after one round equals the Z of SSI.
 
-- **Restart.** When V has no room for the next block, it shrinks to its leading Ritz vectors, half
-  of the limit. T is then diagonal, and no product is lost.
-- **End of the space.** When fewer than p directions are left, Q holds these directions and is
-  padded with Ritz vectors, whose products the server does not use. After ⌈n/p⌉ rounds V is the
-  whole space and the answer is exact to rounding, if `memory` allows so many blocks.
-- **Invariant V.** The complement F is then rounding noise. Q continues with arbitrary directions
-  orthonormal to V, so the recursion does not break down.
+If V has no room for the next block, the server restarts from half as many columns, the leading Ritz
+vectors. After a restart T is diagonal, and no product with AAᵀ is lost.
 
-**What the server sees.** The blocks Q are orthonormal to one another, so that k rounds show the
-server k·p columns of a matrix in a known basis. With plain sums the matrix is every client's own
-Gram matrix, complete after n/p rounds; with secure aggregation it is their sum. Other methods with
-the same messages need more rounds to become as accurate, and by then have shown the server about as
+If fewer than p directions outside range(V) are left, Q holds these directions and is padded with
+Ritz vectors. After ⌈n/p⌉ rounds V is the whole space and the answer is exact to rounding, if
+`memory` allows so many blocks.
+
+If range(V) is invariant under AAᵀ, F is rounding noise, and the next Q has arbitrary directions
+orthogonal to V.
+
+After k rounds the server knows the products of a Gram matrix with k·p orthonormal vectors. With
+plain sums the server learns every client's own Gram matrix, completely after n/p rounds. With
+secure aggregation the server learns only the sum of the clients' Gram matrices. Other methods with
+the same messages need more rounds for the same accuracy, and by then have shown the server about as
 much.
 """
 
@@ -45,26 +48,26 @@ from fedcore.validation import whole
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """All parameters of `ssi`, and the following.
+    """Hyper-parameters beyond those of `ssi`.
 
     Attributes
     ----------
     memory : int
-        Blocks of p columns that the server may keep; a restart makes room.
+        Number of blocks of p columns that the server may keep before it restarts.
     """
 
     memory: Annotated[int, whole(2)] = 32
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run block Lanczos; see the module's text.
+    """Run block Lanczos.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and ``ritz_values`` of shape
-        (n_components,), the leading Ritz values of AAᵀ in data units squared; with a tolerance
-        also the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        Orthonormal ``basis`` of shape (n_features, n_components). ``ritz_values`` holds the leading
+        Ritz values of AAᵀ in data units squared, in shape (n_components,). With a tolerance the
+        dict also has the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components
     frame = federation.frame(Q)
@@ -117,7 +120,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def _arrived(
     test: ConvergenceTest, theta: np.ndarray, F: np.ndarray, S: np.ndarray, p: int, dtype: np.dtype
 ) -> bool:
-    """Return whether the leading Ritz vectors have converged; their residuals are F S."""
+    """Return whether the leading p Ritz vectors have converged, given the residuals F S."""
     if not np.isfinite(F).all():
         return False
     residual, following = float(np.linalg.norm(F @ S[:, :p], 2)), None
@@ -127,7 +130,7 @@ def _arrived(
 
 
 def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
-    """Return `store`, or a larger copy of it if it has fewer than `columns` columns."""
+    """Return `store`, or a larger copy if `store` has fewer than `columns` columns."""
     if store.shape[1] >= columns:
         return store
     larger = np.empty((len(store), min(4 * columns, most)), order="F")
@@ -136,7 +139,7 @@ def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
 
 
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Return T with the block `column` = Vᵀ U as its last columns and rows."""
+    """Return T extended by the block `column` = Vᵀ U as last columns and as last rows."""
     j = len(T)
     found = np.empty((len(column),) * 2)
     found[:j, :j], found[:j, j:], found[j:, :j] = T, column[:j], column[:j].T
@@ -145,17 +148,17 @@ def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
 
 
 def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Eigenvalues of T in descending order, and its eigenvectors."""
+    """Return the eigenvalues of T in descending order, and the eigenvectors of T."""
     theta, S = scipy.linalg.eigh(T, check_finite=False)
     return theta[::-1], S[:, ::-1]
 
 
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
-    """Orthonormal basis of `block` minus its part in range(V).
+    """Return an orthonormal basis of the part of `block` that is orthogonal to range(V).
 
-    A pass subtracts from each column its part in range(V), and normalises the rest. The rounding
-    errors in range(V) are thereby divided by the share of the column that is left. If `block` is
-    noise, this share may be small; the pass is then repeated.
+    A pass subtracts from each column its part in range(V), and normalises the rest. If little of a
+    column is left, normalising amplifies the rounding errors in range(V). The pass is repeated if
+    the subtracted part was large, as for a `block` of noise.
     """
     Q = orth(block)
     for _ in range(3):

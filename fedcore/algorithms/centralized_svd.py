@@ -1,7 +1,6 @@
 """Centralised truncated SVD, whose error no factorisation of the same rank can beat.
 
-The r leading singular triples give the best approximation of rank r. Every client uploads its raw
-data once, without any privacy.
+Every client uploads its raw data once, so that the method gives no privacy.
 """
 
 from __future__ import annotations
@@ -26,17 +25,18 @@ class Params(Parameters):
     Attributes
     ----------
     start : None
-        Unused: a direct method has no starting basis.
+        The method ignores `start`, because it does not iterate.
     """
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Gather all data on the server and take the SVD there.
+    """Gather the data of all clients on the server and compute their SVD.
 
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components), the leading right singular vectors.
+        ``V`` holds the leading right singular vectors as columns, in shape (n_features,
+        n_components).
     """
 
     def upload(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
@@ -51,7 +51,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One upload of all n·d numbers, and V down to every client."""
+    """Return the cost of all n·d numbers uploaded once, and of V downloaded by every client."""
     return Cost(
         rounds=1,
         scalars_up=shape.n_samples * shape.n_features,

@@ -1,16 +1,15 @@
-"""Ditto: FedAvg, and beside it a network of each client's own that is held near the server's.
+"""Ditto: FedAvg, and for each client a network of its own, held near the server's network.
 
-In every round a share r of the clients makes E epochs on each of two losses,
+In every round a share r of the clients makes two descents of E epochs each. The first descent
+starts from the server's network w and minimises the client's loss fᵢ; the server averages the
+results. The second descent starts from the client's own network vᵢ and minimises fᵢ(v) + λ/2
+‖v − w‖², with the w that the server sent. Client i predicts with vᵢ. The two descents of a client
+take the same batches. With λ = 0 the networks vᵢ are those of Local Only.
 
-    fᵢ(w)    from the server's w, which the server averages,
-    fᵢ(v) + λ/2 ‖v − w‖²    from its own vᵢ, with the w that came down.
-
-Client i uses vᵢ. Both descents take the same batches. With λ = 0 the vᵢ are those of Local Only.
-
-The momentum includes the gradient of the penalty, as it would for any objective. In the code of
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the momentum leaves the penalty out: vᵢ moves by
-−η λ (vᵢ − w) in addition to each step. ``pull`` = "beside" does the same. With momentum β, a pull
-beside the step is weaker than one inside the momentum by the factor 1 − β.
+The momentum includes the gradient of the penalty, as for any objective. In the code of Collins,
+Hassani, Mokhtari & Shakkottai (ICML 2021) the momentum leaves the penalty out. Each step of the
+code of Collins et al. also moves vᵢ by −η λ (vᵢ − w), as ``pull="beside"`` does here. With momentum
+β, a penalty outside the momentum is weaker than one inside it by the factor 1 − β.
 """
 
 from __future__ import annotations
@@ -31,15 +30,15 @@ from fedcore.validation import NonNegative, one_of
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     strength : float
-        λ, weight of the penalty.
+        Weight λ of the penalty.
     pull : {"inside", "beside"}
-        Whether the momentum includes the gradient of the penalty, or the gradient is added beside
-        it.
+        ``inside`` includes the gradient of the penalty in the momentum. ``beside`` adds the
+        gradient of the penalty to each step, outside the momentum.
     """
 
     strength: NonNegative = 0.75
@@ -47,12 +46,13 @@ class Params(settings.Params):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Ditto; see the module's text.
+    """Run Ditto.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last w, and ``models``, a list of the clients' vᵢ.
+        ``parameters`` is the server's last network w, of shape (p,). ``models`` lists the clients'
+        own networks vᵢ.
     """
     learner = deep.learner(params, federation)
     pulled, beside = learner.proximal(params.strength), 0.0

@@ -1,29 +1,34 @@
-"""Coherence estimate and Gaussian mechanism on the singular vectors.
+"""Private PCA by Gaussian noise on singular vectors, scaled by a private coherence estimate.
 
-The method takes an SVD of the symmetrised matrix (0 A; Aᵀ 0) and a private estimate of the
-coherence of its top eigenvectors. It adds to the eigenvectors Gaussian noise in proportion to this
-estimate. The sources are the paper's abstract and its description by Nguyen, Ene & Nguyen (Table
-1), which leave the constants open. The constants below are derived here.
+The method makes a private estimate of the coherence of the top eigenvectors of the symmetrised
+matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is in proportion to the coherence
+estimate. The paper's abstract and Table 1 of Nguyen, Ene & Nguyen describe the method, and leave
+the constants open. The constants below are derived here.
 
-Let γ = σ_k − σ_{k+1}, m the largest norm of a row of U_k or V_k, and Z the top eigenvectors (U_k;
-V_k)/√2. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. Here b = 1 if neighbours differ in
-one entry, and b = √d if they differ in one row, by composition over its entries (the model of Table
-1). By Davis & Kahan and by Weyl, ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)``. Hence
+Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
+singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the coherence, the
+largest norm of a row of U_k or V_k. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. The
+constant b is 1 if neighbours differ in one entry. If neighbours differ in one row, b is √d by
+composition over the entries of the row (the model of Table 1). By Davis & Kahan and by Weyl,
+``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors Z′ of A′.
 
-1. ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)`` is below γ with probability 1 − δ₁ (γ moves by at most
-   2);
-2. log m moves by at most ``s = log(1 + 2b/(γ̂ − 3))``: ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂)
-   log(1/2δ₁))`` is above m with probability 1 − δ₁;
-3. Z times a random rotation changes by at most √2 b m̂/(γ̂ − 1) and is released with Gaussian
-   noise; only the block of V is computed.
+Step 1 estimates γ by ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)``, which is below γ with probability
+1 − δ₁. Between neighbours, γ moves by at most 2.
 
-When γ̂ ≤ 4 the mechanism stops after step 1 and returns a random basis. ε₁ = ε₂ = ε/4, δ₁ = δ/8.
-The noise multiplier of step 3 is the least that the accountant allows for the remaining budget
-(``tight``), or √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2, δ₃ = δ/2 (``paper``, ε ≤ 2).
+Step 2 estimates m by ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂) log(1/2δ₁))``, which is above m with
+probability 1 − δ₁. Between neighbours, log m moves by at most ``s = log(1 + 2b/(γ̂ − 3))``.
 
-With several clients, each releases a basis from its own rows, and the server takes the top
-eigenvectors of the averaged projections. The result is good only when the clients' top subspaces
-agree.
+Step 3 releases Z times a random rotation, with Gaussian noise. Between neighbours, Z times a
+rotation moves by at most √2 b m̂/(γ̂ − 1). The code computes only the block V_k of Z.
+
+If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. The budgets are
+ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3 is the
+least that the accountant allows for the remaining budget. With ``calibration="paper"``, the noise
+multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2, for ε ≤ 2.
+
+With several clients, each client releases a basis from its own rows. The server takes the top
+eigenvectors of the average of the clients' projections. The result is good only if the clients' top
+subspaces agree.
 """
 
 from __future__ import annotations
@@ -52,15 +57,15 @@ RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     protects : str
-        Change between neighbours: one entry (``entry``), or one row, by composition over its
-        entries (``row_by_entries``).
+        Neighbouring data sets differ in one entry (``entry``), or in one row, by composition over
+        its entries (``row_by_entries``).
     start : None
-        Unused: a direct method has no starting basis.
+        The method ignores `start`, because it computes singular vectors directly.
     """
 
     protects: Annotated[str, one_of(RELATIONS)] = "row_by_entries"
@@ -71,12 +76,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Release the top right singular vectors; see the module's text.
+    """Release the top right singular vectors.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, RELATIONS[params.protects], bounded=params.protects != "entry")
     d, k = federation.shape.n_features, params.n_components
@@ -111,7 +116,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return the noise multiplier of step 3."""
+    """Return the noise multiplier of the Gaussian mechanism in step 3."""
     assert params.epsilon is not None
     epsilon, delta = params.epsilon, params.delta
     if params.calibration == "paper":
@@ -121,10 +126,10 @@ def noise_multiplier(params: Params) -> float:
 
 
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
-    """Return R with RᵀR = SᵢᵀSᵢ, of at most d rows, in double precision; made once and kept.
+    """Return R with RᵀR = SᵢᵀSᵢ in double precision, where Sᵢ are the client's data.
 
-    R takes the place of the data, and not their Gram matrix, because the latter's condition number
-    is the square: at ‖S‖ = 10⁸ σ_k, rounding would hide the gap.
+    R has at most d rows, and is computed only once. The Gram matrix SᵢᵀSᵢ would square the
+    condition number of R. At ‖Sᵢ‖ = 10⁸ σ_k, rounding in the Gram matrix would hide the gap.
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))
@@ -132,7 +137,10 @@ def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
 
 
 def leading(data: np.ndarray, R: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
-    """Return V_k, the gap σ_k − σ_{k+1}, and the largest norm of a row of U_k or V_k."""
+    """Return the k leading right singular vectors, the gap σ_k − σ_{k+1}, and the coherence.
+
+    The coherence is the largest row norm of the k leading left and right singular vectors.
+    """
     _, sigma, rotation = scipy.linalg.svd(R, check_finite=False)
     sigma = np.append(sigma, np.zeros(data.shape[1] + 1 - len(sigma)))
     V = np.ascontiguousarray(rotation[:k].T)

@@ -1,27 +1,34 @@
 """DP-PCA: Oja's method on minibatches with a private mean of the gradients.
 
-The rows are split into T batches of B; with gradients gᵢ = aᵢ⟨aᵢ,w⟩ of a batch,
+Each client splits its rows into T batches of B rows. For each batch, the method makes three steps
+with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
 
-1. Λ̂, a private estimate of the top eigenvalue of the gradients' covariance: top eigenvalues of
-   subsets of differences g₂ᵢ − g₂ᵢ₋₁ vote for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram;
-2. a private mean: for each coordinate a private histogram with bins of width 2τ finds an interval
-   of length 4τ; gradients are clipped to the interval and averaged, with Gaussian noise;
-3. ``w ← w + η_t ĝ, w ← w/‖w‖, η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, where the population's eigenvalue gap
-   λ̄₁ − λ̄₂ is taken as known.
+Step 1 computes Λ̂, a private estimate of the top eigenvalue of the gradients' covariance. The
+differences g₂ᵢ − g₂ᵢ₋₁ form subsets, and the top eigenvalue of each subset votes for a bin
+[2^{j/4}, 2^{(j+1)/4}) of a private histogram.
 
-Neighbours: one row is replaced. A row is in one batch only, so that each batch has the whole budget
-(ε, δ): half for step 1, and half, (ε₂, δ₂), for step 2. As in the paper's analysis, τ is so large
-that it covers a gradient with high probability: τ = 2^{1/4} √(2 Λ̂ log(B d T/ζ)), ζ = 0.01.
-``paper``: the histogram of each of the d' coordinates spends ε₂/(4√(2 d' log(4/δ₂))) and δ₂/4d',
-and the mean gets noise with the multiplier √(2 log(2.5/δ₂))/(ε₂/2); this is proved for ε ≤ 4.
-``tight``: the least noise that the accountant allows, with half of the zCDP budget for the
-histograms.
+Step 2 computes a private mean ĝ of the gradients. For each coordinate, a private histogram with
+bins of width 2τ finds an interval of length 4τ. Gradients are clipped to the interval and averaged,
+with Gaussian noise.
 
-The number of subsets that vote (`VOTES`), ζ and the split of the budget were chosen here, and not
-checked against the full text. Departures: an empty histogram ends the paper's algorithm. Here the
-step is skipped if the histogram of Λ̂ is empty, and the interval has the centre 0 if the histogram
-of its coordinate is empty. k > 1 columns are flattened into d' = dk coordinates. Several clients
-pass w on from one to the next.
+Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``. The eigenvalue
+gap λ̄₁ − λ̄₂ of the population is taken as known.
+
+Neighbouring data sets differ in one replaced row. A row is in one batch only, so that each batch
+may spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the
+other half, (ε₂, δ₂). As in the paper's analysis, τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with ζ = 0.01
+covers all gradients with high probability. A gradient has d' = dk coordinates, because its k
+columns are flattened.
+
+With ``calibration="paper"``, the histogram of each coordinate spends ε₂/(4√(2 d' log(4/δ₂))) and
+δ₂/4d'. The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved for
+ε ≤ 4. ``calibration="tight"`` takes the least noise that the accountant allows, with half of the
+zCDP budget for the histograms.
+
+The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget
+were chosen here, and not checked against the full text. An empty histogram ends the paper's
+algorithm. Here an empty histogram of Λ̂ skips the step, and an empty histogram of a coordinate
+gives an interval with the centre 0. Several clients pass w on from one to the next.
 """
 
 from __future__ import annotations
@@ -52,18 +59,18 @@ VOTES = 4.0  # number of subsets that vote, in units of `needed`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     gap : float
-        λ̄₁ − λ̄₂, eigenvalue gap of E aaᵀ, taken as known.
+        Eigenvalue gap λ̄₁ − λ̄₂ of the population's matrix E aaᵀ, taken as known.
     rate : float
-        h of the steps h / (gap (ξ + t)).
+        Numerator h of the step sizes h / (gap (ξ + t)).
     offset : float
-        ξ of the steps.
+        Offset ξ of the step sizes h / (gap (ξ + t)).
     batches : int
-        T, number of batches into which every client splits its rows.
+        Number T of batches into which every client splits its rows.
     """
 
     gap: Positive = 0.1
@@ -77,12 +84,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 3; see the module's text.
+    """Run Algorithm 3 of the paper.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
@@ -111,7 +118,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def calibrate(params: Params, coordinates: int) -> Budget:
-    """Budget of one batch for gradients of `coordinates` numbers."""
+    """Return the privacy budget of one batch, for gradients of `coordinates` numbers."""
     assert params.epsilon is not None
     epsilon, delta = params.epsilon / 2.0, params.delta / 2.0
     small = delta / (4.0 * coordinates)
@@ -131,7 +138,17 @@ def calibrate(params: Params, coordinates: int) -> Budget:
 
 
 class Budget(NamedTuple):
-    """Budget of one batch: (ε, δ) of Λ̂, (ε, δ) of a coordinate's histogram, z of the mean."""
+    """Privacy budget of one batch.
+
+    Attributes
+    ----------
+    eigenvalue : (float, float)
+        Budget (ε, δ) for estimating the top eigenvalue.
+    coordinate : (float, float)
+        Budget (ε, δ) for the histogram of one coordinate.
+    multiplier : float
+        Noise multiplier for the mean of the gradients.
+    """
 
     eigenvalue: tuple[float, float]
     coordinate: tuple[float, float]
@@ -141,14 +158,14 @@ class Budget(NamedTuple):
 def private_mean(
     gradients: np.ndarray, budget: Budget, batches: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """Private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
+    """Return a private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
 
-    `batches` is the number of batches of the run, which share the probability of failure `FAILURE`.
+    All `batches` batches of the run share the probability of failure `FAILURE`.
 
     Returns
     -------
     ndarray of shape (d',)
-        Zero when no top eigenvalue is found.
+        The mean is zero if no top eigenvalue is found.
     """
     B, d = gradients.shape
     top = top_eigenvalue(gradients, *budget.eigenvalue, rng)
@@ -171,10 +188,11 @@ def private_mean(
 def top_eigenvalue(
     gradients: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
 ) -> float | None:
-    """Private estimate of the top eigenvalue of the gradients' covariance, on a grid of 2^{1/4}.
+    """Return a private estimate of the top eigenvalue of the gradients' covariance, or None.
 
-    Subsets vote for an interval of the grid. None when the gradients are too few or no interval has
-    enough votes.
+    Subsets of the gradients vote for an interval [2^{j/4}, 2^{(j+1)/4}), and the upper end of the
+    winning interval is the estimate. The result is None if there are too few gradients, or if no
+    interval has enough votes.
     """
     subsets = math.ceil(VOTES * needed(epsilon, delta))
     pairs = len(gradients) // 2
@@ -197,11 +215,11 @@ def top_eigenvalue(
 def largest_bin(
     bins: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
 ) -> int | None:
-    """Fullest bin of a private histogram over all integers; None when no bin is seen.
+    """Return the fullest bin of a private histogram over all integers, or None if no bin is seen.
 
-    Stability-based histogram (Karwa & Vadhan, ITCS 2018, Lemma 2.3). The count of every non-empty
-    bin gets Lap(2/ε) noise; the bin is seen when the noisy count is above ``1 + 2 log(2/δ)/ε``.
-    The result is (ε, δ)-DP when one entry is replaced.
+    This is the stability-based histogram of Karwa & Vadhan (ITCS 2018, Lemma 2.3). The count of
+    every non-empty bin gets Lap(2/ε) noise. A bin is seen if its noisy count is above
+    ``1 + 2 log(2/δ)/ε``. The result is (ε, δ)-DP if one entry of `bins` is replaced.
     """
     if not len(bins):
         return None
@@ -218,7 +236,7 @@ def largest_bin(
 
 
 def needed(epsilon: float, delta: float) -> float:
-    """Noisy count above which a bin is seen, ``1 + 2 log(2/δ)/ε``."""
+    """Return the noisy count ``1 + 2 log(2/δ)/ε`` above which a bin of the histogram is seen."""
     return 1.0 + 2.0 * math.log(2.0 / delta) / epsilon
 
 

@@ -1,45 +1,49 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
-Numbers such as (12) are those of the paper's equations. Client i keeps its own basis Xᵢ. The
-constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's Z; its multiplier Λᵢ has low rank and is never
-formed, as Wᵢ determines it by (15) and (16):
+Numbers such as (12) are those of the paper's equations. Client i keeps its own basis Xᵢ, and the
+constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's basis Z. The multiplier Λᵢ of the constraint has low
+rank and is never formed, because Wᵢ determines Λᵢ by (15) and (16):
 
-    Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ.
+    Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ,   P⊥_X = I − XXᵀ.
 
-In round k the client starts from Xᵢ and iterates towards the dominant p-space of
-``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12), updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z`` (19). The server
-takes Z ← orth(Σᵢ Yᵢ).
+In each round the client iterates from Xᵢ towards the dominant p-dimensional eigenspace of
+``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12). The client then updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z``
+(19). The server takes Z ← orth(Σᵢ Yᵢ).
 
-The accuracy of the clients' solves (`inner`, `solver`) is a free parameter and sets the rate, the
-factor by which the error changes in a round. Let b = Σβᵢ and g = λ_p − λ_{p+1}. Near the answer and
-for equal clients, exact solves have the rate b/(b + g), and q steps of ``power`` have
-``(b + g cᵠ)/(b + g)``, c = λ_{p+1}/(λ_p + b). A single step is slower than SSI, whose rate is
-1 − g/λ_p. If clients differ by more than βᵢ, exact solves do not converge until (25) has raised βᵢ.
+The parameters `inner` and `solver` set the accuracy of the clients' solves. The accuracy of the
+solves sets the rate, the factor by which the error changes in a round. Let b = Σβᵢ be the sum of
+the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer and for equal clients, exact
+solves have the rate b/(b + g). With q steps of ``power`` the rate is ``(b + g cᵠ)/(b + g)``, where
+c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous subspace iteration (SSI), whose
+rate is 1 − g/λ_p. If clients differ by more than βᵢ, exact solves do not converge until rule (25)
+has raised βᵢ.
 
 With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
-the parts of Xᵢ and Z along an eigenvector beyond p, and g the gap to it. By (19), e_Z = (1 − g/b)
-e_X: Z is nearer to the answer than Xᵢ. Exact solves give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. q
-steps leave the share cᵠ of the difference to e_Z, so that the rate is
-``1 − g/b + (1 − cᵠ) g²/(b (b + g))``: about 1 − g/b for every q, and λ_p/b times as fast as SSI.
-For q = 1 the rate is 1 − g/b + g²/(b (λ + b)), with λ the eigenvalue within p. The least value of
-this rate over all g is 1 − (λ + b)/(4 b), which is above −1 if b > λ/7: a single step needs b >
-λ₁/7.
+the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to this
+eigenvector. By (19), e_Z = (1 − g/b) e_X, so that Z is nearer to the answer than Xᵢ. Exact solves
+give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps, the share cᵠ of the difference to e_Z
+is left. The rate of q steps is therefore ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. For every q the
+rate is about 1 − g/b, which is λ_p/b times as fast as SSI. For q = 1 the rate is 1 − g/b + g²/(b
+(λ + b)), where λ is one of the p leading eigenvalues. Over all gaps g, the least rate for q = 1 is
+1 − (λ + b)/(4 b), which is above −1 if b > λ/7. A single step therefore needs b > λ₁/7.
 
-The paper does not give a limit of the inner steps, here `inner_steps`, nor the constants of (13),
-here c₁ = 1/2, c₁' = 1. The stopping rule (26) compares bases, not subspaces, so that it depends on
-the `signs` of QR. Rule (25) raises βᵢ unless the distance between Xᵢ and Z has fallen since the
-rule was last applied. As this distance is 0 at first, the rule raises every βᵢ after k = 5.
+The paper leaves open the limit of the inner steps, here `inner_steps`, and the constants of rule
+(13), here c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares bases and not subspaces, and so depends
+on the `signs` of the QR factorisation. Rule (25) raises βᵢ unless the distance between Xᵢ and Z has
+fallen by about 1 % since the rule was last applied. Because the distance between Xᵢ and Z is 0 at
+first, rule (25) raises every βᵢ after k = 5.
 
-Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of its Hᵢ, not the dominant one. In exact arithmetic the first
-round only rotates the basis, and its message is ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant space is
-unstable: inner steps amplify rounding errors geometrically for as long as (26) sees the basis
-rotate. With the stopping rule (26) the path and the number of rounds therefore change with the
-rounding of the start, the number of threads and the CPU. With rule (14) they do not change, because
-this rule finds a residual of zero and stops at once. A cell with ``twin: rounding`` measures the
-difference; see `fedcore.experiments.twins`.
+The start Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of Hᵢ, but not the dominant one. In exact arithmetic
+the first round only rotates the basis, and the client sends ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant
+space is unstable, and inner steps amplify rounding errors geometrically as long as rule (26) sees
+the basis rotate. With rule (26) the number of rounds therefore depends on the rounding of the
+start, on the number of threads and on the CPU. With rule (14) the number of rounds does not depend
+on rounding, because the rule finds a residual of zero and stops at once. Experiments with
+``twin: rounding`` measure the effect of rounding (see `fedcore.experiments.twins`).
 
-Client steps work on stacks: on the blocks of all starts of a cell at one client, or of clients of
-equal size. Blocks are rows, of shape (…, p, n); a single start has no leading axes.
+A client step works on a stack of blocks, either of several runs at one client, or of several
+clients of equal size. A block stores its p vectors as rows, so that a stack has the shape (…, p,
+n).
 """
 
 from __future__ import annotations
@@ -71,35 +75,36 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """All parameters of `ssi.Rounds`, and the following. Every Xᵢ has p columns, as Z has.
+    """Hyper-parameters beyond those of `ssi.Rounds`.
 
     Attributes
     ----------
     inner : str
-        Rule that ends the inner iterations. ``relative_change``: stop by (26), when the basis
-        changes by at most ε_x of its norm. ``subspace_change``: the same for projections instead of
-        bases. ``residual``: stop by (14), when the residual ``‖P⊥ HᵢXᵢ‖_F``, with P⊥ = I − XᵢXᵢᵀ,
-        is at most δᵢ times its first value, or of the order of rounding. ``decrease``: stop by
-        (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed``: never stop early, but make all
+        Rule that ends the inner iteration. ``relative_change`` stops by rule (26), when the basis
+        changes by at most ε_x times its norm. ``subspace_change`` applies rule (26) to projections
+        instead of bases. ``residual`` stops by rule (14), when the residual
+        ``‖(I − XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or of the order of rounding.
+        ``decrease`` stops by rule (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed`` makes all
         `inner_steps`.
     tolerance : float
-        ε_x of ``relative_change`` and ``subspace_change``.
+        Threshold ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
-        δᵢ of the rule ``residual``.
+        Factor δᵢ of the rule ``residual``.
     inner_steps : int
-        Largest number of inner iterations in a round; for ``fixed`` the exact number.
+        Largest number of inner iterations in a round, and for ``fixed`` the exact number.
     solver : str
-        Inner iteration; see `fedcore.parts.eigensolvers`.
+        Inner iteration, one of `fedcore.parts.eigensolvers`.
     signs : str
-        Signs of the columns of Xᵢ: ``positive`` for diag(R) ≥ 0 in the inner QR, ``arbitrary`` for
-        those of LAPACK.
+        Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the inner QR, and
+        ``arbitrary`` keeps the signs of LAPACK.
     inner_start : str
-        Start of the inner iteration. ``client``: Xᵢ, as printed. ``server``: Z, at one more product
-        a round. (13) and (14) compare with Xᵢ in either case.
+        Start of the inner iteration. ``client`` starts from Xᵢ, as printed in the paper. ``server``
+        starts from Z, which costs one more product per round. With either start, rules (13) and
+        (14) compare with Xᵢ.
     beta_factor : float
-        βᵢ⁽⁰⁾ / ‖Aᵢ‖², in the norm `beta_norm`.
+        First penalty βᵢ⁽⁰⁾ divided by ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
-        Norm of Aᵢ in `beta_factor`; the paper's is the spectral one.
+        Norm of Aᵢ in `beta_factor`; the paper takes the spectral norm.
     adapt : bool
         Whether every fifth round applies rule (25), which may raise βᵢ by a tenth.
     """
@@ -117,18 +122,19 @@ class Params(ssi.Rounds):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1; see the module's text.
+    """Run Algorithm 1 of the paper.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components); after at least one round also ``X`` and
-        ``W``, one array of this shape per client each.
+        Orthonormal ``basis`` of shape (n_features, n_components). After at least one round, ``X``
+        and ``W`` are lists of the clients' matrices Xᵢ and Wᵢ, all of shape (n_features,
+        n_components).
     """
     client = of_runs(stacked(partial(improved, params)))
 
     def held() -> dict[str, Any]:
-        """Xᵢ and Wᵢ of the clients, for histories that keep them; before any message, from Z."""
+        """Return the clients' Xᵢ and Wᵢ, for histories that keep them."""
         pairs = federation.observe(own_iterate, Z)
         return {"X": [X for X, _ in pairs], "W": [W for _, W in pairs]}
 
@@ -151,7 +157,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step: improve Xᵢ, which is ``state.basis``, with the product AᵢAᵢᵀXᵢ; return Yᵢ."""
+    """Client step: improve the client's basis Xᵢ by the inner iteration, and return Yᵢ.
+
+    The client keeps Xᵢ in ``state.basis`` and the product AᵢAᵢᵀXᵢ in ``state.image``.
+    """
     Z, first = transposed(Z), not hasattr(state, "basis")
     most = (1 + params.inner_steps) * Z.shape[-2]
     multiply = local_multiplication(data, state, Z.dtype, most)
@@ -168,7 +177,7 @@ def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.
     left, right = np.concatenate([W, X, Z], axis=-2), np.concatenate([X, W, beta * Z], axis=-2)
 
     def coupled(B: np.ndarray) -> np.ndarray:
-        """``B (Λᵢ + βᵢ ZZᵀ) = B (Hᵢ − AᵢAᵢᵀ)``."""
+        """Return ``B (Λᵢ + βᵢ ZZᵀ) = B (Hᵢ − AᵢAᵢᵀ)``."""
         return (B @ transposed(left)) @ right
 
     def product(B: np.ndarray) -> np.ndarray:
@@ -206,36 +215,36 @@ def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.
 
 @stacked
 def finish(data: np.ndarray, state: Any, Z: np.ndarray) -> None:
-    """Client step: leave Xᵢ and Wᵢ as blocks of features, of shape (n, p)."""
+    """Client step: store Xᵢ and Wᵢ in the client's state, as arrays of shape (n_features, p)."""
     state.X = transposed(state.basis)
     state.W = transposed(outside(state.basis, -state.image))
 
 
 def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Client step: the client's Xᵢ and Wᵢ as blocks of features; Xᵢ = Z before the first round."""
+    """Client step: return Xᵢ and Wᵢ of shape (n_features, p); Xᵢ = Z before the first round."""
     X = getattr(state, "basis", Z.T)
     return X.T, outside(X, -((X @ data.T) @ data)).T
 
 
 @stacked
 def products_so_far(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: the number of products that the client has made."""
+    """Client step: return the number of products that the client has made."""
     return state.products
 
 
 @stacked
 def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: the client's βᵢ."""
+    """Client step: return the client's penalty βᵢ."""
     return state.beta
 
 
 def signs_follow(params: Params) -> bool:
-    """Return whether the method, with these signs, commutes with rotations of the features."""
+    """Return whether the method with ``params.signs`` commutes with rotations of the features."""
     return params.signs == "positive"
 
 
 def _square(data: np.ndarray, state: Any, kind: str) -> Any:
-    """‖Aᵢ‖² in the given norm; computed once and kept with the data."""
+    """Return ‖Aᵢ‖² in the norm `kind`, which is computed once and kept with the data."""
     name, several = f"{kind}_norm", data.shape[:-2]
     if not hasattr(state.kept, name):
         each = data if several else [data]

@@ -1,21 +1,23 @@
-"""Fed-MTL: every client trains a network of its own, held near the mean of those that take part.
+"""Fed-MTL: every client trains its own network, held near the mean of the participants' networks.
 
-The relation Ω of the tasks is given and not learnt. In every round m clients take part, with their
-networks as the columns of W. Each makes E epochs of descent in its own wᵢ on
+The matrix Ω of relations between tasks is fixed and not learnt. In every round m clients take part,
+and their networks are the columns of W. Each participant makes E epochs of descent in its own
+network wᵢ, with the other networks fixed, on the loss
 
-    fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m),
+    fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m).
 
-with the other networks as they were. Because I − 11ᵀ/m is a projection, Ω is equal to it. Hence
-tr W Ω Wᵀ = Σⱼ ‖wⱼ − w̄‖²: networks are held near their mean. All that a client needs of the others
-is w̄, which the server sends; the client's own part of the mean moves with its network.
+Because I − 11ᵀ/m is a projection, its square Ω is equal to I − 11ᵀ/m. The penalty tr W Ω Wᵀ is
+therefore Σⱼ ‖wⱼ − w̄‖², which holds the networks near their mean w̄. The server sends w̄, which is
+all that a client needs of the other networks. During the descent, the client's own part of w̄ moves
+with its network.
 
-For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code of Liang et al.
-(arXiv:2001.01523, 2020), and print neither Ω nor λ. In that code λ is 10⁻⁷ for a network of 10⁵ to
-10⁶ parameters; this is also the default here. Its Ω has a matrix of ones in the place of I and
-squares entry by entry: all entries are (1 − 1/m)², which penalises the sum of the networks and not
-their distance from the mean. At this λ neither penalty matters: the accuracies are nearly those of
-Local Only. The accuracies are exactly equal only with λ = 0, so that Fed-MTL and Local Only are
-trained separately.
+For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code of Liang et al.,
+arXiv:2001.01523, 2020, and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for a
+network of 10⁵ to 10⁶ parameters, as is the default here. The code of Liang et al. puts a matrix of
+ones in the place of I, and squares entry by entry. All entries of Ω are (1 − 1/m)² in that code,
+which penalises the sum of the networks and not their distance from the mean. With λ = 10⁻⁷ neither
+form of Ω matters, and the accuracies are nearly those of Local Only. The accuracies are equal only
+with λ = 0, so that Fed-MTL and Local Only are trained separately.
 """
 
 from __future__ import annotations
@@ -40,24 +42,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     strength : float
-        λ, weight of the penalty.
+        Weight λ of the penalty.
     """
 
     strength: NonNegative = 1e-7
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Fed-MTL; see the module's text.
+    """Run Fed-MTL.
 
     Returns
     -------
     dict
-        ``models``, a list of the clients' parameters.
+        ``models`` lists the parameters of each client's network.
     """
     learner = deep.learner(params, federation)
     members, twice = params.n_participants(federation.shape.n_clients), 2 * params.strength

@@ -1,13 +1,13 @@
-"""FedAvg: chosen clients train the server's network, and the server takes the mean.
+"""FedAvg: randomly chosen clients train the server's network, and the server takes the mean.
 
-In every round a share r of the clients makes E epochs of stochastic gradient descent on its own
-loss fᵢ:
+In every round a share r of the clients trains the server's network w for E epochs of SGD, each
+client on its own loss fᵢ:
 
     wᵢ ← SGD(fᵢ, from w),    w ← mean wᵢ.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
-has momentum. With ``fine_tune`` this is their FedAvg+FT: after the last round, every client trains
-the head of w for ``fine_tune`` epochs, which gives one more record.
+has momentum. With ``fine_tune`` the method is FedAvg+FT of Collins et al. After the last round of
+FedAvg+FT, every client trains the head of w for ``fine_tune`` epochs, which gives one more record.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fedcore.problems.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Tuned, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedAvg; see the module's text.
+    """Run FedAvg.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last w.
+        ``parameters`` is the server's last network w, of shape (p,).
     """
     learner = deep.learner(params, federation)
 

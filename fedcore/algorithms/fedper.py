@@ -1,13 +1,14 @@
 """FedPer: every client trains the shared body and its own head together.
 
-In every round a share r of the clients makes E epochs on its loss fᵢ of body φ and head hᵢ at once:
+In every round a share r of the clients trains. Client i trains the shared body φ and its own head
+hᵢ together, for E epochs of SGD on its loss fᵢ:
 
     (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
 
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
-not weighted and the head is the last layer. In their code heads are averaged as well, and a client
-that is chosen for the first time begins with the mean head; ``first_head`` = "averaged" does the
-same.
+not weighted and the head is the last layer. The code of Collins et al. also averages the heads, as
+``first_head="averaged"`` does here. With averaged heads, a client that is chosen for the first time
+begins with the mean head.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from fedcore.problems.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Personal, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedPer; see the module's text.
+    """Run FedPer.
 
     Returns
     -------
     dict
-        ``body``, the last φ, and ``heads`` of shape (n_clients, ·).
+        ``body`` is the last shared body φ. ``heads`` is a matrix with one client's head in each
+        row.
     """
     learner = deep.learner(params, federation)
 

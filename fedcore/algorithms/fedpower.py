@@ -1,20 +1,27 @@
 """FedPower: differentially private subspace iteration with local steps and stragglers.
 
-Each of T iterations is a product with noise,
+In each of T iterations, client i multiplies its basis Zᵢ by its Gram matrix and adds noise of
+standard deviation s:
 
-    Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²),   Mᵢ the samples × features of client i, rows of norm at most 1,
+    Yᵢ = MᵢᵀMᵢ Zᵢ + N(0, s²).
 
-orthonormalised locally or, at a synchronisation, sent with Zᵢ to be aligned and summed. Without
-noise, with all clients and a synchronisation at T, this is `local_power`. With K `participants` the
-server draws K clients at every synchronisation, with replacement as in Algorithm 3, or without. A
-client that was drawn w times sends once and has weight w. The first client is the reference for the
-alignment and sends in every round. If there is no synchronisation at T, one more round averages the
-aligned Zᵢ at T, and this average is the answer. `standard_deviation` defines s. The privacy account
-charges every product of a client that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times
-the matrix and the noise here; this factor changes no iterate.
+The rows of Mᵢ are the samples of client i, with norm at most 1. Between synchronisations the client
+orthonormalises Yᵢ and continues with the result. At a synchronisation the client sends Yᵢ and Zᵢ,
+and the server aligns and sums the Yᵢ. Without noise, with all clients and a synchronisation at
+iteration T, the method is `local_power`.
 
-Departures: a client that does not send does not compute, because the next broadcast would
-overwrite its work. Unless `entries` says so, Z₀ is drawn as in `local_power`, not as in the paper.
+With K `participants` the server draws K clients at every synchronisation, with replacement as in
+Algorithm 3, or without. A client that was drawn w times sends once and has weight w. The first
+client is the reference for the alignment and sends in every round. If iteration T is no
+synchronisation, one more round averages the aligned bases Zᵢ, and this average is the answer.
+
+The function `standard_deviation` computes s. The privacy account charges every product of a client
+that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times the matrix and the noise here, for
+m clients and n samples. The factor m/n changes no iterate.
+
+Unlike in the paper, a client that does not send does not compute, because the next broadcast would
+overwrite its work. By default the start Z₀ has uniform entries as in `local_power`, and not
+Gaussian entries as in the paper.
 """
 
 from __future__ import annotations
@@ -49,38 +56,40 @@ from fedcore.words import counted
 
 @dataclass(frozen=True)
 class Params(Parameters):
-    """Hyper-parameters; schedule and alignment are those of `local_power`.
+    """Hyper-parameters of FedPower.
 
     Attributes
     ----------
     n_components : int
-        r, columns of Z.
+        Number r of columns of Z.
     target : int, optional
-        k ≤ r, dimension of the eigenspace sought; r when not given.
+        Dimension k ≤ r of the eigenspace sought; by default r.
     iterations : int
-        T, products of a client.
+        Number T of products with the data that a client makes.
     local_steps : int
-        p, products before the first synchronisation.
+        Number p of products before the first synchronisation.
     schedule : str
         Change of `local_steps` from one synchronisation to the next, as in `local_power`.
     alignment : str
-        Alignment of the Zᵢ to the first client's, as in `local_power`.
+        Alignment of each client's Zᵢ with the first client's, as in `local_power`.
     epsilon : float or None
-        ε of the whole run; None runs the method without noise and without privacy.
+        Privacy loss ε of the whole run. None runs the method without noise and without privacy.
     delta : float
-        δ of the whole run.
+        Parameter δ of the (ε, δ)-DP guarantee for the whole run.
     calibration : str
-        ``tight`` takes the least noise that the accountant finds for (ε, δ), ``paper`` the noise of
-        the paper's Theorem 6.
+        ``tight`` takes the least noise that the accountant finds for (ε, δ), and ``paper`` takes
+        the noise of the paper's Theorem 6.
     participants : int, optional
-        K, number of clients drawn; when not given, all clients take part (Algorithm 2).
+        Number K of clients drawn at each synchronisation; by default all clients take part
+        (Algorithm 2).
     replacement : bool
         Whether the K clients are drawn with replacement.
     entries : str
-        Law of the entries of Z₀ before its orthonormalisation: ``gaussian`` as in the paper, or
-        ``uniform`` as in `local_power`.
+        Distribution of the entries of Z₀ before its orthonormalisation, ``gaussian`` as in the
+        paper, or ``uniform`` as in `local_power`.
     clip : bool
-        Whether rows of norm above 1 are scaled to norm 1; otherwise a run with noise refuses them.
+        Whether rows of norm above 1 are scaled to norm 1; otherwise a run with noise refuses such
+        rows.
     """
 
     target: Count | None = None
@@ -106,12 +115,12 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedPower; see the module's text.
+    """Run FedPower.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     m, K = federation.shape.n_clients, params.participants
     if K is not None and K > m and not params.replacement:
@@ -147,7 +156,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def products(federation: Federation, params: Params) -> tuple[Step, Step]:
-    """Client steps ``MᵀM Z`` with noise: for local steps, and for rounds of a single product."""
+    """Return two client steps that compute ``MᵀM Z`` with noise.
+
+    The first client step is for local steps, and the second is for rounds of a single product.
+    """
     if params.clip or params.epsilon is not None:
         federation.bound_rows(1.0, clip=params.clip)
     if params.epsilon is None:
@@ -164,7 +176,10 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
 
 
 def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
-    """Weight of each client that sends, the reference first; None if all clients have weight 1."""
+    """Draw the clients that send, and return their weights with the reference client first.
+
+    The result is None if all clients send with weight 1.
+    """
     if params.participants is None:
         return None
     drawn = rng.choice(federation.shape.n_clients, params.participants, replace=params.replacement)
@@ -174,7 +189,10 @@ def draw(federation: Federation, params: Params, rng: np.random.Generator) -> di
 def average(
     federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
 ) -> np.ndarray:
-    """Return ``Σᵢ wᵢ Zᵢ Dᵢ`` after q more steps: the last round, if T is no synchronisation."""
+    """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the aligned bases after q more local steps.
+
+    Only the last round of a run averages the bases, if iteration T is no synchronisation.
+    """
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
         for _ in range(q):
@@ -198,9 +216,10 @@ def intervals(params: Params) -> Iterator[int]:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down per client and round, one up, and a second up when Zᵢ is aligned.
+    """Return the cost of one d×r block downloaded per client and round, and of the uploaded blocks.
 
-    With `participants` the number of blocks up is random; the result is its largest value.
+    A client that sends uploads one block, and a second block if its Zᵢ is aligned. With
+    `participants` the number of uploaded blocks is random, and the cost is its largest value.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)
@@ -212,21 +231,22 @@ def communication(params: Params, shape: Shape) -> Cost:
 
 
 def sensitivity(r: int) -> float:
-    """Largest ``‖(aaᵀ − bbᵀ) Z‖_F`` over rows a, b: 1 for one column, √2 for more.
+    """Return the sensitivity of ``MᵀM Z`` for r orthonormal columns Z: 1 if r = 1, else √2.
 
-    One row a is replaced by another row b. ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² =
-    ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``, and for a single column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``.
-    Orthogonal unit rows attain both bounds: a in range(Z) for one column, a and b for more.
+    The sensitivity is the largest ``‖(aaᵀ − bbᵀ) Z‖_F`` for a row a that is replaced by a row b.
+    For any r, ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² = ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``. For a single
+    column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``. Orthogonal unit rows attain the bound for one
+    column if range(Z) contains a, and for more columns if range(Z) contains a and b.
     """
     return math.sqrt(min(r, 2))
 
 
 def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
-    """Standard deviation of Theorem 6 of Guo et al. (FedPower), for T = `steps` products.
+    """Return the noise's standard deviation in the paper's Theorem 6, for T = `steps` products.
 
-    ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``, which is (n/m) times the paper's ν, because MᵀM is
-    (n/m) times the paper's A. The paper calls ν both a variance and a standard deviation; its proof
-    uses the latter.
+    The result is ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``. The paper's ν is m/n times the result,
+    because the paper's A is m/n times MᵀM. The paper calls ν both a variance and a standard
+    deviation; its proof uses a standard deviation.
     """
     log = math.log(1.0 / delta)
     return (
@@ -240,24 +260,25 @@ def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
 def standard_deviation(
     calibration: Calibration, r: int, steps: int, epsilon: float, delta: float
 ) -> float:
-    """Standard deviation of the noise on every entry for (ε, δ)-DP of `steps` products together.
+    """Return the standard deviation of the noise per entry for (ε, δ)-DP of all `steps` products.
 
-    Each is a product ``MᵀM Z``, where the rows of M have norm at most 1. Z has r orthonormal
-    columns and depends on the data only through earlier releases.
+    Each product is ``MᵀM Z``, where the rows of M have norm at most 1. Z has r orthonormal columns
+    and depends on the data only through earlier releases.
 
     Parameters
     ----------
     calibration : str
-        ``paper`` for `theorem_6`, ``tight`` for the least noise at the exact `sensitivity`.
+        ``paper`` takes the noise of `theorem_6`, and ``tight`` the least noise at the exact
+        `sensitivity`.
     r : int
-        Columns of Z.
+        Number of columns of Z.
     steps : int
     epsilon, delta : float
 
     Raises
     ------
     InputError
-        For an argument out of its range.
+        If an argument is out of its range.
     """
     if calibration == "paper":
         return theorem_6(r, steps, epsilon, delta)

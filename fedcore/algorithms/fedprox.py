@@ -1,14 +1,12 @@
-"""FedProx: FedAvg whose clients are held near the server's network by a quadratic penalty.
+"""FedProx: FedAvg with a quadratic penalty that holds the clients near the server's network.
 
-In every round a share r of the clients makes E epochs on
-
-    fᵢ(v) + μ/2 ‖v − w‖²    from v = w,
-
-and the server takes the mean. Without the penalty, μ = 0, it is FedAvg. As in Collins, Hassani,
-Mokhtari & Shakkottai (ICML 2021), clients are drawn uniformly, and the descent has momentum, which
-includes the penalty's gradient. (Their code adds the penalty's gradient to the step after the
-momentum, and keeps this sum as the momentum; the iterates are the same.) ``fine_tune`` gives
-FedProx+FT, as for `fedcore.algorithms.fedavg`.
+In every round a share r of the clients trains. Client i starts from the server's network v = w, and
+makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of the results. With
+μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), clients are
+drawn uniformly, and the descent has momentum, which includes the penalty's gradient. The code of
+Collins et al. adds the penalty's gradient to the step after the momentum, and keeps this sum as the
+momentum. The iterates of the code of Collins et al. are the same. With ``fine_tune`` the method is
+FedProx+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -30,24 +28,24 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(Tuned):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     strength : float
-        μ, weight of the penalty.
+        Weight μ of the penalty.
     """
 
     strength: NonNegative = 0.1
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedProx; see the module's text.
+    """Run FedProx.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last w.
+        ``parameters`` is the server's last network w, of shape (p,).
     """
     learner = deep.learner(params, federation)
     gradient = learner.proximal(params.strength)

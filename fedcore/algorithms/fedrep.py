@@ -1,14 +1,14 @@
-"""FedRep: clients first train a head of their own, then the shared representation under it.
+"""FedRep: each client first trains its own head, then the shared representation under the head.
 
-In every round a share r of the clients makes τ_h epochs on its head, with the representation φ
-fixed, and then τ_φ epochs on φ, with the head fixed:
+In every round a share r of the clients takes part. A participant trains its head hᵢ for τ_h epochs
+with the representation φ fixed, and then φ for τ_φ epochs with the head fixed:
 
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
-Heads stay with the clients; the head is the last layer. τ_h is ``head_epochs`` and τ_φ is
-``epochs``. In the authors' code heads are averaged as well, and a client that is chosen for the
-first time begins with the mean head; ``first_head`` = "averaged" does the same. For linear
-regression see `fedcore.algorithms.fedrep_linear`.
+The head is the last layer, and stays with its client. The parameter ``head_epochs`` is τ_h, and
+``epochs`` is τ_φ. The authors' code also averages the heads, as ``first_head="averaged"`` does
+here. With averaged heads, a client that is chosen for the first time begins with the mean head. For
+linear regression see `fedcore.algorithms.fedrep_linear`.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Personal):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Personal`.
 
     Attributes
     ----------
     head_epochs : int
-        τ_h, passes over a client's samples for the head, before those for the representation.
+        Number τ_h of epochs of the head, before the epochs of the representation.
     """
 
     head_epochs: CountOrZero = 10
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedRep; see the module's text.
+    """Run FedRep.
 
     Returns
     -------
     dict
-        ``body``, the last φ, and ``heads`` of shape (n_clients, ·).
+        ``body`` is the last representation φ. ``heads`` is a matrix with one client's head in each
+        row.
     """
     learner = deep.learner(params, federation)
 

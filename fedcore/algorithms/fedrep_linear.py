@@ -1,18 +1,24 @@
-"""FedRep for linear regression, and with gradient steps on the heads GD-GD and 10GD-GD.
+"""FedRep for linear regression, with its variants GD-GD and 10GD-GD.
 
-In every round a share r of the clients take part:
+In every round a share r of the clients takes part. A participant with m samples X and labels y fits
+its head wᵢ, and makes a gradient step on the representation B:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
-With ``head_steps`` τ the head makes τ gradient steps of size α from its last value instead of the
-minimisation: τ = 1 is the paper's GD-GD and τ = 10 its 10GD-GD. Heads stay with the clients.
+With ``head_steps`` = τ, the head makes τ gradient steps of size α from its last value instead of
+the minimisation. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay
+with the clients.
 
-The parameter ``step`` is η σ̄², with ``head_sigma`` = σ̄ = σ_max(W*)/√n if known (``reference``),
-so that ``step`` = 1/4 is the largest step of Theorem 1; ``head_sigma`` = 1 makes ``step`` equal to
-η. A round uses all samples of a client, as the paper's experiments do. With ``batch`` it uses only
-the first ``batch`` samples; with ``fresh`` as well, every round uses the next ``batch`` samples, as
-in Algorithm 2 and the theory. Without ``orthonormalise`` the server keeps B as the mean, as in the
-authors' notebook; the notebook's *sum* over clients is a mean with r n times the step.
+The parameter ``step`` is η σ̄², where ``head_sigma`` is σ̄. With σ̄ = σ_max(W*)/√n, where W* holds
+the true heads of n clients, the largest step of Theorem 1 is ``step`` = 1/4. In configuration
+files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With ``head_sigma`` = 1,
+``step`` is equal to η.
+
+A round uses all samples of a client, as the paper's experiments do. With ``batch`` a round uses
+only the first ``batch`` samples. With ``batch`` and ``fresh`` every round uses the next ``batch``
+samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the server keeps the mean of
+the Bᵢ as B, as in the authors' notebook. The *sum* over clients in the authors' notebook is a mean
+with r n times the step.
 """
 
 from __future__ import annotations
@@ -35,15 +41,15 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(representation.Params):
-    """All parameters of `fedcore.parts.representation`, and the following.
+    """Hyper-parameters beyond those of `fedcore.parts.representation.Params`.
 
     Attributes
     ----------
     head_steps : int, optional
-        τ, gradient steps on the head in a round; when not given, the exact minimiser, of smallest
-        norm if there are several.
+        Number τ of gradient steps on the head in a round. By default the head is the exact
+        minimiser, of smallest norm if there are several.
     orthonormalise : bool
-        Whether the server replaces the mean by the Q of its QR factorisation.
+        Whether the server replaces the mean of the Bᵢ by the Q of its QR factorisation.
     """
 
     head_steps: Count | None = None
@@ -51,17 +57,17 @@ class Params(representation.Params):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedRep; see the module's text.
+    """Run FedRep.
 
     Returns
     -------
     dict
-        ``V``, the last B, of shape (n_features, n_components), and ``heads`` of shape (n_clients,
-        n_components).
+        ``V`` is the last representation B, of shape (n_features, n_components). ``heads`` has one
+        row per client, and the shape (n_clients, n_components).
     """
 
     def held() -> dict[str, Any]:
-        """wᵢ of the clients, for histories that keep them."""
+        """Return the clients' heads wᵢ, for histories that keep them."""
         return {"w": federation.client_state("w")}
 
     B = representation.starting_representation(federation, params, rng)
@@ -77,7 +83,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t = 1, 2, …: the head, then one step on the representation."""
+    """Return the client step of round t = 1, 2, …, for the head and then the representation."""
 
     @stacked
     def update(data: Labelled, state: Any, B: np.ndarray) -> np.ndarray:
@@ -97,7 +103,10 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """B down and Bᵢ up for every participant and round, and the cost of the start."""
+    """Return the cost of the start and of all rounds.
+
+    In a round each participant downloads B and uploads Bᵢ.
+    """
     return representation.communication(params, shape, shape.n_features)
 
 

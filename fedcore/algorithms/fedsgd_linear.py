@@ -1,12 +1,13 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
-Distributed gradient descent on a single model (B, w),
+The method is distributed gradient descent on one representation B and one head w, with both
+gradients at the old point:
 
-    B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m,
+    B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m.
 
-both gradients at the old point. A message has the d k numbers of B and, as last row, the k of w.
-Departure: the authors' notebook leaves XᵀX out of the quadratic part of the gradient in B; here the
-gradient is complete. w starts from zero, and with ``random`` from N(0, I_k).
+A message has the d k numbers of B and, as last row, the k numbers of w. The authors' notebook
+leaves XᵀX out of the quadratic part of the gradient in B, whereas the gradient here is complete.
+The head w starts from zero, and with ``init="random"`` from N(0, I_k).
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from fedcore.problems.regression import model_gradient, predict
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run FedSGD; see the module's text.
+    """Run FedSGD.
 
     Returns
     -------
     dict
-        ``V``, the last B, of shape (n_features, n_components) and ``head`` w of shape
-        (n_components,).
+        ``V`` is the last representation B, of shape (n_features, n_components). ``head`` is the
+        last head w, of shape (n_components,).
     """
     n, k = federation.shape.n_clients, params.n_components
     B = representation.starting_representation(federation, params, rng)
@@ -51,7 +52,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Client step of round t = 1, 2, …: one gradient step on B and w."""
+    """Return the client step of round t = 1, 2, …, which makes one gradient step on B and w."""
 
     @stacked
     def update(data: Labelled, state: Any, model: np.ndarray) -> np.ndarray:
@@ -66,7 +67,10 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """B and w down and up for every participant and round, and the cost of the start."""
+    """Return the cost of the start and of all rounds.
+
+    In a round each participant downloads and uploads B and w.
+    """
     return representation.communication(params, shape, shape.n_features + 1)
 
 

@@ -1,24 +1,25 @@
-"""L2GD: in few rounds every client trains a network of its own, in the others all move to the mean.
+"""L2GD: clients train their own networks in few rounds, and move to their mean in all others.
 
-With n clients, a round is local with probability 1 − p, and then client i descends on its own loss
-fᵢ from xᵢ. Any other round is one of averaging, with
+A round is local with probability 1 − p, and client i then descends on its own loss fᵢ from its
+network xᵢ. Any other round is an averaging round, in which each of the n clients makes the step:
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
-Here the kinds of all T rounds are drawn before the first: (1 − p) T of them, to the nearest
-integer, are local, at random places, and all others average. The cost is therefore known
+Here the local rounds are drawn before the first round. The number of local rounds is (1 − p) T, to
+the nearest integer, and all other rounds average. The communication cost is therefore known
 beforehand.
 
-All clients take part in every round unless `participation` is below 1. Then some clients are drawn
-for each round, local or not. In a round of averaging the drawn clients move to the mean of their
-own networks, and all others stay where they are. n in θ remains the number of all clients.
-Consecutive rounds of averaging leave the mean of all clients as it is, so that Algorithm 1 sends
-nothing after the first of them; here every round of averaging sends the xᵢ up and the mean down.
+By default all clients take part in every round. With `participation` below 1, some clients are
+drawn for each round, local or averaging. In an averaging round the drawn clients move to the mean
+of their own networks, and all other clients stay where they are. The number n in θ remains the
+number of all clients. Averaging does not move the mean of all clients, so that Algorithm 1 sends
+nothing after the first of consecutive averaging rounds. Here every averaging round sends the xᵢ up
+and the mean down.
 
-As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, a local round makes E
-epochs at the rate of the other methods in the place of one step of size α / (n (1 − p)), and p is
-0.9. In their code all clients take part in every round, θ is α λ / (n (1 − p)), and the rate of
-local rounds is α / (n (1 − p)).
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, p is 0.9, and a local round
+makes E epochs at the rate of the other methods. In Algorithm 1 a local round makes one step of size
+α / (n (1 − p)). In the code of Collins et al. all clients take part in every round, and θ is α λ /
+(n (1 − p)). The learning rate of local rounds in that code is α / (n (1 − p)).
 """
 
 from __future__ import annotations
@@ -41,16 +42,16 @@ from fedcore.validation import Positive, Share
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """All parameters of `fedcore.deep.settings`, and the following.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     averaging : float
-        p, share of the rounds in which the clients move towards the mean.
+        Share p of the rounds in which the clients move towards the mean.
     alpha : float
-        α; the step θ towards the mean is proportional to it.
+        Factor α of the step θ towards the mean.
     strength : float
-        λ, weight of the distances to the mean in the mixture of losses.
+        Weight λ of the distances to the mean in the mixture of losses.
     """
 
     participation: Participation = 1.0
@@ -60,17 +61,17 @@ class Params(settings.Params):
 
     @property
     def local_rounds(self) -> int:
-        """Number of rounds in which clients train."""
+        """Number of local rounds, in which clients train their own networks."""
         return round((1 - self.averaging) * self.rounds)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run L2GD; see the module's text.
+    """Run L2GD.
 
     Returns
     -------
     dict
-        ``models``, a list of the clients' parameters.
+        ``models`` lists the parameters of each client's network.
     """
     learner, n_clients = deep.learner(params, federation), federation.shape.n_clients
     theta = params.alpha * params.strength / (n_clients * params.averaging)
@@ -96,7 +97,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: xᵢ up and the mean down in every round that is not local, and the seed."""
+    """Return the cost of all averaging rounds and of the seed of the first network.
+
+    In an averaging round each participant uploads xᵢ and downloads the mean.
+    """
     averagings = params.rounds - params.local_rounds
     size = models.sizes(params.model, shape.n_features).whole
     moved = averagings * params.n_participants(shape.n_clients) * size

@@ -1,14 +1,14 @@
-"""LG-FedAvg: every client keeps the lower layers of its network, and the upper ones are averaged.
+"""LG-FedAvg: clients keep the lower layers of their networks, and the upper layers are averaged.
 
-In every round a share r of the clients makes E epochs on lower layers lᵢ and upper layers g at
-once:
+In every round a share r of the clients trains. Client i trains its own lower layers lᵢ and the
+shared upper layers g together, for E epochs of SGD on its loss fᵢ:
 
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 
-The network's attribute ``lower`` (see `fedcore.deep.models`) says which layers are the lower ones,
-after Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As there, the networks
-begin at random, not with the result of FedAvg. (In their code the first fully connected layer of
-the networks for CIFAR is a lower one, too: ``lower`` = 8.)
+The network's attribute ``lower`` (see `fedcore.deep.models`) is the number of lower layers, after
+Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in that appendix, the
+networks begin at random, not with the result of FedAvg. In the code of Collins et al. the first
+fully connected layer of the networks for CIFAR is a lower layer, too (``lower`` = 8).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
     lower : int, optional
-        Number of layers of the network's body that stay with the clients, activations and pooling
-        counted; by default the network's own number.
+        Number of layers of the network's body that stay with the clients, counting activations and
+        pooling. By default the network determines the number.
     """
 
     lower: Count | None = None
@@ -56,12 +56,13 @@ class Params(settings.Params):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run LG-FedAvg; see the module's text.
+    """Run LG-FedAvg.
 
     Returns
     -------
     dict
-        ``upper``, the last g, and ``models``, a list of the clients' parameters.
+        ``upper`` holds the parameters g of the last upper layers. ``models`` lists the parameters
+        of each client's network.
     """
     learner = deep.learner(params, federation)
     lower = params.lower_size(federation.shape.n_features)
@@ -86,7 +87,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: g down and gᵢ up in every round, and the seed of the first network."""
+    """Return the cost of g downloaded and gᵢ uploaded in every round, and of the first seed."""
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)

@@ -1,10 +1,10 @@
-"""Local Only for linear regression: every client by itself, without any communication.
+"""Local Only for linear regression: every client fits its own coefficients, without communication.
 
 Client i takes the least-squares solution θᵢ of its own samples, of smallest norm if there are fewer
-samples than features (the authors' notebook adds a ridge of 1e−5). There is no shared
+samples than features. The authors' notebook adds a ridge of 1e−5. The method has no shared
 representation. For comparison ``basis`` holds the k leading right singular vectors of the matrix of
-rows θᵢ, computed outside the protocol. For want of a representation, a new client learns all d
-coefficients.
+rows θᵢ, computed outside the protocol. A new client learns all d coefficients, because there is no
+representation.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ class Params(Parameters):
     Attributes
     ----------
     n_components : int
-        k, dimension of the reported subspace.
+        Dimension k of the reported subspace.
     start : None
-        Unused: the method has no starting basis.
+        The method ignores `start`, because it does not iterate.
     """
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Solve every client's own problem; see the module's text.
+    """Solve every client's least-squares problem.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        ``basis`` holds right singular vectors as columns, in shape (n_features, n_components).
     """
 
     @stacked
@@ -57,7 +57,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """No communication."""
+    """Return a cost of zero."""
     return Cost(0, 0, 0)
 
 

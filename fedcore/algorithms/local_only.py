@@ -1,8 +1,8 @@
 """Local Only: every client trains a network of its own, without any exchange.
 
-A client trains in the rounds in which it would take part in a federated method, so that r = 1 gives
-it T rounds of E epochs. All clients begin with the same network, as in the authors' code: they draw
-it from one seed, the only number that is sent.
+A client trains in the rounds for which it is drawn. With a participation of r = 1, every client
+makes T rounds of E epochs. All clients begin with the same network, as in the authors' code. The
+clients draw the first network from one seed, the only number that is sent.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from fedcore.problems.tasks import CLASSIFIERS
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Local Only; see the module's text.
+    """Run Local Only.
 
     Returns
     -------
     dict
-        ``models``, a list of the clients' parameters.
+        ``models`` lists the parameters of each client's network.
     """
     learner = deep.learner(params, federation)
 
@@ -44,7 +44,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: the seed of the first network."""
+    """Return the cost of the seed of the first network."""
     return Cost(0, 0, shape.n_clients)
 
 

@@ -1,16 +1,17 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
-FedPower (Guo et al.) without noise is this method. It is also the second baseline of Wang, Liu &
-Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local steps,
+LocalPower is equal to FedPower (Guo et al.) without noise. LocalPower is also the second baseline
+of Wang, Liu & Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local
+steps, client i computes Yᵢ and the server computes Z:
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in Li et al.'s code, q counts the multiplication whose result is sent (q = 1 is SSI), and this
-last product is not orthonormalised. The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the
-sum: ``none`` is the identity, ``sign`` fixes the sign of each column, ``procrustes`` is the
-orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ
-beside Yᵢ, as in FedPower, except for q = 1, where all Zᵢ are equal and Dᵢ = I. Wang, Liu & Zhang do
-not mention an alignment; with ``none`` a round has the messages of SSI.
+As in the code of Li et al., q counts the last multiplication, whose result is sent without
+orthonormalisation. With q = 1 the method is `ssi`. The rotation Dᵢ aligns Zᵢ with the first
+client's Z₁ before the sum. For ``none`` Dᵢ is the identity, and for ``sign`` Dᵢ fixes the sign of
+each column. For ``procrustes`` Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For
+``sign`` and ``procrustes`` a client sends Zᵢ beside Yᵢ, as in FedPower. A round with q = 1 sends no
+Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
 """
 
 from __future__ import annotations
@@ -48,18 +49,18 @@ ALIGNMENTS = {  # of bases of shape (…, n, p)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Parameters of `ssi.Rounds`, and these.
+    """Hyper-parameters beyond those of `ssi.Rounds`.
 
     Attributes
     ----------
     local_steps : int
-        q, multiplications by AᵢAᵢᵀ in the first round.
+        Number q of multiplications by AᵢAᵢᵀ in the first round.
     schedule : str
-        Multiplications in round k = 0, 1, …: q (``constant``), q − k (``linear``) or ⌊q/2ᵏ⌋
-        (``halving``), and at least one.
+        Number of multiplications in round k = 0, 1, …, which is q (``constant``), q − k
+        (``linear``) or ⌊q/2ᵏ⌋ (``halving``), and at least one.
     alignment : str
-        Dᵢ, which aligns Zᵢ with the first client's Z₁. The result then depends on which client is
-        first.
+        Rule for Dᵢ, which aligns Zᵢ with the first client's Z₁. Unless `alignment` is ``none``, the
+        result depends on which client is first.
     """
 
     local_steps: Count = 8
@@ -68,16 +69,16 @@ class Params(ssi.Rounds):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run LocalPower; see the module's text.
+    """Run LocalPower.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
 
     def held() -> dict[str, Any]:
-        """Zᵢ of the clients, for histories that keep them."""
+        """Return the clients' bases Zᵢ, for histories that keep them."""
         return {"Z": federation.client_state("Z")}
 
     Z = starting_basis(federation, params, rng)
@@ -91,12 +92,15 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def steps_of(params: Params, k: int) -> int:
-    """Return q of round k, counted from 1."""
+    """Return the number q of local steps in round k, counted from 1."""
     return SCHEDULES[params.schedule](params.local_steps, k - 1)
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One n×p block down and one up per client and round, and a second up when Zᵢ is aligned."""
+    """Return the cost of one n×p block downloaded and one or two uploaded per client and round.
+
+    The second uploaded block is Zᵢ, in rounds in which Zᵢ is aligned.
+    """
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
     twice = aligned * sum(steps_of(params, k + 1) > 1 for k in range(params.rounds))
@@ -112,19 +116,22 @@ def aggregate(
     single: Step = gram_product,
     weights: Mapping[int, int] | None = None,
 ) -> np.ndarray:
-    """Return ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps; Zᵢ stays in ``state.Z``.
+    """Return the weighted sum ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps.
+
+    If q > 1, each client keeps Zᵢ in ``state.Z``.
 
     Parameters
     ----------
     federation : Federation
-        Its clients hold the broadcast Z.
+        Federation whose clients hold the broadcast Z.
     q : int
     alignment : str
         A key of `ALIGNMENTS`.
     product, single : client step
-        ``AᵢAᵢᵀ Z``: `single` when q = 1, else `product`.
+        Client steps that compute ``AᵢAᵢᵀ Z``, `single` if q = 1 and `product` otherwise.
     weights : mapping of int to int, optional
-        wᵢ by position of the client, the reference first. By default all clients have weight 1.
+        Weights wᵢ by position of the client, the reference client first. By default all weights are
+        1.
 
     Returns
     -------
@@ -160,12 +167,12 @@ def aggregate(
 
 
 def weights_of(federation: Federation, weights: Mapping[int, int] | None) -> list[int]:
-    """Return the weights of the clients that send; by default all clients have weight 1."""
+    """Return the weights of the clients that send; by default all weights are 1."""
     return [1] * federation.shape.n_clients if weights is None else list(weights.values())
 
 
 def align(bases: Sequence[np.ndarray], alignment: str) -> list[np.ndarray]:
-    """Return ``Zᵢ Dᵢ`` for bases Zᵢ; the first is the reference."""
+    """Return the bases ``Zᵢ Dᵢ``, which are aligned with the first of the bases Zᵢ."""
     return [Z @ ALIGNMENTS[alignment](Z, bases[0]) for Z in bases]
 
 

@@ -1,15 +1,17 @@
 """Subspace iteration with momentum.
 
-A block method, which is not in the five papers. The messages are those of SSI; the server keeps one
-more block.
+The method is in none of the five papers that fedcore reproduces. The messages are those of
+simultaneous subspace iteration (`ssi`), and the server keeps one more block. The method is the
+three-term recursion ``Y ← AAᵀ Y − β Y₋``, with the previous block Y₋ in the coordinates of the new
+block:
 
-    Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0
+    Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0.
 
-is the three-term recursion ``Y ← AAᵀ Y − β Y₋`` with both blocks in the coordinates of the new one.
-The best β is (λ_{p+1}/2)², with λ = σ² the eigenvalues of AAᵀ: the error then falls by a factor
-near 1 − √(2 gap) per round instead of 1 − gap. When σ_{p+1} is not given, the server takes the
-largest (p+1)-st Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] so far; it already has the products of these blocks
-with AAᵀ. A Ritz value is at most its eigenvalue. So this β is at most the best one, up to rounding.
+The best β is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ. With the best β the
+error falls by a factor near 1 − √(2 gap) per round instead of 1 − gap, where gap = 1 − λ_{p+1}/λ_p.
+If `sigma_next` is not given, the server estimates λ_{p+1} by the largest (p+1)-st Ritz value so far
+in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value
+is at most its eigenvalue, so that the estimated β is at most the best β, up to rounding.
 """
 
 from __future__ import annotations
@@ -32,25 +34,25 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Parameters of `ssi`, and these.
+    """Hyper-parameters beyond those of `ssi`.
 
     Attributes
     ----------
     sigma_next : float, optional
-        σ_{p+1}(A), in data units; estimated from Ritz values when not given.
+        Singular value σ_{p+1}(A), in data units; by default estimated from Ritz values.
     """
 
     sigma_next: NonNegative | None = None
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run the power method with momentum; see the module's text.
+    """Run the power method with momentum.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and ``beta``, the last β, in data units to
-        the fourth power; with a tolerance also the entries of
+        Orthonormal ``basis`` of shape (n_features, n_components). ``beta`` is the last β, in data
+        units to the fourth power. With a tolerance the dict also has the entries of
         `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
@@ -79,7 +81,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
-    """Return the (p+1)-st Ritz value in range(V), given AV = AAᵀ V; 0 if V has p columns."""
+    """Return the (p+1)-st Ritz value of AAᵀ in range(V), given AV = AAᵀ V; 0 if V has p columns."""
     if V.shape[1] == p:
         return 0.0
     T = V.T @ AV
@@ -87,7 +89,7 @@ def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
 
 
 def _inverse(R: np.ndarray) -> np.ndarray:
-    """R⁻¹, with the diagonal of a singular R lifted to the rounding level."""
+    """Return R⁻¹, after raising diagonal entries of a singular R to the rounding level."""
     diagonal = np.diagonal(R)
     floor = max(np.finfo(R.dtype).eps * diagonal.max(), np.finfo(R.dtype).tiny)
     lifted = R + np.diag(np.maximum(floor - diagonal, 0))

@@ -1,25 +1,29 @@
-"""Noisy power method, with privacy for entries, for rows entry by entry, or for rows.
+"""Noisy power method, which protects single entries or whole rows of the data.
 
 The method iterates on the symmetrised matrix (0 A; Aᵀ 0), alternating between Y and X. The noise of
-each product is in proportion to the largest row norm of the factor that A or Aᵀ multiplies,
+each product is in proportion to the largest row norm of the block that A or Aᵀ multiplies:
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 
-The noisy Y stays with the clients. `protects` says how neighbours differ:
+The noisy Y stays with the clients. The parameter `protects` says how neighbouring data sets differ.
 
-``entry``            One entry of A changes by at most 1 (the papers' model). The sensitivities of
-                     the steps are the largest row norms (for one column ‖x‖_∞).
-``row_by_entries``   One row, ‖a‖ ≤ 1, is replaced by zeros, by composition over its d entries: √d
-                     times the noise of ``entry`` ("[HR13, HP14] + Composition" of Nguyen, Ene &
-                     Nguyen). The number of rows is public, because ‖Y‖ is a maximum over them.
-``row``              One row, ‖a‖ ≤ 1, is added or removed; the iteration uses AᵀA itself,
-                     ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. This is the adaptive power
-                     method with θ = 1 and no search, the "naive way" of its paper.
+With ``protects="entry"``, one entry of A changes by at most 1 (the papers' model). The
+sensitivities of the products are the largest row norms of X and Y (for one column ‖x‖_∞).
 
-``paper``: z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3; L = 2T, or T for
-``row``). For a large ε (at δ = 1e-6, from ε = 42 on) this noise is too little for (ε, δ), and the
-run is refused. ``tight``: the least z for L Gaussian releases. With several clients, each adds
-noise to the products of its own rows, and the server, which need not be trusted, adds them.
+With ``protects="row_by_entries"``, one row a of norm at most 1 is replaced by zeros. Composition
+over the d entries of the row needs √d times the noise of ``entry`` ("[HR13, HP14] + Composition" of
+Nguyen, Ene & Nguyen). The number of rows is public, because the largest row norm of Y is a maximum
+over the rows.
+
+With ``protects="row"``, one row a of norm at most 1 is added or removed. The iteration with ``row``
+is ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. The method with ``row`` is the adaptive power
+method with θ = 1 and no search, the "naive way" of its paper.
+
+``calibration="paper"`` takes z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3).
+The number L is T for ``row``, and 2T otherwise. For a large ε (at δ = 1e-6, from ε = 42 on) the
+noise of ``paper`` is too small for (ε, δ)-DP, and the run is refused. ``calibration="tight"`` takes
+the least z for L Gaussian releases. With several clients, each client adds noise to the products of
+its own rows. The server adds the noisy products and need not be trusted.
 """
 
 from __future__ import annotations
@@ -52,15 +56,15 @@ RELATIONS = {  # `protects` -> relation of `fedcore.privacy.events.NEIGHBOURS`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     rounds : int
-        T, products with AᵀA.
+        Number T of products with AᵀA.
     protects : str
-        Change between neighbours: one entry (``entry``), one row by composition over its entries
-        (``row_by_entries``), or one row (``row``).
+        Neighbouring data sets differ in one entry (``entry``), in one row by composition over its
+        entries (``row_by_entries``), or in one row (``row``).
     """
 
     rounds: CountOrZero = 10
@@ -68,12 +72,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run the private power method; see the module's text.
+    """Run the private power method.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     by_row = params.protects == "row"
     bounded = params.protects != "entry"
@@ -91,12 +95,12 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def noise_multiplier(params: Params) -> float:
-    """Return z, the noise multiplier of every release.
+    """Return the noise multiplier z of every release.
 
     Raises
     ------
     InputError
-        When the calibration ``paper`` would spend more than ε.
+        If the calibration ``paper`` would spend more than ε.
     """
     assert params.epsilon is not None
     epsilon, delta = params.epsilon, params.delta
@@ -132,7 +136,11 @@ def noisy_product(params: Params, n_features: int) -> Any:
 
 
 def _largest_row(matrix: np.ndarray) -> float:
-    """‖matrix‖_{2,∞}; the matrix must be a release, since its norm sets the noise."""
+    """Return ‖matrix‖_{2,∞}, the largest row norm of the matrix.
+
+    The matrix must be public or a noisy release, because its norm determines the scale of the
+    noise.
+    """
     return float(np.sqrt(np.einsum("ij,ij->i", matrix, matrix).max()))
 
 

@@ -1,14 +1,11 @@
 """One-shot averaging of local subspaces.
 
 Client i computes the p leading right singular vectors Vᵢ of its own data and sends them. The server
-takes the p leading eigenvectors of the averaged projection
-
-    (1/N) Σᵢ VᵢVᵢᵀ
-
-as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. The method takes one
-round, and is exact if all clients share their top subspace. The average is unweighted, as in the
-paper, whose clients have equally many samples. A client whose data have a rank below p sends zeros
-in the other columns.
+takes the p leading eigenvectors of the averaged projection (1/N) Σᵢ VᵢVᵢᵀ. The code computes the
+eigenvectors as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. The method
+takes one round, and is exact if all clients share their top subspace. The average is unweighted, as
+in the paper, whose clients have equally many samples. A client whose data have a rank below p sends
+zeros in the last columns of Vᵢ.
 """
 
 from __future__ import annotations
@@ -27,12 +24,12 @@ from fedcore.linalg import triangular_factor
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Average the local projections; see the module's text.
+    """Average the local projections.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
 
     def top_subspace(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
@@ -50,7 +47,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One n×p block up from every client, nothing down."""
+    """Return the cost of one n×p block uploaded by every client."""
     return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
 
 

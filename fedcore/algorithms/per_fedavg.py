@@ -1,20 +1,22 @@
-"""Per-FedAvg: FedAvg for a network that one step on a client's own loss adapts to the client.
+"""Per-FedAvg: FedAvg for a network that each client adapts by one gradient step on its own loss.
 
-This is the Hessian-free form. In every round a share r of the clients makes E epochs of descent on
-fᵢ(w − α ∇fᵢ(w)), and the server takes the mean. A batch is cut into a support set D and a target
-set D′; a step goes along
+The module implements the Hessian-free form. In every round a share r of the clients makes E epochs
+of descent on fᵢ(w − α ∇fᵢ(w)), where fᵢ is the client's loss. The server takes the mean of the
+results. A batch is cut into a support set D and a target set D′, and a step has the direction:
 
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
-As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, D is eight tenths of a
-batch, and also replaces the algorithm's third set D″; δ is not printed. Client i uses w − α ∇fᵢ,
-with the gradient over all its samples. With ``fine_tune`` clients train the head of w after the
-last round, as for `fedcore.algorithms.fedavg`.
+The set D is eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021),
+Appendix A.2. As in that appendix, D also replaces the algorithm's third set D″. The paper of
+Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is over all
+its samples. With ``fine_tune`` clients train the head of w after the last round, as for
+`fedcore.algorithms.fedavg`.
 
-``form`` = "sum" does what the class for Per-FedAvg in their code does, although none of their
-programs uses that class. Its inner step changes a copy that no loss uses, so that a step goes along
-∇fᵢ(w; D) + ∇fᵢ(w; D′). Client i uses its network after its last local round, and ``fine_tune``
-trains all of this network.
+``form="sum"`` does what the class for Per-FedAvg in the code of Collins et al. does, although none
+of their programs uses that class. The inner step in the code of Collins et al. changes a copy of
+the network that no loss uses. With ``form="sum"``, a step therefore has the direction ∇fᵢ(w;
+D) + ∇fᵢ(w; D′). With ``form="sum"``, client i predicts with its network after its last local round,
+and ``fine_tune`` trains all of this network.
 """
 
 from __future__ import annotations
@@ -41,19 +43,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Parameters of `fedcore.deep.settings`, and these.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     inner_rate : float
-        α, step of a client's adaptation.
+        Step size α of a client's adaptation.
     support : float
-        Share of a batch that is the support set, rounded down, and at least one sample; a batch of
-        one sample is both sets.
+        Share of a batch that is the support set, rounded down, and at least one sample. A batch of
+        one sample is support set and target set.
     difference : float
-        δ, step from w along ±g to the two points whose gradients are subtracted.
+        Step size δ of the finite difference of gradients at w + δ g and w − δ g.
     form : {"meta", "sum"}
-        "meta" is the method, "sum" what the code of Collins et al. does.
+        ``meta`` is the method of the paper, and ``sum`` is what the code of Collins et al. does.
     """
 
     inner_rate: Positive = 1e-4
@@ -63,12 +65,12 @@ class Params(settings.Tuned):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Per-FedAvg; see the module's text.
+    """Run Per-FedAvg.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last w.
+        ``parameters`` is the server's last network w, of shape (p,).
     """
     learner = deep.learner(params, federation)
     if params.form == "sum":
@@ -101,7 +103,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def _run_sum(
     federation: Federation, learner: Learner, params: Params, rng: np.random.Generator, record: Any
 ) -> dict[str, Any]:
-    """Run what the authors' code does."""
+    """Run the method with ``form="sum"``, as the authors' code does."""
     f = learner.whole.gradient
 
     def gradient(w: Tensor, batch: Batch) -> Tensor:
@@ -133,9 +135,9 @@ def _run_sum(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: w down and wᵢ up in every round, w to all clients for fine-tuning.
+    """Return the cost of w downloaded and wᵢ uploaded in every round, and of w for fine-tuning.
 
-    With ``form`` = "sum", clients get the seed of the first network and fine-tune their own.
+    With ``form="sum"`` every client gets the seed of the first network, and no w for fine-tuning.
     """
     if params.form == "sum":
         return rounds.cost_of_own_networks(params, shape)

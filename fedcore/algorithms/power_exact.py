@@ -1,8 +1,8 @@
-"""Exact local solution on a power initialisation.
+"""Exact local solution for U, with V from the power initialisation.
 
-Algorithm 1 gives V. With V fixed, every client applies the closed form of Section 2 and takes
-``Ûⁱ = Sⁱ V (VᵀV)†``, the minimiser of its own ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F``. The code uses the thin SVD of
-V and not VᵀV, because the condition number of VᵀV is the square of V's.
+Algorithm 1 (`power_iteration`) computes V. With V fixed, every client minimises its loss
+``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F`` by the closed form ``Ûⁱ = Sⁱ V (VᵀV)†`` of Section 2. The code uses the thin
+SVD of V and not VᵀV, because VᵀV squares the condition number of V.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from fedcore.linalg import range_basis
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Power initialisation, then the exact solution on every client.
+    """Compute V by the power initialisation, and U by the exact solution at every client.
 
     Returns
     -------
     dict
-        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
+        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
+        client.
     """
     found, counts = power_initialisation(federation, params)
     federation.broadcast(found.V)

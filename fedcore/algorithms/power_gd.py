@@ -1,21 +1,21 @@
-"""Power initialisation and local gradient descent on U.
+"""Local gradient descent on U, with V from the power initialisation.
 
-V from Algorithm 1 is fixed, and every client runs ``U ← U − γ (U Vᵀ − S) V`` with
-``γ = 1/σ_max(V)²``, without communication. With ``momentum`` the steps have Nesterov's
-acceleration, ``β_k = k/(k+3)``.
+V from Algorithm 1 (`power_iteration`) is fixed. Every client runs ``U ← U − γ (U Vᵀ − S) V`` with
+``γ = 1/σ_max(V)²``, without communication. With ``momentum`` the steps have Nesterov's acceleration
+with the weights ``β_k = k/(k+3)``.
 
-The step is ``U − Û ← (U − Û)(I − γ VᵀV)`` with Û the exact solution. In the eigenbasis T of VᵀV
-every column of the error is therefore multiplied by a factor of its own:
-``(U_t − Û) T = E₀ diag(p_t)``. The code advances the r numbers p_t, from which the loss follows,
-and beside them q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end it
-computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic these are the iterates of the direct
-form, without a pass over the data per step. Instead of E₀ the code stores its product with the
-singular values of V, ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, whose entries are of the magnitude of the
-data.
+A step is ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact solution. In the eigenbasis T of VᵀV,
+each column of the error is therefore multiplied by its own factor, ``(U_t − Û) T = E₀ diag(p_t)``.
+The code advances only the r factors p_t, from which the loss follows. The code also advances
+q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end the code computes
+``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic the iterates are those of gradient descent,
+without a pass over the data per step. Instead of E₀ the code stores
+``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. The entries of
+``E₀ diag(σ)`` are of the magnitude of the data.
 
-``U₀`` has i.i.d. N(0, 1/nᵢ) entries, as in the authors' code (the paper says "random"). With
-``orthonormalise`` (Remark 4) V is replaced by an orthonormal basis of its range; then κ = 1, and
-one step suffices.
+The entries of the start ``U₀`` are independent N(0, 1/nᵢ), as in the authors' code (the paper says
+"random"). With ``orthonormalise`` (Remark 4), an orthonormal basis of range(V) replaces V. With an
+orthonormal basis one step suffices, because the condition number is 1.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ from fedcore.validation import CountOrZero
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """All parameters of `power_iteration`, and the parameters of the local descent.
+    """Hyper-parameters beyond those of `power_iteration`.
 
     Attributes
     ----------
     local_steps : int
-        T, gradient steps on every client.
+        Number T of gradient steps at every client.
     momentum : bool
-        Whether steps take Nesterov's acceleration, with β_k = k/(k+3).
+        Whether the steps have Nesterov's acceleration, with β_k = k/(k+3).
     orthonormalise : bool
-        Whether clients descend with an orthonormal basis of V (Remark 4).
+        Whether clients descend with an orthonormal basis of range(V) instead of V (Remark 4).
     """
 
     local_steps: CountOrZero = 500
@@ -57,7 +57,7 @@ class Params(power_iteration.Params):
 
 
 def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Send V to the clients, and return it with the counts of Algorithm 1."""
+    """Send V to the clients, and return V with the counts of Algorithm 1."""
     found, counts = power_initialisation(federation, params)
     found = Scaled(orth(found.V)) if params.orthonormalise else found
     federation.broadcast(found.V)
@@ -65,12 +65,13 @@ def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, 
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 2; see the module's text.
+    """Run Algorithm 2 of the paper.
 
     Returns
     -------
     dict
-        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
+        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
+        client.
     """
     found, counts = fixed_basis(federation, params)
     V, done = found.V, 0
@@ -104,7 +105,7 @@ def iterate(
 
 
 def descended(sigma: np.ndarray, momentum: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield p_t and q_t for t = 0, 1, …, given the singular values of V."""
+    """Yield the error factors p_t and q_t = 1 − p_t for t = 0, 1, …, given V's singular values."""
     sigma = sigma.astype(np.float64)
     rate = (sigma / sigma[:1]) ** 2  # eigenvalues of γ VᵀV
     p = p_ahead = np.ones_like(rate)  # factors of E₀'s columns
@@ -119,7 +120,7 @@ def descended(sigma: np.ndarray, momentum: bool) -> Iterator[tuple[np.ndarray, n
 
 @lru_cache(maxsize=1)  # clients in one process find the same numbers
 def _gone(sigma: tuple[float, ...], momentum: bool, steps: int) -> tuple[float, ...]:
-    """q_t after `steps` steps."""
+    """Return the factors q_t = 1 − p_t of the error after `steps` gradient steps."""
     (_, q), *_ = islice(descended(np.array(sigma), momentum), steps, steps + 1)
     return tuple(q.tolist())
 

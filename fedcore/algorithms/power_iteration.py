@@ -1,20 +1,22 @@
 """Distributed randomized power iteration.
 
-The restarts of Section 3 are included: of m samples of Φ, the one with the best κ(V) is kept.
+As in Section 3 of the paper, the method draws m samples of a random matrix Φ and keeps the sample
+with the best condition number κ(V).
 
 The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds them up to V. Then,
-α times, the server sends V back, the clients multiply it by ``Sⁱᵀ Sⁱ``, and the server adds up the
+α times, the server sends V back, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server adds up the
 products. The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications. As in the paper, V is not
-orthonormalised between the multiplications, because the paper needs its singular values.
+orthonormalised between the multiplications, because the paper needs the singular values of V.
 
-V's entries therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To avoid
-overflow, V is divided by a power of two before every multiplication, which is exact, and multiplied
-back at the end if the result is in range. The condition number falls only with fewer
-multiplications: the run counts directions that rounding has spoiled, and warns of them.
+The entries of V therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To
+avoid overflow, V is divided by a power of two before every multiplication, which is exact. At the
+end V is multiplied back if the result is in range. The condition number falls only with fewer
+multiplications. The run therefore counts the directions of V that rounding has spoiled, and warns
+of them.
 
-The paper and its code differ on the restarts. ``select = "initial"`` compares κ of the sketches and
-multiplies only the best one (the code); ``"final"`` multiplies every sample and compares κ of the
-results (the text).
+``select="initial"`` compares the condition numbers of the sketches and multiplies only the best
+sketch, as in the paper's code. ``select="final"`` multiplies every sketch and compares the
+condition numbers of the results, as in the paper's text.
 """
 
 from __future__ import annotations
@@ -50,13 +52,14 @@ class Params(Parameters):
     n_components : int
         Rank r of the factorisation.
     power : int
-        α, number of multiplications by SᵀS after the sketch.
+        Number α of multiplications by SᵀS after the sketch.
     samples : int
-        m, number of sketches; the best-conditioned one is kept.
+        Number m of sketches; the method keeps the best-conditioned one.
     select : str
-        Whether κ is compared before (``initial``) or after (``final``) the multiplications.
+        Whether condition numbers are compared before (``initial``) or after (``final``) the
+        multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        Φⁱ = Sⁱ start replaces the Gaussian Φⁱ; `samples` must then be 1.
+        Matrix whose product Sⁱ `start` replaces the Gaussian Φⁱ; `samples` must then be 1.
     """
 
     power: CountOrZero = 0
@@ -70,12 +73,12 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 1; see the module's text.
+    """Run Algorithm 1 of the paper.
 
     Returns
     -------
     dict
-        ``V`` and ``exponent``, see `Scaled.output`.
+        The entries ``V`` and ``exponent`` of `Scaled.output`.
     """
     found, counts = power_initialisation(federation, params)
     federation.broadcast(found.V)
@@ -84,7 +87,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 class Scaled(NamedTuple):
-    """``V · 2^exponent``.
+    """The matrix ``V · 2^exponent``, stored as two parts to avoid overflow.
 
     Attributes
     ----------
@@ -96,39 +99,40 @@ class Scaled(NamedTuple):
     exponent: int = 0
 
     def normalised(self) -> Scaled:
-        """Scale V exactly so that its largest entry is in [½, 1)."""
+        """Return an equal `Scaled` with V scaled so that its largest entry is in [½, 1)."""
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Bring the exponent to 0, or as near to 0 as V stays in range."""
+        """Return an equal `Scaled` with the exponent 0, or as near to 0 as V stays in range."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
 
     def shifted(self, by: int) -> Scaled:
-        """Move `by` powers of two from V to the exponent."""
+        """Return an equal `Scaled` with `by` powers of two moved from V to the exponent."""
         return Scaled(np.ldexp(self.V, -by), self.exponent + by)
 
     def _size(self) -> int:
-        """Smallest e with max |V| < 2^e; 0 if V is not finite."""
+        """Return the smallest e with max |V| < 2^e; 0 if V is not finite."""
         largest = np.abs(self.V).max()
         return int(np.frexp(largest)[1]) if np.isfinite(largest) else 0
 
     def output(self, **more: Any) -> dict[str, Any]:
-        """Return ``V``, ``exponent`` and the entries of `more`; V is 2^−exponent times (SᵀS)^α SᵀΦ.
+        """Return a dict of ``V``, ``exponent`` and the entries of `more`.
 
-        The exponent is 0 unless this product is outside the range of its precision.
+        The product ``V · 2^exponent`` is (SᵀS)^α SᵀΦ. The exponent is 0 unless (SᵀS)^α SᵀΦ is
+        outside the range of its precision.
         """
         return {"V": self.V, **more, "exponent": np.int64(self.exponent)}
 
 
 def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Return V = (SᵀS)^α SᵀΦ, the best-conditioned of `params.samples` draws of Φ, and `COLUMNS`.
+    """Return the best-conditioned V = (SᵀS)^α SᵀΦ of `params.samples` draws of Φ, and its counts.
 
     Warns
     -----
     RoundingWarning
-        When rounding has spoiled some of V's directions.
+        If rounding has spoiled some of V's directions.
     """
     early = params.select == "initial"
     candidates = []
@@ -160,9 +164,9 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """Cost of Algorithm 1: m + α uploads (m(α + 1) when κ is compared at the end).
+    """Return the cost of Algorithm 1, m + α uploads (m(α + 1) with ``select="final"``).
 
-    The last V is sent down once more, for use by the clients; this is no round.
+    The server also sends the last V for use by the clients, which counts as no round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)
@@ -190,7 +194,7 @@ def _multiply(federation: Federation, found: Scaled, times: int) -> Scaled:
 
 
 def gram_product(data: np.ndarray, state: SimpleNamespace, V: np.ndarray) -> np.ndarray:
-    """Client step: ``Sⁱᵀ (Sⁱ V)``."""
+    """Client step: return the product ``Sⁱᵀ (Sⁱ V)``."""
     return data.T @ (data @ V)
 
 

@@ -1,10 +1,10 @@
-"""Power initialisation and regularised local descent on U.
+"""Regularised local descent on U, with V from the power initialisation.
 
-With V from Algorithm 1 fixed, every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` with
-ρ = ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the nuclear norm (``nuclear``), by proximal gradient steps of
-length 1/σ_max(V)². With ``momentum`` the steps are accelerated, with β_k = k/(k+3) (FISTA). There
-is no communication after V. A step uses only VᵀV and SⁱV, and not the data. The metric
-``objective`` is the loss without the penalty.
+With V from Algorithm 1 fixed, every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by
+proximal gradient steps of length 1/σ_max(V)². The regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``)
+or the nuclear norm (``nuclear``). With ``momentum`` the steps are accelerated, with β_k = k/(k+3)
+(FISTA). The method needs no communication after V. A step uses only VᵀV and SⁱV, and not the data.
+The metric ``objective`` is the loss without the regulariser.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from fedcore.validation import NonNegative, one_of
 
 
 def shrink(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Proximal operator of ``threshold · ½‖U‖²_F``."""
+    """Apply the proximal operator of ``threshold · ½‖U‖²_F``."""
     return U / (1.0 + threshold)
 
 
 def soft_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Proximal operator of ``threshold · ‖U‖₁``."""
+    """Apply the proximal operator of ``threshold · ‖U‖₁``."""
     return np.sign(U) * np.maximum(np.abs(U) - threshold, 0.0)
 
 
 def singular_value_threshold(U: np.ndarray, threshold: float) -> np.ndarray:
-    """Proximal operator of ``threshold · ‖U‖_*``."""
+    """Apply the proximal operator of ``threshold · ‖U‖_*``."""
     left, sigma, right_t = scipy.linalg.svd(U, full_matrices=False, check_finite=False)
     return (left * np.maximum(sigma - threshold, 0.0)) @ right_t
 
@@ -49,13 +49,13 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """All parameters of `power_gd`, and the parameters of the regulariser.
+    """Hyper-parameters beyond those of `power_gd`.
 
     Attributes
     ----------
     penalty : str
-        ρ: half the squared Frobenius norm (``l2``), the sum of absolute values (``l1``), or the
-        nuclear norm (``nuclear``).
+        Regulariser ρ: half the squared Frobenius norm (``l2``), the sum of absolute values
+        (``l1``), or the nuclear norm (``nuclear``).
     strength : float
         Weight of the regulariser, in the units of the loss.
     """
@@ -65,12 +65,13 @@ class Params(power_gd.Params):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run proximal gradient descent; see the module's text.
+    """Run proximal gradient descent.
 
     Returns
     -------
     dict
-        That of `power_iteration`, and ``U``, one array (n_i, n_components) per client.
+        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
+        client.
     """
     found, counts = power_gd.fixed_basis(federation, params)
     V = found.V

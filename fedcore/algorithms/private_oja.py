@@ -1,24 +1,28 @@
 """Private Oja's method: one pass over shuffled rows with clipped, noisy steps.
 
-Over a random permutation of the rows, in batches of `batch` (1 in the paper),
+A client passes over a random permutation of its rows a, in batches of `batch` rows (1 in the
+paper):
 
     w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
-    w ← w/‖w‖,
+    w ← w/‖w‖.
 
-with the eigenvalue gap of the population taken as known. Neighbours: one row is replaced. A row is
-used once. A step is therefore a local randomiser, and shuffling amplifies its privacy.
+The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known. Neighbouring data sets differ in
+one replaced row. Because a row is used once, a step is a local randomiser, and shuffling amplifies
+its privacy.
 
-``paper``: α = C log(n/δ)/(ε√n) with C = 1. The paper proves it, up to C, for ε ≤ √(log(n/δ)/n)
-(Lemma 3.1); larger ε are refused. ``tight`` has no such limit: the amplification by shuffling of
-adaptive local randomisers (Feldman, McMillan & Talwar, FOCS 2021, Theorem 3.1, with Theorem 3.8 for
-the δ of the Gaussian mechanism) gives the ε₀ that a step may spend. The number of rows n is public,
-because neighbours have equally many rows.
+``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1 for n full
+batches. The paper proves its formula for α, up to C, for ε ≤ √(log(n/δ)/n) (Lemma 3.1); larger ε
+are refused. ``calibration="tight"`` has no limit for ε. The amplification by shuffling of adaptive
+local randomisers gives the budget ε₀ that a step may spend. The source is Feldman, McMillan &
+Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian mechanism. The number of
+rows is public, because neighbouring data sets have equally many rows.
 
-Departures: k > 1 columns (Frobenius clipping, orthonormalised steps) and batches are not in the
-paper. The mean of a batch gets noise once; a replaced row changes it by 2β/`batch`. The sum over
-the last, incomplete batch is divided by `batch` as well. Amplification counts ⌊n/batch⌋ positions:
-given the other rows of all batches, the shuffle puts a row into one of at least so many batches.
-Several clients pass w on from one to the next, and each shuffles its own rows.
+The paper has neither batches nor k > 1 columns. For k > 1 columns, clipping uses the Frobenius
+norm, and steps are orthonormalised. The mean of a batch gets noise once, and a replaced row changes
+this mean by 2β/`batch`. The sum over the last, incomplete batch is divided by `batch` as well.
+Given the other rows of all batches, the shuffle puts a row into one of at least n batches, and the
+amplification counts n. Several clients pass w on from one to the next, and each client shuffles its
+own rows.
 """
 
 from __future__ import annotations
@@ -48,18 +52,18 @@ ROUNDING = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Parameters of `Budgeted`, and these.
+    """Hyper-parameters beyond those of `Budgeted`.
 
     Attributes
     ----------
     gap : float
-        λ̄₁ − λ̄₂, eigenvalue gap of E aaᵀ, taken as known.
+        Eigenvalue gap λ̄₁ − λ̄₂ of the population's matrix E aaᵀ, taken as known.
     rate : float
-        h of the steps h / (gap (ξ + t)).
+        Numerator h of the step sizes h / (gap (ξ + t)).
     offset : float
-        ξ of the steps.
+        Offset ξ of the step sizes h / (gap (ξ + t)).
     bound : float
-        β, norm to which longer gradients are clipped.
+        Norm β to which longer gradients are clipped.
     batch : int
         Number of rows of a step.
     """
@@ -72,12 +76,12 @@ class Params(Budgeted):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run Algorithm 2; see the module's text.
+    """Run Algorithm 2 of the paper.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components).
     """
     params.open(federation, "replace_one", bounded=False)
     W = gaussian_start(federation, params, rng)
@@ -85,7 +89,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×k block to every client and back, one client after the other."""
+    """Return the cost of one d×k block to every client and back, one client after the other."""
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 
@@ -93,7 +97,7 @@ def communication(params: Params, shape: Shape) -> Cost:
 def client_after_client(
     federation: Federation, step: Step, W: np.ndarray, record: Any
 ) -> np.ndarray:
-    """Pass W from client to client; each client's reply replaces W. Return the last W."""
+    """Pass W from client to client, replace W by each client's reply, and return the last W."""
     record(0, basis=W)
     for k in record.rounds(federation.shape.n_clients):
         federation.broadcast(W, to=[k - 1])
@@ -103,7 +107,7 @@ def client_after_client(
 
 
 def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.ndarray) -> np.ndarray:
-    """Client step: one pass of Oja's method over the client's rows."""
+    """Client step: make one pass of Oja's method over the client's rows, and return the last W."""
     rng, noise = state.rng, 0.0
     if params.epsilon is not None:
         noise = 2.0 * params.bound / params.batch * noise_multiplier(params, len(data))
@@ -130,12 +134,14 @@ def one_pass(params: Params, data: np.ndarray, state: SimpleNamespace, W: np.nda
 
 
 def noise_multiplier(params: Params, n: int) -> float:
-    """Return α, the noise of a step in units of its sensitivity 2β/batch, for n rows.
+    """Return the noise multiplier α of a step, for a client with n rows.
+
+    The standard deviation of the noise is α times the sensitivity 2β/batch.
 
     Raises
     ------
     InputError
-        When ε is above the limit of the calibration ``paper``.
+        If ε is above the limit of the calibration ``paper``.
     """
     assert params.epsilon is not None
     epsilon, delta, steps = params.epsilon, params.delta, max(1, n // params.batch)

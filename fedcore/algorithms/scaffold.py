@@ -1,19 +1,22 @@
 """SCAFFOLD: FedAvg with control variates that correct the drift of the clients.
 
-Option II of the algorithm. In every round a share |S|/N of the clients makes K steps with their own
-variate cᵢ and the server's c, all zero at first,
+The module implements Option II of the algorithm. In every round a share |S|/N of the clients makes
+K steps from the server's network x. A client uses its own control variate cᵢ and the server's
+variate c, all zero at first:
 
-    y ← y − η (∇fᵢ(y) − cᵢ + c)    from the server's x,
-    cᵢ⁺ = cᵢ − c + (x − y) / (K η),
+    y ← y − η (∇fᵢ(y) − cᵢ + c),
+    cᵢ⁺ = cᵢ − c + (x − y) / (K η).
 
-and replies with y − x and cᵢ⁺ − cᵢ. The server adds η_g times the mean of the y − x to x, and |S|/N
-times the mean of the cᵢ⁺ − cᵢ to c. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the
-steps have momentum β, and the divisor is K η as in their code. Momentum makes x − y about 1/(1 − β)
-times as large as K η mean gradients. The error of cᵢ − c as a difference of gradients is therefore
-multiplied by −β/(1 − β) whenever client i takes part: the error vanishes with β = 0, only changes
-its sign with their β = 1/2, and grows without bound with a larger β. Their code also clips the
-corrected gradients at norm 10; ``clip`` does this here. ``fine_tune`` gives SCAFFOLD+FT, as for
-`fedcore.algorithms.fedavg`.
+The client replies with y − x and cᵢ⁺ − cᵢ. The server adds η_g times the mean of the differences
+y − x to x. The server also adds |S|/N times the mean of the differences cᵢ⁺ − cᵢ to c.
+
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the steps have momentum β, and the divisor
+is K η as in their code. Momentum makes x − y about 1/(1 − β) times as large as K η mean gradients.
+The error of cᵢ − c as a difference of gradients is therefore multiplied by −β/(1 − β) whenever
+client i takes part. With β = 0 the error of cᵢ − c vanishes. With β = 1/2, as in Collins et al.,
+the error only changes its sign. With a larger β the error grows without bound. The code of Collins
+et al. also clips the corrected gradients at norm 10, as ``clip`` does here. With ``fine_tune`` the
+method is SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -41,15 +44,15 @@ CLIP_GUARD = 1e-6  # PyTorch's, against a division by zero
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Parameters of `fedcore.deep.settings`, and this.
+    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     server_rate : float
-        η_g, step of the server.
+        Step size η_g of the server.
     clip : float, optional
-        Norm to which a longer corrected gradient is shortened; the gradient includes the weight
-        decay.
+        Norm to which a longer corrected gradient is shortened. The corrected gradient includes the
+        weight decay.
     """
 
     server_rate: Positive = 1.0
@@ -57,12 +60,13 @@ class Params(settings.Tuned):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run SCAFFOLD; see the module's text.
+    """Run SCAFFOLD.
 
     Returns
     -------
     dict
-        ``parameters`` of shape (p,), the last x, and ``variate``, the last c.
+        ``parameters`` is the server's last network x, of shape (p,). ``variate`` is the server's
+        last control variate c.
     """
     learner = deep.learner(params, federation)
 
@@ -106,7 +110,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: x and c down and both changes up in every round, x for fine-tuning."""
+    """Return the cost of all rounds and of fine-tuning.
+
+    In a round each participant downloads x and c, and uploads their changes. For fine-tuning every
+    client downloads x.
+    """
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=2 * size, down=2 * size, once=size if params.fine_tune else 0)
 

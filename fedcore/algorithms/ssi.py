@@ -1,11 +1,12 @@
 """Distributed simultaneous subspace iteration (SSI), the distributed power method.
 
-Each round is one product with the data of all clients:
+Each round multiplies the server's basis Z by the Gram matrix of the data of all clients:
 
-    Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾),   Aᵢ = Xᵢᵀ, Xᵢ the samples × features of client i.
+    Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
-Z⁽⁰⁾ is a matrix with uniform entries in [−1, 1], orthonormalised. In a round every client receives
-one n×p block and sends one. The last Z stays with the server.
+The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ orthonormalises a matrix with uniform
+entries in [−1, 1]. In a round every client receives one n×p block and sends one, for n features.
+The last Z stays with the server.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ from fedcore.validation import CountOrZero, real
 
 @dataclass(frozen=True)
 class Rounds(Parameters):
-    """Parameters of methods that iterate from a starting basis.
+    """Hyper-parameters of methods that iterate from a starting basis.
 
     Attributes
     ----------
     n_components : int
-        p, columns of Z.
+        Number p of columns of Z.
     rounds : int
-        Iterations, one communication round each.
+        Number of iterations, each with one communication round.
     """
 
     rounds: CountOrZero = 3000
@@ -42,36 +43,36 @@ class Rounds(Parameters):
 
 @dataclass(frozen=True)
 class Params(Rounds):
-    """Parameters of `Rounds`, and a tolerance; with a tolerance `rounds` is the maximum.
+    """Hyper-parameters of SSI with a tolerance, which may end a run before its last round.
 
     Attributes
     ----------
     tol : float
-        The run ends when the sine of the largest angle to the leading eigenspace is estimated to
-        be at most `tol`, by `fedcore.parts.convergence_test`; 0 runs all rounds. The test needs no
-        communication.
+        Tolerance for the sine of the largest angle to the leading eigenspace. The run ends when
+        `fedcore.parts.convergence_test` estimates that the sine is at most `tol`, which needs no
+        communication. With `tol` = 0 the run makes all rounds.
     n_oversamples : int
-        Number of columns of messages beyond those wanted, as far as the number of features allows.
-        With one more column, the test sees the next singular value, and notices a singular value
-        that several directions share.
+        Number of columns of a message beyond `n_components`, as far as the number of features
+        allows. With one more column, the convergence test sees the next singular value, and notices
+        a singular value that several directions share.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
     n_oversamples: CountOrZero = 0
 
     def columns(self, n_features: int) -> int:
-        """Return the number of columns of a block: those wanted and the oversamples."""
+        """Return the number of columns of a block, including the oversamples."""
         return min(self.n_components + self.n_oversamples, n_features)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run SSI; see the module's text.
+    """Run SSI.
 
     Returns
     -------
     dict
-        ``basis`` of shape (n_features, n_components), and with a tolerance the
-        entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        Orthonormal ``basis`` of shape (n_features, n_components). With a tolerance the dict also
+        has the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
     test = ConvergenceTest(params.tol, federation.shape, p)
@@ -89,7 +90,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """One block down and one up per client and round."""
+    """Return the cost of one block downloaded and one uploaded per client and round."""
     d = shape.n_features
     scalars = params.rounds * shape.n_clients * d * params.columns(d)
     return Cost(params.rounds, scalars, scalars)
@@ -98,7 +99,7 @@ def communication(params: Any, shape: Shape) -> Cost:
 def starting_basis(
     federation: Federation, params: Parameters, rng: np.random.Generator
 ) -> np.ndarray:
-    """Z⁽⁰⁾: `params.start` or uniform entries in [−1, 1], orthonormalised."""
+    """Return Z⁽⁰⁾, which is `params.start` or uniform entries in [−1, 1], orthonormalised."""
     d = federation.shape.n_features
     columns, start = params.columns(d), params.start
     if start is None:

@@ -1,18 +1,18 @@
-"""Alternating gradient descent of Ward and Kolda, distributed.
+"""Distributed alternating gradient descent after Ward and Kolda.
 
-Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. The start
-is made from Gaussian matrices Φ_U, Φ_V of shape (d, r), the same for all clients. With σ₁ = ‖S‖₂,
-constants C and μ, step η = 9/(4 C μ σ₁) and D = C μ/9, it is
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
+start is made from Gaussian matrices Φ_U and Φ_V of shape (d, r), the same for all clients. With
+σ₁ = ‖S‖₂, constants C and μ, step size η = 9/(4 C μ σ₁) and D = C μ/9, the start is:
 
-    Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V,
+    Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V.
 
-and in every round each client steps on Uⁱ with the old V and sends its gradient in V at the new Uⁱ;
-the server sums and steps on V. One iteration is one communication.
+In every round each client makes a step on Uⁱ with the old V, and sends its gradient in V at the new
+Uⁱ. The server makes a step on V with the sum of the clients' gradients.
 
-Φ_U and Φ_V have *standard deviations* 1/d and 1/r, as in the authors' code of the comparison; Ward
-and Kolda write variances. σ₁ is taken as known (``sigma_max``). If σ₁ is not given, the clients
-send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁, at the cost of one more number up and one
-down.
+The entries of Φ_U and Φ_V have the *standard deviations* 1/d and 1/r, as in the code of Philippenko
+et al. Ward and Kolda take 1/d and 1/r as variances. The parameter ``sigma_max`` gives σ₁. If
+``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁. The
+bound costs one more number up and one down per client.
 """
 
 from __future__ import annotations
@@ -38,15 +38,16 @@ class Params(Parameters):
     Attributes
     ----------
     n_components : int
-        Rank r.
+        Rank r of the factorisation.
     rounds : int
-        Iterations, one communication each.
+        Number of iterations, each with one communication round.
     C, mu : float
-        Constants of the initialisation and of the step.
+        Constants of the start and of the step.
     sigma_max : float, optional
-        σ₁(S), in data units; when not given, the clients find a bound in one more round.
+        Largest singular value σ₁ of S, in data units. By default the clients find a bound of σ₁ in
+        one more round.
     start : ndarray of shape (n_features, n_components), optional
-        Φ_V; drawn at random when not given.
+        Matrix Φ_V; by default drawn at random.
     """
 
     rounds: CountOrZero = 100
@@ -55,18 +56,18 @@ class Params(Parameters):
     sigma_max: Positive | None = None
 
     def step(self, sigma: float) -> float:
-        """Return η for this σ₁."""
+        """Return the step size η for the largest singular value `sigma`."""
         return 9.0 / (4.0 * self.C * self.mu * sigma)
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run alternating gradient descent; see the module's text.
+    """Run alternating gradient descent.
 
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components), and ``U``, one array (n_i, n_components) per
-        client.
+        Factor ``V`` of shape (n_features, n_components), and ``U``, one array of shape (n_i,
+        n_components) per client.
     """
     d, r = federation.shape.n_features, params.n_components
     sigma = params.sigma_max
@@ -98,9 +99,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def descent(
     federation: Federation, gradient: Step, step: float, V: np.ndarray, rounds: int, record: Any
 ) -> dict:
-    """Subtract `step` times the sum of the clients' gradients from V, in every round.
+    """Run the rounds that subtract `step` times the sum of the clients' gradients from V.
 
-    The step `gradient` updates ``state.U`` of its client. `yd2021` uses the same loop.
+    The client step `gradient` also updates the client's ``state.U``.
     """
     record(0, factors=ExplicitFactors(V, federation.observe))
     for k in record.rounds(rounds):
@@ -111,7 +112,11 @@ def descent(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down and up per iteration and client, Φ_U down, ‖Sⁱ‖₂² and σ if needed."""
+    """Return the cost of the start and of all rounds.
+
+    In a round each client downloads and uploads a d×r block. At the start each client downloads Φ_U
+    and, without `sigma_max`, uploads and downloads one number.
+    """
     block = shape.n_clients * shape.n_features * params.n_components
     scalar = params.sigma_max is None
     return Cost(

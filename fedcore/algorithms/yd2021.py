@@ -1,13 +1,13 @@
-"""Simultaneous gradient descent of Ye and Du, distributed, and its iteration count.
+"""Distributed simultaneous gradient descent after Ye and Du, and its theoretical iteration count.
 
-Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with theirs. From a
-small random start of scale s, ``U ← U − η ∇_U F`` and ``V ← V − η ∇_V F`` with both gradients at
-the old point; one iteration is one communication. The theory's step η is so small that the loss
-hardly changes in a feasible number of rounds. The paper prints the theory's number of iterations,
-here `iterations_of_theory`.
+Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
+method begins with small random U and V of scale s. An iteration makes the steps ``U ← U − η ∇_U F``
+and ``V ← V − η ∇_V F`` with both gradients at the old point. The theory's step size η is so small
+that the loss hardly changes in a feasible number of rounds. The paper prints the theory's number of
+iterations, which `iterations_of_theory` computes.
 
-Departures: the authors' code of the comparison starts from Ward and Kolda's initialisation and
-subtracts the *sum of all entries* of the gradient from V (a missing axis). The method here starts
+The code of Philippenko et al. starts from Ward and Kolda's initialisation. Because an axis is
+missing, that code subtracts the *sum of all entries* of the gradient from V. The method here starts
 as Ye and Du do, and subtracts the gradient itself.
 """
 
@@ -42,18 +42,18 @@ class Params(Parameters):
     Attributes
     ----------
     n_components : int
-        Rank r.
+        Rank r of the factorisation.
     sigma_max : float
-        Largest singular value of S, in data units; the step and the scale of the start depend on
-        it.
+        Largest singular value of S, in data units, which determines the step and the scale of the
+        start.
     sigma_r : float
-        The r-th singular value of S, in data units; the step and the scale depend on it as well.
+        The r-th singular value of S, in data units, which also determines the step and the scale.
     reading : str
-        Form of the theory's constants; see `constants`.
+        Version of the theory's constants; see `constants`.
     rounds : int
-        Iterations, one communication each.
+        Number of iterations, each with one communication round.
     start : ndarray of shape (n_features, n_components), optional
-        V₀; drawn at random when not given.
+        Start V₀ of V; by default drawn at random.
     """
 
     sigma_max: Positive
@@ -63,13 +63,13 @@ class Params(Parameters):
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
-    """Run simultaneous gradient descent; see the module's text.
+    """Run simultaneous gradient descent.
 
     Returns
     -------
     dict
-        ``V`` of shape (n_features, n_components), and ``U``, one array (n_i, n_components) per
-        client.
+        Factor ``V`` of shape (n_features, n_components), and ``U``, one array of shape (n_i,
+        n_components) per client.
     """
     n, d, r = federation.shape.n_samples, federation.shape.n_features, params.n_components
     scale, step = constants(params.sigma_max, params.sigma_r, n, d, r, reading=params.reading)
@@ -88,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """One d×r block down and up per iteration and client."""
+    """Return the cost of one d×r block downloaded and one uploaded per client and iteration."""
     block = shape.n_clients * shape.n_features * params.n_components
     return Cost(params.rounds, params.rounds * block, params.rounds * block)
 
@@ -96,17 +96,18 @@ def communication(params: Params, shape: Shape) -> Cost:
 def constants(
     sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str
 ) -> tuple[float, float]:
-    """Scale of the start and step of Ye and Du's theorem, in the two forms of the authors' code.
+    """Return the scale s of the start and the step size η in Ye and Du's theorem.
 
-    ``s = σ_r / (√(σ₁ r³) (d + n))`` and ``η = σ_r s² / (m σ₁³)``, with m = d for ``reading =
-    "aaai"`` (what Table 2 prints) and m = r for ``"head"`` (their later code).
+    The formulas are ``s = σ_r / (√(σ₁ r³) (d + n))`` and ``η = σ_r s² / (m σ₁³)``. With
+    ``reading="aaai"`` m is d, as printed in Table 2. With ``reading="head"`` m is r, as in the
+    authors' later code.
 
     Parameters
     ----------
     sigma_max, sigma_r : float
-        σ₁ and σ_r of S.
+        Singular values σ₁ and σ_r of S.
     n, d, r : int
-        Samples, features, rank.
+        Number of samples, number of features, and rank.
     reading : {"aaai", "head"}
 
     Returns
@@ -123,11 +124,11 @@ def constants(
 def iterations_of_theory(
     sigma_max: float, sigma_r: float, n: int, d: int, r: int, *, reading: str, error: float = 1.0
 ) -> float:
-    """Iterations after which Ye and Du's theorem bounds the loss by `error`.
+    """Return the number of iterations after which Ye and Du's theorem bounds the loss by `error`.
 
-    ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)`` for ``reading = "aaai"``, independent of `error`,
-    and ``T = ln(r σ_r² / (s · error)) / (η σ_r)`` for ``"head"``; parameters as in
-    `constants`.
+    With ``reading="aaai"`` the number is ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)``, independent of
+    `error`. With ``reading="head"`` the number is ``T = ln(r σ_r² / (s · error)) / (η σ_r)``. All
+    other parameters are those of `constants`.
     """
     scale, step = constants(sigma_max, sigma_r, n, d, r, reading=reading)
     log_term = {
