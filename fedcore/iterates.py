@@ -73,9 +73,10 @@ class ExactFactors:
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """Factors with U given by its error ``(U − Û) T = E₀ diag(remaining)``.
+    """Factors that store not U but how far U is from the best Û for this V.
 
-    The columns of T are the eigenvectors of VᵀV, and E₀ is the error at the start.
+    The error of U is ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the eigenvectors of
+    VᵀV, and E₀ is the error at the start.
 
     Attributes
     ----------

@@ -50,7 +50,8 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Maximal bytes of the server's kept arrays. The clients' kept arrays have the same limit.
+        Largest total size in bytes of the server's arrays that are kept. The clients' arrays have
+        the same limit.
 
     Attributes
     ----------

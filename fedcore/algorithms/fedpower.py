@@ -191,7 +191,8 @@ def average(
 ) -> np.ndarray:
     """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the aligned bases after q more local steps.
 
-    Only the last round of a run averages the bases, if iteration T is no synchronisation.
+    The bases are averaged only in the last round of a run, and only if iteration T does not
+    synchronise.
     """
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:

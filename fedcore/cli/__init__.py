@@ -108,7 +108,7 @@ def main() -> None:
       fedcore run block_krylov w8a --components 5 --surrogate --set tol=1e-8
     With files of your own, one client a file:
       fedcore pca north.csv south.csv west.csv --scale --plot scores
-    Let the shell complete commands and options (bash; zsh and fish alike):
+    Let bash complete commands and options (zsh: zsh_source in place of bash_source):
       eval "$(_FEDCORE_COMPLETE=bash_source fedcore)"
     """
 

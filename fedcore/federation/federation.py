@@ -272,9 +272,9 @@ class Federation:
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as all sensitivities assume.
 
-        If `clip` is true, clients scale longer rows to norm `bound`. Without `clip`, or if rows
-        have been reduced to factors, a longer row is an error. The bound must not come from the
-        data.
+        If `clip` is true, clients scale longer rows to norm `bound`. Otherwise a row whose norm is
+        above `bound` is an error. Rows that have been reduced to factors cannot be clipped, so they
+        raise the same error. The bound must not come from the data.
 
         Parameters
         ----------

@@ -208,8 +208,8 @@ def join_blocks(
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and the product G V.
 
     U is G Z, U_old is G Z_old, and all arguments have shape (n_features, p). The part of Z_old
-    outside range(Z) shrinks as the iteration converges. V omits directions of this part that have
-    lost half of their digits.
+    outside range(Z) shrinks as the iteration converges. V omits the directions of
+    Z_old that lose half of their digits when range(Z) is removed from them.
     """
     overlap = Z.T @ Z_old
     basis, sizes, rotation_t = scipy.linalg.svd(

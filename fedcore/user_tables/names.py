@@ -94,8 +94,8 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
     """Return whether a column only numbers the rows and is no measurement.
 
-    A column without a name counts as row numbers if it has no numbers. If `first` is true, a
-    nameless column of whole numbers also counts as row numbers.
+    A column without a name is taken for labels of the rows if its values are not numbers. If
+    `first` is true, a column without a name that holds whole numbers is taken for row numbers.
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)

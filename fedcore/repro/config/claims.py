@@ -242,8 +242,8 @@ def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) ->
         taken_away = checked["causes"][item["cause"]]["taken_away"]
         if sorted(taken_away) not in [sorted(reading["replaces"]) for reading in item["readings"]]:
             raise ConfigError(
-                f"{where}: no reading replaces what takes its cause away, and nothing else: "
-                f"{', '.join(taken_away)}"
+                f"{where}: the item names the cause {item['cause']}, so it needs a reading that "
+                f"replaces only {', '.join(taken_away)}"
             )
 
 

@@ -215,7 +215,7 @@ FILLS = {"fills_in": ["found"], "select": {"column": "d"}}
         ({"fills_in": ["other"]}, "'other', a contradiction, replaces"),
         ({"readings": [READING | {"cells": {"x": {}}}]}, "unknown cell"),
         ({"cause": "the-cod"}, "'the-code'"),
-        ({"cause": "the-code"}, "takes its cause away"),
+        ({"cause": "the-code"}, "names the cause the-code"),
         ({"each": [5]}, "5"),
         ({"each": [{}, {}]}, "alone"),
         ({"cells": 5}, "cells"),
