@@ -19,8 +19,8 @@ A bound above the claimed ε refutes the claim with the chosen confidence. A bou
 ε supports the claim only if the same audit would expose noise that is too small. Every audit
 therefore has a weakened twin. The twin multiplies all noise by a factor below 1 but charges its
 ledger for the full noise. The audit must refute the twin's claim. In an experiment, ``audit:
-canary`` records the score as a column, and ``noise_factor`` makes the twin. If a client takes several local steps before an
-upload, the score sees only the last step, and the audit says little.
+canary`` records the score as a column, and ``noise_factor`` makes the twin. If a client takes
+several local steps before an upload, the score sees only the last step, and the audit says little.
 """
 
 from __future__ import annotations

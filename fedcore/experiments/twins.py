@@ -4,8 +4,9 @@ If a method amplifies rounding, its result and its number of rounds may depend o
 number of threads and concurrent runs. A cell with ``twin: rounding`` therefore runs every repeat a
 second time, from a changed start. If a `start` is given, the second run changes it; otherwise it
 changes every real array that the server draws. Each changed entry is the next floating-point number
-above or below the original. If the server broadcasts a real array before it draws one, the broadcast array is a
-computed start and is changed instead. Data, limits and stopping rules of the two runs are the same.
+above or below the original. If the server broadcasts a real array before it draws one, the
+broadcast array is a computed start and is changed instead. Data, limits and stopping rules of the
+two runs are the same.
 
 By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
 gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. The repeat
