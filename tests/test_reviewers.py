@@ -45,31 +45,37 @@ def part(k, n, state="undecided", lack="too few runs"):
 
 
 @pytest.mark.parametrize(
-    "readings, growth",
+    "readings, found",
     [
-        ([[part(8, 10)]], 1.7),  # 13 of 15 hold, and 14 of 17; 12 of 15 does not
-        ([[part(10, 10, "holds"), part(8, 10)]], 1.7),
-        ([[part(8, 10), part(5, 10, lack="our runs spread too far")]], 0),
-        ([[part(8, 10)], [part(10, 10, "holds")]], 1.7),
-        ([[part(8, 10)], [part(0, 10, "fails")]], 0),  # more runs would make the two disagree
-        ([[part(2, 10), part(8, 10)], [part(0, 10, "fails")]], 1.7),
-        ([[part(10, 10, "holds")], [part(0, 10, "fails")]], 0),
+        ([[part(8, 10)]], ("More runs", 1.7, "holds")),  # 14 of 17 weigh 20; 13 of 16 do not
+        ([[part(2, 10)]], ("More runs", 1.7, "fails")),
+        ([[part(10, 10, "holds"), part(8, 10)]], ("More runs", 1.7, "holds")),
+        ([[part(8, 10), part(2, 10)]], ("More runs", 2.2, "fails")),
+        ([[part(8, 10)], [part(10, 10, "holds")]], ("More runs", 1.7, "holds")),
+        ([[part(2, 10)], [part(0, 10, "fails")]], ("More runs", 1.7, "fails")),
+        ([[part(8, 10)], [part(0, 10, "fails")]], ("A word of the authors", 0, "")),
+        ([[part(10, 10, "holds")], [part(0, 10, "fails")]], ("A word of the authors", 0, "")),
+        ([[part(6, 10, lack="few runs agree")]], ("More runs", 0, "fails")),
+        ([[part(0, 10, lack="no result")]], ("Longer runs, or other sizes", 0, "")),
+        (
+            [[part(8, 10), part(5, 9, lack="rounding decides")]],
+            ("Nothing that a run can give", 0, ""),
+        ),
     ],
 )
-def test_what_would_decide_an_item(tool, readings, growth):
+def test_what_would_decide_an_item(tool, readings, found):
     """So many runs that agree as often, unless readings as printed then disagree."""
     states = [{one.state for one in parts} for parts in readings]
     made = tuple(
         Reading(
-            state="undecided" if "undecided" in found else found.pop(),
+            state="undecided" if "undecided" in words else words.pop(),
             lack="what runs lack",
             parts={str(i): one for i, one in enumerate(parts)},
         )
-        for parts, found in zip(readings, states, strict=True)
+        for parts, words in zip(readings, states, strict=True)
     )
     told = {field.name: "" for field in fields(Verdict)}
     verdict = Verdict(**told | {"word": "undecided", "readings": made})
     item = {"readings": [{"replaces": []}]}
-    found, said = tool("reviewers").what_decides(verdict, item, {})
-    assert found == pytest.approx(growth)
-    assert bool(said)
+    kind, growth, then = tool("reviewers").what_decides(verdict, item, {})
+    assert (kind, pytest.approx(growth), then) == found

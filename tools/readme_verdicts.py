@@ -24,7 +24,11 @@ NONE = "No verdicts are kept: run `make reproduce`, then `python tools/verdicts.
 
 def inserted(root: Path) -> dict[str, str]:
     """Return the whole text of the pages that people write, with their written parts made anew."""
-    parts = {"README.md": section(root), "docs/privacy.md": audits(root)}
+    parts = {
+        "README.md": section(root),
+        "docs/privacy.md": audits(root),
+        "paper.md": found_so_far(root),
+    }
     return {
         page: between_comments((ROOT / page).read_text(encoding="utf-8"), part, page)
         for page, part in parts.items()
@@ -56,6 +60,13 @@ def section(root: Path) -> str:
              "otherwise": answers.count_words(lines, otherwise=True)}
         )  # fmt: skip
     return tables.markdown(rows)
+
+
+def found_so_far(root: Path) -> str:
+    """Return what paper.md says between `START` and `END`: how many items have which word."""
+    verdicts, _ = read(root)
+    printed = [v for found in verdicts.values() for v in verdict_pages.printed_items(found)]
+    return f"Of {len(printed)} items today: {answers.count_words(printed)}.\n"
 
 
 def question_of(root: Path, paper: str) -> str:

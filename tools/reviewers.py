@@ -21,7 +21,15 @@ from fedcore.repro.config import claims
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.site import certificate
 from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.claim_tests import FAILS, FEW, HOLDS, UNDECIDED, judge_runs
+from fedcore.repro.verdicts.claim_tests import (
+    DOUBT,
+    FAILS,
+    FEW,
+    HOLDS,
+    SILENT,
+    UNDECIDED,
+    judge_runs,
+)
 from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, demand_of
 
 ROOT = Path(__file__).parents[1]
@@ -46,8 +54,9 @@ ASKED: list[tables.Row] = [
         ("What do the words mean?", tables.Link("How items are judged", "judging.md")),
         (
             "What machine does it need?",
-            "Linux or macOS, two cores, no GPU. `make reproduce` takes the hours and memory that "
-            "`fedcore job forecast` says; without PyTorch `fedrep` is left out",
+            "Linux or macOS, two cores, no GPU; hours and memory stand in the table below. "
+            "`fedcore job forecast` says them for your machine. Without PyTorch `fedrep` is left "
+            "out",
         ),
     )
 ]
@@ -57,7 +66,8 @@ BADGES: list[tables.Row] = [
         ("Artifacts Available", "the owner's: an archive with a DOI; there is none yet"),
         (
             "Artifacts Evaluated: Functional",
-            "`make quickstart`, `make test`; data that need an agreement are named and left out",
+            "`make quickstart`, `make test`. CelebA needs an agreement; FEMNIST and Sent140 are "
+            "not at hand: what needs them is *not run*",
         ),
         (
             "Artifacts Evaluated: Reusable",
@@ -82,10 +92,30 @@ what differs, and the command then ends with status 1. *Minutes* are CPU minutes
 the kept run. Where they are missing, the claim rests on formulas alone, or no run of the paper is
 recorded; the command is then the one that makes it.
 """
-OPEN = """The runs leave these items undecided. Networks are not among them. *CPU hours* are
-those of the additional runs, on the machine of the kept run.
+TAKES = """Seconds and memory are those of the kept records, with the data that the cells need.
+`make reproduce` downloads w8a, MNIST, Fashion-MNIST and CIFAR, or reads them from the folder that
+`FEDCORE_MIRROR` names. Networks also need PyTorch; the seconds of their kept histories stand on the
+paper's page.
 """
-AUTHORS = "the authors: the paper leaves something open, and the readings disagree"
+RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
+OURS = """The project made these certificates itself, on a machine of its own.
+"""
+OPEN = """These are the undecided items of the papers in the table above, by what would decide them.
+Those of `fedrep` stand on its page.
+"""
+RUNS, LONGER = "More runs", "Longer runs, or other sizes"
+AUTHORS, NOTHING = "A word of the authors", "Nothing that a run can give"
+DECIDES = {
+    RUNS: "If further runs agree as often as these, the item *then* holds or fails.\n"
+    "*CPU hours* are an upper bound, as if all cells of the item got as many more runs.\n"
+    "They are missing if the runs of one point decide.\n",
+    LONGER: "The runs end before they show what is asked, or their sizes do not show it.\n",
+    AUTHORS: "The paper leaves something open. With one way to fill it in the item holds, and\n"
+    "with another it fails, or two numbers lie on both sides of the printed one. Or more runs\n"
+    "would lead to such a disagreement.\n",
+    NOTHING: "The runs spread too far, lie too near the limit, or show no order after hundreds\n"
+    "of runs.\n",
+}
 # The software of `paper.md`, and what it rests on.
 OTHERS: dict[str, dict[str, str]] = {
     "fl4health": {
@@ -165,6 +195,8 @@ def page(root: Path) -> str:
             if "headline" in item:
                 cells = run.items.get(item["id"], []) if run is not None else []
                 command = f"`make reproduce PAPERS={paper}`"
+                if (root / "kept" / "histories" / paper).is_dir():
+                    command = f"`make restore`, and `{RESTORED} -- {paper}`"
                 minutes = None
                 if run is not None and cells:
                     command = f"`fedcore certify {paper} --item {item['id']}`"
@@ -175,61 +207,89 @@ def page(root: Path) -> str:
                 )  # fmt: skip
         if rows:
             parts += [f"## [{paper}](../papers/{paper}/README.md)\n", tables.markdown(rows)]
-    return "\n".join([*parts, *open_items(root), *certificates(root / "kept" / "certificates")])
+    parts += [*resources(root), *open_items(root)]
+    return "\n".join([*parts, *certificates(root / "kept" / "certificates")])
+
+
+def resources(root: Path) -> list[str]:
+    """Return what the kept run of each paper with a record took: CPU hours and largest job."""
+    rows: list[tables.Row] = []
+    for record in sorted((root / kept_cells.FOLDER).glob("*.jsonl")):
+        run = kept_cells.read(record)
+        seconds = sum(cell.cpu for cell in run.cells.values()) + sum(run.problems.values())
+        rows.append(
+            {"paper": record.stem, "cells": len(run.cells), "CPU hours": round(seconds / 3600, 2),
+             "largest job, GB": round(max(cell.mb for cell in run.cells.values()) / 1000, 1),
+             "run of": run.date, "CPU": run.machine["CPU"]}
+        )  # fmt: skip
+    return ["## What a run takes\n", TAKES, tables.markdown(rows)] if rows else []
 
 
 def open_items(root: Path) -> list[str]:
     """Return what would decide each undecided item of the papers with a record of their run."""
-    rows: list[tables.Row] = []
+    found: dict[str, list[tables.Row]] = {kind: [] for kind in DECIDES}
     for record in sorted((root / kept_cells.FOLDER).glob("*.jsonl")):
         folder, run = root / "papers" / record.stem, kept_cells.read(record)
         printed = claims.read(folder / "claims.yaml")
         items = claims.by_id(printed)
         for verdict in verdict_pages.printed_items(verdict_pages.read(folder / "verdicts.tsv")):
-            if verdict.word == UNDECIDED:
-                growth, said = what_decides(verdict, items[verdict.id], printed["changes"])
+            if verdict.word != UNDECIDED:
+                continue
+            kind, growth, then = what_decides(verdict, items[verdict.id], printed["changes"])
+            row: tables.Row = {"paper": record.stem, "item": f"{verdict.title} ({verdict.source})"}
+            if kind == RUNS:
                 cells = run.items.get(verdict.id, [])
                 hours = sum(run.cells[cell].cpu for cell in cells) * (growth - 1) / 3600
-                rows.append(
-                    {"paper": record.stem, "item": f"{verdict.title} ({verdict.source})",
-                     "what would decide it": said, "CPU hours": round(hours, 2) if growth else None}
-                )  # fmt: skip
-    return ["## Undecided items\n", OPEN, tables.markdown(rows)] if rows else []
+                row |= {"it then": then, "CPU hours at most": round(hours, 2) if growth else None}
+            found[kind].append(row | {"why it is undecided": verdict.why})
+    parts = ["## Undecided items\n", OPEN]
+    for kind, rows in found.items():
+        if rows:
+            parts += [f"### {kind}\n", DECIDES[kind], tables.markdown(rows)]
+    return parts
 
 
 def what_decides(
     verdict: Verdict, item: dict[str, Any], changes: dict[str, Any]
-) -> tuple[float, str]:
+) -> tuple[str, float, str]:
     """Return what would decide an undecided item.
 
     Returns
     -------
+    kind : str
+        A key of `DECIDES`.
     growth : float
-        How many times as many runs would decide it if they agreed as often; 0 if none would, or if
-        the kept table does not tell how many.
-    said : str
-        The same in words, or why no number of runs would decide it.
+        How many times as many runs would decide it if they agreed as often; 0 if the kept table
+        does not tell.
+    then : str
+        The word that the item would then have.
     """
     ran = [one for one in verdict.readings if not one.replaces and not one.obstacle]
     printed = [one for one in item["readings"] if not one["replaces"]]
     demand = demand_of(item, printed[0], changes)
-    decided = {one.state for one in ran} - {UNDECIDED}
-    said, growths = list[str](), list[float]()
+    states = {one.state for one in ran} - {UNDECIDED}
+    growths, lacks = [1.0], set[str]()
     for one in ran:
-        if one.state != UNDECIDED:
-            continue
-        said.append(one.lack)
-        few = [part.share for part in one.parts.values() if part.lack == FEW]
-        for agree, n in few:
-            runs = [1.0] * agree + [0.0] * (n - agree)
-            growths.append(judge_runs([runs], {}, demand).growth)
-        if len(few) == sum(part.state == UNDECIDED for part in one.parts.values()):
-            decided.add(HOLDS if all(2 * agree > n for agree, n in few) else FAILS)
-        else:
-            growths.append(0.0)
-    if len(decided) > 1 or not said:
-        return 0.0, AUTHORS
-    return (max(growths) if growths and all(growths) else 0.0), "; ".join(dict.fromkeys(said))
+        unsure = [part for part in one.parts.values() if part.state == UNDECIDED]
+        lacks |= {part.lack for part in unsure}
+        for part in unsure:
+            if part.lack == FEW:
+                agree, n = part.share
+                runs = [1.0] * agree + [0.0] * (n - agree)
+                each = demand._replace(cells=len(one.parts))
+                growths.append(judge_runs([runs], {}, each).growth)
+        if unsure and {part.lack for part in unsure} <= {FEW, DOUBT}:
+            borne_out = all(
+                part.lack == FEW and 2 * part.share[0] > part.share[1] for part in unsure
+            )
+            states.add(HOLDS if borne_out else FAILS)
+    if len(states) > 1 or not lacks:
+        return AUTHORS, 0.0, ""
+    if SILENT in lacks:
+        return LONGER, 0.0, ""
+    if not lacks <= {FEW, DOUBT}:
+        return NOTHING, 0.0, ""
+    return RUNS, 0.0 if DOUBT in lacks else max(growths), states.pop()
 
 
 def certificates(folder: Path) -> list[str]:
@@ -240,12 +300,15 @@ def certificates(folder: Path) -> list[str]:
         found = read_yaml(file)
         here = {row[""]: row["here"] for row in found["platform"]}
         n = Counter(entry["comment"] for entry in found["manifest"])
-        judged = ", ".join(found["words compared of"])
+        judged = found["words compared of"]
+        compared = [f"{part['paper']}, {part['cells']}" for part in found["shares"]]
         rows.append(
             {"certificate": file.stem, "BLAS": here["BLAS"], "Python": here["python"],
-             "cells": len(found["manifest"]), **{word: n[word] for word in certificate.MEANING},
-             "words compared of": judged or "no whole paper",
-             "words that differ": len(found["words"]), "command": f"`{found['command']}`"}
+             "cells made again": "; ".join(compared),
+             **{word: n[word] for word in certificate.MEANING},
+             "words compared of": ", ".join(judged) or "no whole paper",
+             "words that differ": len(found["words"]) if judged else None,
+             "command": f"`{found['command']}`"}
         )  # fmt: skip
         for part in ("words", "columns"):
             if found[part]:
@@ -255,7 +318,8 @@ def certificates(folder: Path) -> list[str]:
                 ]
     if not rows:
         return []
-    return ["## Other kernels and Pythons\n", tables.markdown(rows), *differing]
+    meaning = "".join(f"- *{word}*: {said}\n" for word, said in certificate.MEANING.items())
+    return ["## Other kernels and Pythons\n", OURS, tables.markdown(rows), meaning, *differing]
 
 
 def codemeta(root: Path) -> str:
