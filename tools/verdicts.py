@@ -37,6 +37,8 @@ OTHER_CODE = (
     "One commit ran the cells; a later one may have written the words. Cells *by other code* were\n"
     "made before, and their histories put back (`make restore`).\n"
     "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
+    "`fedcore certify` compares with the histories in `kept/records/`. They may have been made on\n"
+    "another day than those that were judged, so that their seconds differ.\n"
 )
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
