@@ -11,8 +11,8 @@ one replaced row. Because a row is used once, a step is a local randomiser, and 
 its privacy.
 
 ``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1 for n full
-batches. The paper proves its formula for α, up to C, for ε ≤ √(log(n/δ)/n) (Lemma 3.1); larger ε
-are refused. ``calibration="tight"`` has no limit for ε. The amplification by shuffling of adaptive
+batches. Lemma 3.1 proves this formula, except for the value of C, if ε ≤ √(log(n/δ)/n). A larger ε
+is refused. ``calibration="tight"`` has no limit for ε. The amplification by shuffling of adaptive
 local randomisers gives the budget ε₀ that a step may spend. The source is Feldman, McMillan &
 Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian mechanism. The number of
 rows is public, because neighbouring data sets have equally many rows.

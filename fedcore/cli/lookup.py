@@ -222,9 +222,10 @@ KINDS = {
 def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
     """List all methods, metrics, data sets, generators or partitions; or describe NAME.
 
-    A method is described with its parameters, for --set. Metrics are what a run can record, for
-    --metric. The list of data sets says which can be fetched. Generators make synthetic data in the
-    files of papers; partitions deal samples to clients, there and for --partition.
+    The description of a method lists the parameters that --set can change. Metrics are what a run
+    can record, for --metric. The list of data sets says which can be fetched. Generators make
+    synthetic data in the files of papers; partitions deal samples to clients, there and for
+    --partition.
 
     \b
     Examples:

@@ -50,7 +50,8 @@ def missing(
         Function, such as `download.answers`, that returns whether the server of a URL responds. By
         default, every URL counts as reachable, and the network is not used.
     surrogate : bool, default=False
-        Check only that the data set has a surrogate, which needs no files.
+        Check only whether the data set has a surrogate. Files are not looked for, because a
+        surrogate needs none.
 
     Returns
     -------

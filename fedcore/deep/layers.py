@@ -26,7 +26,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """Base of all layers, with no parameters and with an output in the shape of the input."""
+    """Base class of all layers; by default, without parameters and with the input's shape."""
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
         """Return the layer's tensors of parameters for inputs of this shape."""

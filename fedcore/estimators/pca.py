@@ -131,8 +131,8 @@ class FederatedPCA(Transformer):
     error_estimate_ : float
         Estimate of the sine of the largest angle between the computed and the exact subspace, by
         the algorithm's convergence test. ``docs/error_estimate.md`` says how often and how far the
-        true angle exceeds the estimate. For a run without a test, the estimate comes from the
-        products of the last round. For a run without a test, the estimate is often too small,
+        true angle exceeds the estimate. In a run without a convergence test, the estimate
+        comes from the products of the last round. Such an estimate is often too small,
         because the next singular value is unknown. The value is 1 if nothing is known. For a
         private fit, the estimate says how far the noise may have rotated the subspace of the
         samples, clipped to `bounds` and divided by `scale_`. The estimate of a private fit is the

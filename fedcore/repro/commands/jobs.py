@@ -54,7 +54,7 @@ class JobError(FedcoreError):
 
 
 class Jobs(click.Group):
-    """Group of commands that report a full disk, a lack of memory or a signal in one sentence."""
+    """Commands that end with one sentence if the disk is full, memory lacks or a signal comes."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""

@@ -1,10 +1,10 @@
 """Find the files of a paper, which lie in one folder with the paper's name.
 
 In a paper's folder, ``experiments.yaml`` has the problems and experiments, and ``claims.yaml`` has
-what the paper prints. The module ``tables.py`` makes the paper's tables. The configuration gives
-the name of a paper in the checkout's folder ``papers``, and the path of any other paper's folder.
-The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout, and
-``figures.ipynb`` in the folder of any other paper.
+what the paper prints. The module ``tables.py`` makes the paper's tables. The configuration lists a
+paper by its name if it lies in the checkout's folder ``papers``, and otherwise by the path of its
+folder. The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout,
+and ``figures.ipynb`` in the folder of any other paper.
 """
 
 from __future__ import annotations

@@ -479,7 +479,8 @@ class Results:
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
         """Return the text in a figure's corner, with kind of run, commit, sizes and repeats.
 
-        The text also marks surrogate data, rebuilt data, and measures that are not released.
+        The text also marks surrogate data, rebuilt data, and measures that the privacy account
+        does not cover.
 
         Parameters
         ----------

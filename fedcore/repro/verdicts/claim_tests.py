@@ -56,7 +56,7 @@ class Demand(NamedTuple):
     Attributes
     ----------
     weight : float
-        Least weight from `weigh` with which test A holds or fails; 100 for a headline claim.
+        Least weight (see `weigh`) at which test A decides. A headline claim needs 100.
     level : float
         Significance level at which test B fails; 0.002 for a headline claim.
     searched : int
