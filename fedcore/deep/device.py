@@ -4,8 +4,8 @@ The environment variable ``FEDCORE_DEVICE`` names the device, because it is a pr
 machine. The value is ``cpu`` (the default), or PyTorch's name of an accelerator (``cuda``,
 ``cuda:1``, ``mps``, …). On a core, clients train one after the other. On an accelerator, the
 clients of a round make each training step together. With the value ``together``, clients step
-together on a CPU core, too, as on an accelerator. That is slower, and meant for tests. Results of two devices differ by
-rounding. Each history names its device.
+together on a CPU core, too, as on an accelerator. That is slower, and meant for tests. Results of
+two devices differ by rounding. Each history names its device.
 """
 
 from __future__ import annotations
