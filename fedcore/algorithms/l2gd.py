@@ -1,25 +1,27 @@
-"""L2GD: clients train their own networks in few rounds, and move to their mean in all others.
+"""L2GD: in each round, clients either train their own networks or move them towards their mean.
 
-A round is local with probability 1 − p, and client i then descends on its own loss fᵢ from its
-network xᵢ. Any other round is an averaging round, in which each of the n clients makes the step:
+A round is a local round with probability 1 − p, and an averaging round otherwise. In a local round,
+client i descends on its own loss fᵢ from its network xᵢ. In an averaging round, each of the n
+clients makes the step:
 
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
-Here the local rounds are drawn before the first round. The number of local rounds is (1 − p) T, to
-the nearest integer, and all other rounds average. The communication cost is therefore known
-beforehand.
+This module draws the set of local rounds before the first round. The number of local rounds is
+(1 − p) T, to the nearest integer, and all other rounds are averaging rounds. The communication cost
+is therefore known beforehand.
 
 By default all clients take part in every round. With `participation` below 1, some clients are
-drawn for each round, local or averaging. In an averaging round the drawn clients move to the mean
-of their own networks, and all other clients stay where they are. The number n in θ remains the
-number of all clients. Averaging does not move the mean of all clients, so that Algorithm 1 sends
-nothing after the first of consecutive averaging rounds. Here every averaging round sends the xᵢ up
-and the mean down.
+drawn for each local round and for each averaging round. In an averaging round the drawn clients
+move towards the mean of the drawn clients' networks, and the networks of all other clients do not
+change. The number n in θ remains the number of all clients. An averaging round does not change the
+mean of all clients. In consecutive averaging rounds, Algorithm 1 therefore communicates only in the
+first one. In this module the participants of every averaging round upload xᵢ and download the mean.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, p is 0.9, and a local round
-makes E epochs at the rate of the other methods. In Algorithm 1 a local round makes one step of size
-α / (n (1 − p)). In the code of Collins et al. all clients take part in every round, and θ is α λ /
-(n (1 − p)). The learning rate of local rounds in that code is α / (n (1 − p)).
+makes E epochs. The learning rate is that of the other methods in that paper. In Algorithm 1 a local
+round makes one step of size α / (n (1 − p)). In the code of Collins et al. all clients take part in
+every round, and θ is α λ / (n (1 − p)). The learning rate of local rounds in that code is α / (n
+(1 − p)).
 """
 
 from __future__ import annotations
@@ -47,11 +49,11 @@ class Params(settings.Params):
     Attributes
     ----------
     averaging : float
-        Share p of the rounds in which the clients move towards the mean.
+        Share p of averaging rounds among all rounds.
     alpha : float
-        Factor α of the step θ towards the mean.
+        Factor α in the step size θ towards the mean.
     strength : float
-        Weight λ of the distances to the mean in the mixture of losses.
+        Weight λ of the penalty on the distances between the networks and their mean.
     """
 
     participation: Participation = 1.0
@@ -97,7 +99,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of all averaging rounds and of the seed of the first network.
+    """Return the cost of all averaging rounds and of sending the seed of the initial network.
 
     In an averaging round each participant uploads xᵢ and downloads the mean.
     """

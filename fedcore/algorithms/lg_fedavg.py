@@ -5,10 +5,11 @@ shared upper layers g together, for E epochs of SGD on its loss fᵢ:
 
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 
-The network's attribute ``lower`` (see `fedcore.deep.models`) is the number of lower layers, after
-Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in that appendix, the
-networks begin at random, not with the result of FedAvg. In the code of Collins et al. the first
-fully connected layer of the networks for CIFAR is a lower layer, too (``lower`` = 8).
+The network's attribute ``lower`` (see `fedcore.deep.models`) is the number of lower layers in
+Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in that appendix, training
+starts from random parameters, and not from the result of FedAvg. The code of Collins et al. has
+more lower layers than the appendix: the networks for CIFAR keep their first fully connected layer
+with the clients (``lower`` = 8).
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ class Params(settings.Params):
     Attributes
     ----------
     lower : int, optional
-        Number of layers of the network's body that stay with the clients, counting activations and
-        pooling. By default the network determines the number.
+        Number of lower layers, which stay with the clients; activations and pooling count as
+        layers. By default the number is the network's attribute ``lower``.
     """
 
     lower: Count | None = None
@@ -61,8 +62,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``upper`` holds the parameters g of the last upper layers. ``models`` lists the parameters
-        of each client's network.
+        ``upper`` holds the parameters g of the shared upper layers after the last round. ``models``
+        lists the parameters of each client's network.
     """
     learner = deep.learner(params, federation)
     lower = params.lower_size(federation.shape.n_features)
@@ -87,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of g downloaded and gᵢ uploaded in every round, and of the first seed."""
+    """Return the cost of the seed, and of downloading g and uploading gᵢ in every round."""
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)

@@ -1,9 +1,10 @@
 """Local Only for linear regression: every client fits its own coefficients, without communication.
 
-Client i takes the least-squares solution θᵢ of its own samples, of smallest norm if there are fewer
-samples than features. The authors' notebook adds a ridge of 1e−5. The method has no shared
-representation. For comparison ``basis`` holds the k leading right singular vectors of the matrix of
-rows θᵢ, computed outside the protocol. A new client learns all d coefficients, because there is no
+Client i computes the least-squares solution θᵢ for its own samples. If the client has fewer samples
+than features, θᵢ is the solution of smallest norm. In the authors' notebook, clients solve a ridge
+regression with the penalty 1e−5. The method has no shared representation. For comparison with other
+methods, ``basis`` holds the k leading right singular vectors of the matrix with rows θᵢ. This
+matrix is read outside the protocol. A new client learns all d coefficients, because there is no
 representation.
 """
 

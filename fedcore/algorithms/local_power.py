@@ -1,17 +1,18 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
-LocalPower is equal to FedPower (Guo et al.) without noise. LocalPower is also the second baseline
-of Wang, Liu & Zhang (JOTA 2024), with q = 8, halved every round down to 1. In a round with q local
-steps, client i computes Yᵢ and the server computes Z:
+LocalPower is equal to FedPower (Guo et al.) without noise. The second baseline of Wang, Liu & Zhang
+(JOTA 2024) is LocalPower with q = 8 in the first round, and q is halved after every round until q
+is 1. In a round with q local steps, client i computes Yᵢ and the server computes Z:
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in the code of Li et al., q counts the last multiplication, whose result is sent without
-orthonormalisation. With q = 1 the method is `ssi`. The rotation Dᵢ aligns Zᵢ with the first
-client's Z₁ before the sum. For ``none`` Dᵢ is the identity, and for ``sign`` Dᵢ fixes the sign of
-each column. For ``procrustes`` Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For
-``sign`` and ``procrustes`` a client sends Zᵢ beside Yᵢ, as in FedPower. A round with q = 1 sends no
-Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
+As in the code of Li et al., q includes the last multiplication of a round. The client sends the
+result Yᵢ of this multiplication without orthonormalising it. With q = 1 the method is `ssi`. The
+rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. For ``none`` Dᵢ is the identity,
+and for ``sign`` Dᵢ fixes the sign of each column. For ``procrustes`` Dᵢ is the orthogonal matrix
+that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ beside Yᵢ, as in
+FedPower. A round with q = 1 sends no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention
+an alignment.
 """
 
 from __future__ import annotations
@@ -56,8 +57,8 @@ class Params(ssi.Rounds):
     local_steps : int
         Number q of multiplications by AᵢAᵢᵀ in the first round.
     schedule : str
-        Number of multiplications in round k = 0, 1, …, which is q (``constant``), q − k
-        (``linear``) or ⌊q/2ᵏ⌋ (``halving``), and at least one.
+        Rule for the number of multiplications in round k = 0, 1, …: q (``constant``), q − k
+        (``linear``) or ⌊q/2ᵏ⌋ (``halving``). The number is never below one.
     alignment : str
         Rule for Dᵢ, which aligns Zᵢ with the first client's Z₁. Unless `alignment` is ``none``, the
         result depends on which client is first.
@@ -97,9 +98,9 @@ def steps_of(params: Params, k: int) -> int:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one n×p block downloaded and one or two uploaded per client and round.
+    """Return the cost of one n×p block down, and one or two blocks up, per client and round.
 
-    The second uploaded block is Zᵢ, in rounds in which Zᵢ is aligned.
+    A client uploads Yᵢ in every round, and uploads Zᵢ in those rounds that align Zᵢ.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
@@ -130,8 +131,8 @@ def aggregate(
     product, single : client step
         Client steps that compute ``AᵢAᵢᵀ Z``, `single` if q = 1 and `product` otherwise.
     weights : mapping of int to int, optional
-        Weights wᵢ by position of the client, the reference client first. By default all weights are
-        1.
+        Mapping from the number of client i to its weight wᵢ. The first entry belongs to the client
+        with which all others are aligned. By default all weights are 1.
 
     Returns
     -------
@@ -167,7 +168,7 @@ def aggregate(
 
 
 def weights_of(federation: Federation, weights: Mapping[int, int] | None) -> list[int]:
-    """Return the weights of the clients that send; by default all weights are 1."""
+    """Return the weights of the clients that reply; by default all weights are 1."""
     return [1] * federation.shape.n_clients if weights is None else list(weights.values())
 
 

@@ -1,17 +1,18 @@
 """Subspace iteration with momentum.
 
 The method is in none of the five papers that fedcore reproduces. The messages are those of
-simultaneous subspace iteration (`ssi`), and the server keeps one more block. The method is the
-three-term recursion ``Y ← AAᵀ Y − β Y₋``, with the previous block Y₋ in the coordinates of the new
-block:
+simultaneous subspace iteration (`ssi`), but the server also stores the previous block. The method
+is the three-term recursion ``Y ← AAᵀ Y − β Y₋``, with the previous block Y₋ in the coordinates of
+the new block:
 
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0.
 
-The best β is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ. With the best β the
-error falls by a factor near 1 − √(2 gap) per round instead of 1 − gap, where gap = 1 − λ_{p+1}/λ_p.
-If `sigma_next` is not given, the server estimates λ_{p+1} by the largest (p+1)-st Ritz value so far
-in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value
-is at most its eigenvalue, so that the estimated β is at most the best β, up to rounding.
+The best β for blocks of p columns is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ.
+With the best β the error falls by a factor near 1 − √(2 gap) per round instead of 1 − gap, where
+gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes in every round the (p+1)-st
+Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The estimate of λ_{p+1} is the largest of these values so far. The
+server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value is at most its eigenvalue,
+so that the estimated β is at most the best β, up to rounding.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ class Params(ssi.Params):
     Attributes
     ----------
     sigma_next : float, optional
-        Singular value σ_{p+1}(A), in data units; by default estimated from Ritz values.
+        Singular value σ_{p+1}(A), in data units. By default, the server estimates it from Ritz
+        values.
     """
 
     sigma_next: NonNegative | None = None
@@ -52,7 +54,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         Orthonormal ``basis`` of shape (n_features, n_components). ``beta`` is the last β, in data
-        units to the fourth power. With a tolerance the dict also has the entries of
+        units to the fourth power. If `tol` is positive, the dict contains the entries of
         `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
@@ -89,7 +91,7 @@ def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
 
 
 def _inverse(R: np.ndarray) -> np.ndarray:
-    """Return R⁻¹, after raising diagonal entries of a singular R to the rounding level."""
+    """Return R⁻¹; diagonal entries of R below the rounding level are raised to this level first."""
     diagonal = np.diagonal(R)
     floor = max(np.finfo(R.dtype).eps * diagonal.max(), np.finfo(R.dtype).tiny)
     lifted = R + np.diag(np.maximum(floor - diagonal, 0))

@@ -12,8 +12,8 @@ sensitivities of the products are the largest row norms of X and Y (for one colu
 
 With ``protects="row_by_entries"``, one row a of norm at most 1 is replaced by zeros. Composition
 over the d entries of the row needs √d times the noise of ``entry`` ("[HR13, HP14] + Composition" of
-Nguyen, Ene & Nguyen). The number of rows is public, because the largest row norm of Y is a maximum
-over the rows.
+Nguyen, Ene & Nguyen). The number of rows counts as public, because the largest row norm of the
+noisy Y depends on this number.
 
 With ``protects="row"``, one row a of norm at most 1 is added or removed. The iteration with ``row``
 is ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. The method with ``row`` is the adaptive power
@@ -100,7 +100,7 @@ def noise_multiplier(params: Params) -> float:
     Raises
     ------
     InputError
-        If the calibration ``paper`` would spend more than ε.
+        Raised if the calibration ``paper`` would spend more than ε.
     """
     assert params.epsilon is not None
     epsilon, delta = params.epsilon, params.delta

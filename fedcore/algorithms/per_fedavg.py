@@ -7,14 +7,14 @@ results. A batch is cut into a support set D and a target set D′, and a step h
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
 The set D is eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021),
-Appendix A.2. As in that appendix, D also replaces the algorithm's third set D″. The paper of
-Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is over all
-its samples. With ``fine_tune`` clients train the head of w after the last round, as for
+Appendix A.2. The algorithm has a third set D″, for which this appendix and this module use D. The
+paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is
+over all its samples. With ``fine_tune`` clients train the head of w after the last round, as for
 `fedcore.algorithms.fedavg`.
 
-``form="sum"`` does what the class for Per-FedAvg in the code of Collins et al. does, although none
-of their programs uses that class. The inner step in the code of Collins et al. changes a copy of
-the network that no loss uses. With ``form="sum"``, a step therefore has the direction ∇fᵢ(w;
+``form="sum"`` reproduces the class for Per-FedAvg in the code of Collins et al., although none of
+their programs uses that class. The class makes the inner step on a copy of the network, and
+evaluates no loss at this copy. With ``form="sum"``, a step therefore has the direction ∇fᵢ(w;
 D) + ∇fᵢ(w; D′). With ``form="sum"``, client i predicts with its network after its last local round,
 and ``fine_tune`` trains all of this network.
 """
@@ -50,8 +50,9 @@ class Params(settings.Tuned):
     inner_rate : float
         Step size α of a client's adaptation.
     support : float
-        Share of a batch that is the support set, rounded down, and at least one sample. A batch of
-        one sample is support set and target set.
+        Share of a batch that forms the support set. The size of the support set is rounded down,
+        but is at least one sample. A batch of one sample serves both as support set and as target
+        set.
     difference : float
         Step size δ of the finite difference of gradients at w + δ g and w − δ g.
     form : {"meta", "sum"}
@@ -135,9 +136,11 @@ def _run_sum(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of w downloaded and wᵢ uploaded in every round, and of w for fine-tuning.
+    """Return the cost of downloading w and uploading wᵢ in every round, and of fine-tuning.
 
-    With ``form="sum"`` every client gets the seed of the first network, and no w for fine-tuning.
+    For fine-tuning, every client downloads the last w. With ``form="sum"``, clients download no w
+    for fine-tuning. Instead, every client downloads the seed of the initial network before the
+    first round.
     """
     if params.form == "sum":
         return rounds.cost_of_own_networks(params, shape)

@@ -8,8 +8,8 @@ A step is ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact sol
 each column of the error is therefore multiplied by its own factor, ``(U_t − Û) T = E₀ diag(p_t)``.
 The code advances only the r factors p_t, from which the loss follows. The code also advances
 q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end the code computes
-``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic the iterates are those of gradient descent,
-without a pass over the data per step. Instead of E₀ the code stores
+``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic, these iterates equal those of gradient descent,
+but a step does not read the data. Instead of E₀ the code stores
 ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. The entries of
 ``E₀ diag(σ)`` are of the magnitude of the data.
 

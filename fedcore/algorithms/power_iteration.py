@@ -3,16 +3,17 @@
 As in Section 3 of the paper, the method draws m samples of a random matrix Φ and keeps the sample
 with the best condition number κ(V).
 
-The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds them up to V. Then,
-α times, the server sends V back, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server adds up the
-products. The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications. As in the paper, V is not
-orthonormalised between the multiplications, because the paper needs the singular values of V.
+The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds up the sketches to
+obtain V. The server sends V to the clients, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server
+adds up the products. This multiplication is repeated α times. The result is ``V = (SᵀS)^α Sᵀ Φ``
+after α + 1 communications. As in the paper, V is not orthonormalised between the multiplications,
+because the paper needs the singular values of V.
 
 The entries of V therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To
-avoid overflow, V is divided by a power of two before every multiplication, which is exact. At the
-end V is multiplied back if the result is in range. The condition number falls only with fewer
-multiplications. The run therefore counts the directions of V that rounding has spoiled, and warns
-of them.
+avoid overflow, V is divided by a power of two before every multiplication. This division is exact.
+At the end V is multiplied by these powers of two, unless the result would over- or underflow.
+Scaling does not lower the condition number; only a smaller α does. The run therefore counts the
+directions of V that rounding has spoiled, and warns of them.
 
 ``select="initial"`` compares the condition numbers of the sketches and multiplies only the best
 sketch, as in the paper's code. ``select="final"`` multiplies every sketch and compares the
@@ -59,7 +60,8 @@ class Params(Parameters):
         Whether condition numbers are compared before (``initial``) or after (``final``) the
         multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        Matrix whose product Sⁱ `start` replaces the Gaussian Φⁱ; `samples` must then be 1.
+        If `start` is given, Sⁱ `start` takes the place of the Gaussian matrix Φⁱ, and `samples`
+        must be 1.
     """
 
     power: CountOrZero = 0
@@ -103,7 +105,7 @@ class Scaled(NamedTuple):
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Return an equal `Scaled` with the exponent 0, or as near to 0 as V stays in range."""
+        """Return an equal `Scaled` with exponent 0, or the nearest one that keeps V in range."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
@@ -132,7 +134,7 @@ def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, d
     Warns
     -----
     RoundingWarning
-        If rounding has spoiled some of V's directions.
+        Given if rounding has spoiled some of V's directions.
     """
     early = params.select == "initial"
     candidates = []
@@ -164,9 +166,9 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """Return the cost of Algorithm 1, m + α uploads (m(α + 1) with ``select="final"``).
+    """Return the cost of Algorithm 1, which has m + α rounds (m(α + 1) for ``select="final"``).
 
-    The server also sends the last V for use by the clients, which counts as no round.
+    At the end the server sends the last V to the clients. This message does not count as a round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

@@ -10,19 +10,19 @@ The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known. Neig
 one replaced row. Because a row is used once, a step is a local randomiser, and shuffling amplifies
 its privacy.
 
-``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1 for n full
-batches. Lemma 3.1 proves this formula, except for the value of C, if ε ≤ √(log(n/δ)/n). A larger ε
-is refused. ``calibration="tight"`` has no limit for ε. The amplification by shuffling of adaptive
-local randomisers gives the budget ε₀ that a step may spend. The source is Feldman, McMillan &
-Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian mechanism. The number of
-rows is public, because neighbouring data sets have equally many rows.
+``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1, where n is the
+number of full batches. Lemma 3.1 proves this formula, except for the value of C, if
+ε ≤ √(log(n/δ)/n). A larger ε is refused. ``calibration="tight"`` accepts every ε. If n is large
+enough, shuffling the rows lets each step spend a budget ε₀ above ε. The budget ε₀ follows from
+Feldman, McMillan & Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian
+mechanism. The number of rows is public, because neighbouring data sets have equally many rows.
 
 The paper has neither batches nor k > 1 columns. For k > 1 columns, clipping uses the Frobenius
 norm, and steps are orthonormalised. The mean of a batch gets noise once, and a replaced row changes
-this mean by 2β/`batch`. The sum over the last, incomplete batch is divided by `batch` as well.
-Given the other rows of all batches, the shuffle puts a row into one of at least n batches, and the
-amplification counts n. Several clients pass w on from one to the next, and each client shuffles its
-own rows.
+this mean by 2β/`batch`. If the last batch is incomplete, the sum over its rows is divided by
+`batch`, and not by the number of its rows. If all other rows are fixed, the shuffle puts a row into
+one of at least n batches. The amplification is therefore computed for n local randomisers. Several
+clients pass w on from one to the next, and each client shuffles its own rows.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Params(Budgeted):
     offset : float
         Offset ξ of the step sizes h / (gap (ξ + t)).
     bound : float
-        Norm β to which longer gradients are clipped.
+        Bound β on the norm of a row's gradient; larger gradients are scaled to norm β.
     batch : int
         Number of rows of a step.
     """
@@ -89,7 +89,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×k block to every client and back, one client after the other."""
+    """Return the cost of one d×k block to every client and one back, with one client per round."""
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 
@@ -141,7 +141,7 @@ def noise_multiplier(params: Params, n: int) -> float:
     Raises
     ------
     InputError
-        If ε is above the limit of the calibration ``paper``.
+        Raised if ε is above the limit of the calibration ``paper``.
     """
     assert params.epsilon is not None
     epsilon, delta, steps = params.epsilon, params.delta, max(1, n // params.batch)

@@ -5,8 +5,8 @@ Each round multiplies the server's basis Z by the Gram matrix of the data of all
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
 The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ orthonormalises a matrix with uniform
-entries in [−1, 1]. In a round every client receives one n×p block and sends one, for n features.
-The last Z stays with the server.
+entries in [−1, 1]. In a round every client receives one n×p block and sends one n×p block, where n
+is the number of features. The server does not send the last Z to the clients.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class Params(Rounds):
     ----------
     tol : float
         Tolerance for the sine of the largest angle to the leading eigenspace. The run ends when
-        `fedcore.parts.convergence_test` estimates that the sine is at most `tol`, which needs no
-        communication. With `tol` = 0 the run makes all rounds.
+        `fedcore.parts.convergence_test` estimates that the sine is at most `tol`. The estimate
+        needs no communication. With `tol` = 0 the run makes all rounds.
     n_oversamples : int
-        Number of columns of a message beyond `n_components`, as far as the number of features
-        allows. With one more column, the convergence test sees the next singular value, and notices
-        a singular value that several directions share.
+        Number of additional columns of Z. Z has `n_components` + `n_oversamples` columns, but at
+        most as many as there are features. With one additional column, the convergence test sees
+        the next singular value, and notices a repeated singular value.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
@@ -71,8 +71,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        Orthonormal ``basis`` of shape (n_features, n_components). With a tolerance the dict also
-        has the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        Orthonormal ``basis`` of shape (n_features, n_components). If `tol` is positive, the dict
+        contains the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
     test = ConvergenceTest(params.tol, federation.shape, p)
@@ -90,7 +90,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """Return the cost of one block downloaded and one uploaded per client and round."""
+    """Return the cost of one block down and one block up per client and round."""
     d = shape.n_features
     scalars = params.rounds * shape.n_clients * d * params.columns(d)
     return Cost(params.rounds, scalars, scalars)

@@ -11,8 +11,8 @@ Uⁱ. The server makes a step on V with the sum of the clients' gradients.
 
 The entries of Φ_U and Φ_V have the *standard deviations* 1/d and 1/r, as in the code of Philippenko
 et al. Ward and Kolda take 1/d and 1/r as variances. The parameter ``sigma_max`` gives σ₁. If
-``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁. The
-bound costs one more number up and one down per client.
+``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁. For
+this bound, each client uploads one number and downloads one number.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Params(Parameters):
     C, mu : float
         Constants of the start and of the step.
     sigma_max : float, optional
-        Largest singular value σ₁ of S, in data units. By default the clients find a bound of σ₁ in
-        one more round.
+        Largest singular value σ₁ of S, in data units. By default, an additional round computes an
+        upper bound of σ₁, which replaces σ₁.
     start : ndarray of shape (n_features, n_components), optional
         Matrix Φ_V; by default drawn at random.
     """

@@ -6,9 +6,9 @@ and ``V ← V − η ∇_V F`` with both gradients at the old point. The theory'
 that the loss hardly changes in a feasible number of rounds. The paper prints the theory's number of
 iterations, which `iterations_of_theory` computes.
 
-The code of Philippenko et al. starts from Ward and Kolda's initialisation. Because an axis is
-missing, that code subtracts the *sum of all entries* of the gradient from V. The method here starts
-as Ye and Du do, and subtracts the gradient itself.
+The code of Philippenko et al. starts from Ward and Kolda's initialisation. That code sums the
+gradient without naming an axis, and therefore subtracts the *sum of all entries* of the gradient
+from V. The method here starts as Ye and Du do, and subtracts the gradient itself.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class Params(Parameters):
     n_components : int
         Rank r of the factorisation.
     sigma_max : float
-        Largest singular value of S, in data units, which determines the step and the scale of the
-        start.
+        Largest singular value of S, in data units. `sigma_max` and `sigma_r` determine the step
+        size and the scale of the start.
     sigma_r : float
-        The r-th singular value of S, in data units, which also determines the step and the scale.
+        The r-th singular value of S, in data units.
     reading : str
         Version of the theory's constants; see `constants`.
     rounds : int
@@ -88,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×r block downloaded and one uploaded per client and iteration."""
+    """Return the cost of one d×r block down and one block up per client and iteration."""
     block = shape.n_clients * shape.n_features * params.n_components
     return Cost(params.rounds, params.rounds * block, params.rounds * block)
 

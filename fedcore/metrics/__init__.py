@@ -63,7 +63,7 @@ class Metric:
         Raises
         ------
         InputError
-            Raised if the value is no number, or if a metric of another package fails.
+            Raised if the value is not a number, or if a metric of another package fails.
         """
         others = not self.code.startswith("fedcore.")
         with foreign_errors(f"metric '{self.name}' ({self.code})", others):
@@ -83,8 +83,10 @@ class Metric:
     def code(self) -> str:
         """Return the name ``module:function`` of the metric's code.
 
-        An inner function has the name of its outer function, so that metrics of one outer function
-        need different names. The result is the module alone if the module has no such name.
+        For a function defined inside another function, ``function`` is the name of the outer
+        function. All metrics that one outer function makes therefore have the same ``code``, and
+        need different metric names. If the module has no attribute of this name, the result is the
+        name of the module.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__

@@ -33,7 +33,7 @@ def kkt_residual(iterate: Iterate, problem: Problem) -> float:
 
 @metric("data units squared", "Σᵢ ‖AᵢᵀZ‖_F²")
 def captured(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``, whose relative change is rule (27) of Wang, Liu & Zhang."""
+    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``; rule (27) of Wang, Liu & Zhang bounds its relative change."""
     square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
@@ -42,8 +42,8 @@ def captured(iterate: Iterate, problem: Problem) -> float:
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, the error of the singular values Σ(Z) of AᵀZ.
 
-    Σ* has the leading exact singular values. If the iterate is rank-deficient, missing singular
-    values count as zero.
+    Σ* holds the exact leading singular values of A. If the iterate is rank-deficient, missing
+    singular values in Σ(Z) count as zero.
     """
     weighted = _projected(iterate, problem)[-1]
     found = scipy.linalg.svdvals(weighted, check_finite=False)

@@ -19,7 +19,7 @@ def objective(iterate: Iterate, problem: Problem) -> float:
 
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return every client's excess ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)`` over the best Ûᵢ for V, or 0 without U."""
+    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, where Ûᵢ is the best for V; 0 if there is no U."""
     excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return np.zeros(len(problem.clients)) + excess
 
@@ -47,11 +47,12 @@ def exact_objective(iterate: Iterate, problem: Problem) -> float:
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the least loss ε_min for rank r.
 
-    Subtracting the losses would lose all digits of an excess of 1e−25 at ε_min = 1e−6. Let W₁ have
-    the r leading right singular vectors of S (with values Σ₁), W₂ the others (Σ₂), and Q a basis of
-    range(V). Let A = W₁ᵀQ have the polar factor P, and let M = Q − W₁A, which is small for good V.
-    For V of full rank, I − AAᵀ = P MᵀM Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``.
-    A rank-deficient V adds I − PPᵀ to I − AAᵀ, and its part to the excess.
+    The metric is not computed as a difference of two losses. At ε_min = 1e−6, this difference would
+    lose all digits of an excess of 1e−25. Let W₁ have the r leading right singular vectors of S
+    (with values Σ₁), W₂ the others (Σ₂), and Q a basis of range(V). Let A = W₁ᵀQ have the polar
+    factor P, and let M = Q − W₁A, which is small for good V. For V of full rank, I − AAᵀ = P MᵀM
+    Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``. For a rank-deficient V, I − AAᵀ has
+    the additional term I − PPᵀ, and the excess has the additional term ``½ ‖Σ₁ (I − PPᵀ)‖²_F``.
     """
     v = iterate.shared
     q, rank = column_space(v), v.shape[1]

@@ -14,8 +14,8 @@ from fedcore.problems.problem import Problem
 def dissimilarity(iterate: Iterate, problem: Problem) -> float:
     """Return ``η = maxᵢ ‖Aᵢ − A‖₂ / ‖A‖₂``, where A is the mean of ``Aᵢ = m SᵢᵀSᵢ`` (m clients).
 
-    This metric extends Definition 4 of Guo et al. (FedPower) to clients of unequal size. For
-    clients of equal size, Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.
+    This metric extends Definition 4 of the FedPower paper (Guo et al.) to clients of unequal size.
+    For clients of equal size, Aᵢ equals the paper's Aᵢ up to a common factor, which cancels.
     """
     m, right = len(problem.clients), problem.right_vectors
     mean = (right * problem.singular_values**2) @ right.T

@@ -23,11 +23,11 @@ ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v ex
 
 @metric("1", "others' samples that Σ y² x xᵀ rules out, less the client's own")
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
-    """Return how much more often a message rules out others' samples than the client's own.
+    """Return the share of others' samples that a message rules out, minus that of own samples.
 
-    The metric is a difference of shares, averaged over the clients. The metric is 0 if messages do
-    not reveal who has a sample, and 1 if messages fully reveal who has a sample. Under
-    (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
+    Own samples are those of the client that sends the message. The metric is averaged over the
+    clients. The metric is 0 if messages do not reveal who has a sample, and 1 if messages fully
+    reveal who has a sample. Under (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]

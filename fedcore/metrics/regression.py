@@ -3,9 +3,9 @@
 An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
 ``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
 ``fitted_…`` metrics replace each client's model by B times the best head for B on its own samples.
-The ``fitted_…`` metrics agree with the others as soon as a method has converged, unless the method
-has one head for all clients. Every loss is half a mean square, as in eqs. (7) and (8) of Collins,
-Hassani, Mokhtari & Shakkottai (ICML 2021).
+When a method has converged, each ``fitted_…`` metric agrees with the same metric of the clients'
+own models, unless the method has one head for all clients. Every loss is half a mean square, as in
+equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def new_client_error(samples: int) -> Metric:
-    """Return the metric of new clients that fit a head to their first `samples` samples.
+    """Make the metric of the error of new clients that fit a head to `samples` samples each.
 
     The metric is the expected test error, averaged over the new clients. If the iterate has
     ``features``, new clients fit their heads on this matrix in place of the representation B.
@@ -117,7 +117,7 @@ def new_client_error(samples: int) -> Metric:
 
 
 def exact_new_client_error(samples: int) -> Metric:
-    """Return the metric `new_client_error` of new clients that know the true representation B*.
+    """Make the metric `new_client_error` for new clients that know the true representation B*.
 
     The metric is the same for all iterates. The error is not zero, because a client's samples do
     not determine its head exactly.

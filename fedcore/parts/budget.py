@@ -63,8 +63,8 @@ class Budgeted(Parameters):
         Raises
         ------
         InputError
-            Raised if the method reads single rows and the clients' rows were reduced to factors.
-            Also raised for a row of norm above 1 that must not be clipped.
+            Raised if the method reads single rows but the clients' rows were reduced to factors.
+            The error is also raised if a row has a norm above 1 and `clip` is false.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -103,7 +103,7 @@ def gaussian_start(
 
 
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
-    """Return the budget (ε₀, δ₀) of each of n shuffled local randomisers for (ε, δ) in total.
+    """Return the budget (ε₀, δ₀) of one of n shuffled local randomisers, given their total (ε, δ).
 
     Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem
     requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit is not above ε.

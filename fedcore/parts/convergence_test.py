@@ -4,8 +4,8 @@ A server that has sent an orthonormal Z and received U = G Z knows the residual 
 test estimates the sine of the largest angle between range(Z) and the leading eigenspace of G. The
 sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, where θ_p is the smallest eigenvalue of ZᵀU (Davis &
 Kahan, *The rotation of eigenvectors by a perturbation III*, 1970). The server does not know the
-next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the next Ritz value, in the span of the
-blocks Z that the server still has, plus `UNCERTAINTY` times the residual of its Ritz vector.
+next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the (p+1)-st Ritz value in the span of
+the last blocks Z, plus `UNCERTAINTY` times the residual of its Ritz vector.
 
 The result is an estimate and not a bound. The estimate is too small if the iteration has missed an
 eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only p of
@@ -13,10 +13,10 @@ its directions. The algorithms' parameter `n_oversamples` adds columns to Z, so 
 notice missed directions.
 
 Rounding limits the residual. Products with unit roundoff ε have a residual of 1 to 16 ε θ₁ at the
-exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). The test therefore also ends
-if the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round. Residuals
-below ε θ₁ count as ε θ₁. At the rounding limit, the estimate shows how well the data determine the
-subspace in this precision.
+exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). Even if the estimate is above
+the tolerance, the test therefore succeeds when the residual is at most ``(16 + √(n + d)) ε θ₁`` and
+has not halved in the last round. Residuals below ε θ₁ count as ε θ₁. When rounding limits the
+residual, the estimate shows how well the data determine the subspace in this precision.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class ConvergenceTest:
     shape : Shape
         Numbers of clients, samples and features.
     wanted : int
-        Number p of leading columns that are tested. Blocks may have more columns.
+        Number p of leading columns of Z that are tested. Z may have more than p columns.
     """
 
     def __init__(self, tol: float, shape: Shape, wanted: int) -> None:
@@ -104,7 +104,7 @@ class ConvergenceTest:
         *,
         final: bool = False,
     ) -> bool:
-        """Return whether a basis with these Ritz values has converged.
+        """Return whether a basis with this residual and Ritz values `theta` has converged.
 
         Parameters
         ----------
@@ -113,7 +113,7 @@ class ConvergenceTest:
         theta : ndarray of shape (p,)
             Ritz values in descending order.
         following : (float, float) or None
-            The next Ritz value and the norm of its Ritz vector's residual, or None if unknown.
+            The (p+1)-st Ritz value and the norm of its Ritz vector's residual, or None if unknown.
         dtype : numpy.dtype
             Precision of the products.
         final : bool, default=False
@@ -147,10 +147,10 @@ class ConvergenceTest:
         Returns
         -------
         dict
-            ``converged`` tells whether the test has succeeded. ``angle_estimate`` is the estimated
-            sine of the largest angle before the last step, or infinite if unknown. ``ritz_edge``
-            has Ritz values p and p + 1 in data units squared, or NaN if unknown. The dict is empty
-            if ``tol`` is 0.
+            ``converged`` tells whether the last tested Z has passed the test. ``angle_estimate`` is
+            the estimated sine of the largest angle before the last step, or infinite if unknown.
+            ``ritz_edge`` has Ritz values p and p + 1 in data units squared, or NaN if unknown. The
+            dict is empty if ``tol`` is 0.
         """
         if not self._tol:
             return {}
@@ -164,7 +164,7 @@ class ConvergenceTest:
 def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
-    """Estimate the sine of the largest angle to the leading eigenspace after a run without a test.
+    """Estimate the sine of the largest angle to the leading eigenspace for an untested basis Z.
 
     The estimate replaces the eigenvalue λ_{p+1} of G by the mean eigenvalue outside range(Z), which
     is hardly larger than λ_{p+1}. The estimate is therefore large if the subspace is far off, but
@@ -244,10 +244,11 @@ def warn_of_end(
     settings : object
         The algorithm's ``Params``.
     output : mapping
-        The algorithm's output. Without all `OUTPUT_KEYS` there is no warning.
+        The algorithm's output. If the output lacks any of the `OUTPUT_KEYS`, the function gives no
+        warning.
     iterations : float
-        Number of the last iteration. A run that ended before ``settings.rounds`` was stopped by the
-        caller, and gets no warning about missing convergence.
+        Number of the last iteration. If this number is below ``settings.rounds``, the caller has
+        stopped the run, and the function does not warn of missing convergence.
     clients : Clients
         The clients' samples.
     """

@@ -3,7 +3,7 @@
 Each function works on a stack of matrices H. The basis for each H is a matrix X of p orthonormal
 rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)`` that
 starts from a pair (X, X H) and yields one new pair per product. No n × n matrix is formed. The
-pairs of a matrix in the stack do not depend on the other matrices.
+pairs (X, X H) of one matrix H do not depend on the other matrices of the stack.
 
 A stopping rule ``rule(limits, X, XH)`` takes the first pair and returns a function ``enough(old, X,
 XH)``. ``enough`` returns for each matrix whether to stop at a new pair, where ``old`` is the
@@ -121,7 +121,7 @@ class Limits(NamedTuple):
 def relative_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Stop by rule (26), ``‖X − X'‖_F ≤ ε_x ‖X‖_F``, where X' is the previous basis.
 
-    A row whose sign changes counts as a change.
+    A row that changes only its sign counts as changed.
     """
     return lambda old, X, XH: norm(X - old) <= limits.tolerance * norm(X)
 
@@ -137,7 +137,8 @@ def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Stop by rule (14), if the residual ``‖X H P⊥‖_F`` is at most δ times its first value.
 
-    P⊥ is the projection I − XᵀX. The rule also stops if the residual is of the order of rounding.
+    P⊥ is the projection I − XᵀX. For any δ, the iteration stops if the residual has the size of
+    rounding errors.
     """
     goal = limits.delta * norm(outside(X, XH))
 
@@ -177,7 +178,7 @@ def _traces(X: np.ndarray, XH: np.ndarray) -> np.ndarray:
 
 
 def _best_image(blocks: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Return X H for each H, where X has its p leading Ritz vectors in the span of all blocks."""
+    """Return X H for each H; the rows of X are the p leading Ritz vectors in the blocks' span."""
     X, XH = blocks[-1]
     if len(blocks) == 1:
         return XH

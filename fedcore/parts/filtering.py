@@ -1,9 +1,10 @@
 """Noisy product AᵀA X without the rows of A that contribute most.
 
-This product is the step of the adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454,
-Algorithm 1), for rows of any norm. The contribution of a row a is ‖a‖‖Xᵀa‖. The sparse vector
-technique finds the least threshold θ that only few contributions exceed. The sum over the other
-rows gets Gaussian noise proportional to θ.
+The adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1) makes one such
+product per step. The norms of the rows need no bound. The contribution of a row a is ‖a‖‖Xᵀa‖. The
+sparse vector technique finds the least threshold θ that only few contributions exceed. The product
+leaves out the rows whose contribution exceeds θ. The sum over the kept rows gets Gaussian noise
+proportional to θ.
 """
 
 from __future__ import annotations

@@ -31,11 +31,14 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, the product is also a block. While a Gram matrix does not
-    pay, sparse clients are multiplied as one matrix, and their mean is subtracted once.
+    If Z is a block of `fedcore.rowspace`, the product is also a block. As long as a Gram matrix
+    does not pay off, several sparse clients are multiplied as one matrix, a
+    `fedcore.rowspace.Rows`.
 
-    The Gram matrix comes with the clients, or is computed and kept in ``state.kept``. `state`
-    counts only the columns of this run, so that a matrix of an earlier run changes no result.
+    The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
+    the matrix when it pays off, and keeps the matrix in ``state.kept``. Only the columns of the
+    present run decide whether the matrix pays off, so that a matrix of an earlier run changes no
+    result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -60,8 +63,8 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
-    The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. The Gram matrix comes
-    with the clients, or is computed as soon as `gram_pays_off` says so.
+    The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. If the clients do not
+    already have this Gram matrix, it is computed as soon as `gram_pays_off` returns true.
 
     Parameters
     ----------
@@ -83,8 +86,8 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server does not add.
 
-    The client computes and keeps its own Gram matrix if that is cheaper. The Gram matrix takes at
-    most twice the memory of the data.
+    The client computes and keeps its own Gram matrix if `gram_pays_off` returns true. The Gram
+    matrix takes at most twice the memory of the data.
 
     Parameters
     ----------
@@ -106,12 +109,13 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     ----------
     data : ndarray or SparseRows of shape (n_i, d), or ndarray of shape (clients, n_i, d)
     state : object
-        State of the client, of all stacked clients, or of the client in several runs.
+        State of one client, stacked states of all clients, or stacked states of one client in
+        several runs.
     dtype : numpy.dtype
         Precision of the rows.
     columns : int
-        Largest number of vectors that each run multiplies in this round, which decides whether a
-        Gram matrix is cheaper than products with the data.
+        Largest number of vectors that each run multiplies in this round. This number decides
+        whether a Gram matrix is cheaper than products with the data.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]
@@ -205,11 +209,11 @@ def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> b
 
     For each vector, a product with the data costs 4 operations per entry, and a product with the
     Gram matrix costs 2 d² operations. For dense samples of shape (n, d), which have n d entries,
-    computing the matrix costs n d² operations. The matrix never pays for n ≤ d/2, and otherwise
-    pays from ``n d / (4 n − 2 d)`` vectors on. If the matrix is computed at that moment, the total
-    cost is at most twice the cost of the best choice in hindsight. For sparse samples, only stored
-    entries count. The matrix never pays if d² exceeds twice the number of entries, and so never
-    takes much more memory than the samples.
+    computing the matrix costs n d² operations. For n ≤ d/2 the matrix never pays off. For n > d/2
+    the matrix pays off after ``n d / (4 n − 2 d)`` vectors. If the matrix is computed after this
+    number of vectors, the total cost is at most twice the cost of the best choice in hindsight. For
+    sparse samples, only stored entries count. The matrix never pays off if d² exceeds twice the
+    number of entries. A computed matrix therefore never takes much more memory than the samples.
 
     Parameters
     ----------

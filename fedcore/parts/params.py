@@ -60,7 +60,7 @@ class Description(NamedTuple):
     sentence : str
         The hyper-parameter's text in the docstring, or an empty text.
     kind : str
-        The valid values in words, or the type of a field without a rule.
+        The valid values in words, or the type if the field has no rule for valid values.
     required : bool
         True if the hyper-parameter has no default.
     default : object

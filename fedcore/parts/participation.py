@@ -1,4 +1,4 @@
-"""Choice of the clients that take part in a round, a share drawn without replacement."""
+"""Random choice, without replacement, of the clients that take part in a round."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ class Participating:
     participation: Participation
 
     def n_participants(self, n_clients: int) -> int:
-        """Return the number of clients in a round, a rounded share that is at least 1."""
+        """Return `participation` times `n_clients`, rounded to an integer of at least 1."""
         return max(1, round(self.participation * n_clients))
 
     def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-        """Draw the numbers of the clients in a round, or return None for all clients."""
+        """Draw the numbers of the clients that take part in a round; None means all clients."""
         if self.participation == 1:
             return None
         return sorted(rng.choice(n_clients, self.n_participants(n_clients), replace=False).tolist())

@@ -9,15 +9,17 @@ matrix B. The parameter ``init`` chooses the starting matrix B⁰:
 ``pgd``
     makes projected gradient descent on the matrix of all clients' coefficients, one row per client
     (Tu et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of ``init_rounds``
-    rounds takes a gradient step on every row and projects the matrix to rank k. A client sends its
-    row, d numbers, receives the k leading right singular vectors V, and projects its row itself. B⁰
-    is the last V, and the first head of a client with row θ is ``Vᵀ θ``.
+    rounds takes a gradient step on every row and projects the matrix to rank k. Each client sends
+    its row of d numbers. The server sends the k leading right singular vectors V of the matrix to
+    the clients, and each client projects its own row. B⁰ is the last V, and the first head of a
+    client with row θ is ``Vᵀ θ``.
 ``random``
     orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
     s = ``init_heads``.
 
-A given start is orthonormalised. With a given start or with ``moments``, heads start from zero.
-With batches, the start uses the first batch. With ``fresh``, no later round uses the first batch.
+If `start` is given, B⁰ is `start`, orthonormalised. With `start` or ``moments``, heads start from
+zero. If `batch` is given, ``moments`` and ``pgd`` use only the first batch. With ``fresh``, no
+later round uses the first batch.
 """
 
 from __future__ import annotations
@@ -60,7 +62,7 @@ class Params(Participating, Parameters):
         Size α of a gradient step on a client's head.
     participation : float
         Share r of the clients that take part in a round, drawn without replacement. The number of
-        these clients is rounded, and is at least 1.
+        participants is rounded, and is at least 1.
     batch : int, optional
         Number of samples that a client uses in a round, by default all samples.
     fresh : bool
@@ -100,7 +102,7 @@ class Params(Participating, Parameters):
         return self.step / self.head_sigma**2
 
     def batch_of(self, data: Labelled, t: int) -> Labelled:
-        """Return the samples that a client uses in round t = 1, 2, …, or in the start, t = 0.
+        """Return the samples that a client uses in round t ≥ 1, or for the start B⁰ if t = 0.
 
         Raises
         ------
@@ -120,7 +122,7 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Return the cost of the start and of rounds with `rows` × k numbers down and up per client."""
+    """Return the cost of the start and of rounds that send a (`rows`, k) block down and one up."""
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -140,8 +142,9 @@ def starting_representation(
     Raises
     ------
     InputError
-        Raised if ``pgd`` has fewer than k clients, or if a client has fewer samples than a batch.
-        Also raised if fourth powers in ``moments`` over- or underflow.
+        Raised if there are fewer than k clients for ``pgd``, or if a client has fewer samples than
+        a batch. The error is also raised if fourth powers in ``moments`` over- or underflow, or if
+        all labels are zero.
     """
     k = params.n_components
     if params.start is None and params.init == "pgd":
