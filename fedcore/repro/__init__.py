@@ -1,1 +1,1 @@
-"""Code that reproduces the papers and that only the Snakemake workflow needs."""
+"""Reproduce the papers; only the Snakemake workflow needs this subpackage."""

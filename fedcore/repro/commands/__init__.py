@@ -1,4 +1,4 @@
-"""Commands of the Snakemake workflow, which `fedcore.__main__` adds to the command line."""
+"""Commands of the Snakemake workflow; `fedcore.__main__` adds them to the command line."""
 
 from fedcore.repro.commands.certify import certify
 from fedcore.repro.commands.decide import decide

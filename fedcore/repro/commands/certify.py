@@ -146,7 +146,7 @@ def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
 
 
 def _make(out: Path, cells: Collection[str], whole: Collection[str], cores: int) -> None:
-    """Run Snakemake in the folder `out` to make cells, and verdicts on the papers in `whole`."""
+    """Run Snakemake in `out` for the histories of `cells` and the verdicts on papers in `whole`."""
     from fedcore.repro.commands import workflow
     from fedcore.repro.config.papers import CHECKOUT
 

@@ -149,7 +149,7 @@ class _Run:
         return found
 
     def _open(self, item: str, factor: float, cells: Sequence[str]) -> Open:
-        """Return the `Open` object of an item that `factor` times as many runs would decide."""
+        """Return the `Open` object of an item that needs `factor` times its present runs."""
         from fedcore.repro.plan.plan import draws_of
 
         if not factor:
@@ -224,10 +224,9 @@ class _Run:
         self.plan = planned(self._configfile)
 
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
-        """Bring the results of papers up to date, and also the report if there is one.
+        """Bring the papers' results up to date, and the report if it exists.
 
-        Snakemake runs the cells in `given` even if it lacks a record of how their histories were
-        made.
+        Snakemake reruns the cells in `given` even without a record of how the histories were made.
         """
         from fedcore.repro.commands import workflow
 
@@ -240,7 +239,7 @@ class _Run:
 
 
 def forced(results: Path, given: Collection[str]) -> list[str]:
-    """Return Snakemake's options for remaking the cells' histories and their papers' plans."""
+    """Return Snakemake options that force the cells' histories and papers' plans to be remade."""
     if not given:
         return []
     papers = sorted({path.partition("/")[0] for path in given})

@@ -37,7 +37,7 @@ CONFIGFILE = click.option(
 
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
-    """Return the plan of a configuration, for `papers` or by default for all papers."""
+    """Return the plan of a configuration; `papers`, if given, replaces its list of papers."""
     from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
@@ -54,7 +54,10 @@ class JobError(FedcoreError):
 
 
 class Jobs(click.Group):
-    """Commands that end with one sentence if the disk is full, memory lacks or a signal comes."""
+    """Group of the commands that do the workflow's jobs.
+
+    If the disk is full, memory is lacking or a signal arrives, a command raises `JobError`.
+    """
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a job."""

@@ -127,7 +127,11 @@ def _listed(found: Iterable[Verdict]) -> list[dict[str, Any]]:
 
 
 def _results(kept: Path) -> Path:
-    """Return the first folder that has verdicts: ``results``, ``results/quick``, or else `kept`."""
+    """Return the folder whose verdicts are shown.
+
+    The folder is ``results`` or, if it has no verdicts, ``results/quick``. If neither has verdicts,
+    the folder is `kept`.
+    """
     for folder in (Path("results"), Path("results/quick")):
         if any((folder / name).exists() for name in ("verdicts.tsv", "verdicts")):
             return folder

@@ -1,8 +1,8 @@
 """Read claims files, which say what a paper prints and how each printed item is tested.
 
-The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item,
-which fills in or replaces details of the paper. An item with the key ``each`` stands for several
-items, one for each entry of ``each``.
+The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item.
+A reading fills in or replaces details of the paper. An item with the key ``each`` stands for
+several items, one for each entry of ``each``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ NUMBER = r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?"
 
 
 def read(path: Path) -> dict[str, Any]:
-    """Return a claims file with all short forms expanded, or without items if there is no file."""
+    """Return a claims file with all short forms expanded.
+
+    If the file is missing, the result has no items.
+    """
     found = read_yaml(path) if path.is_file() else {"items": []}
     return written_out(found, str(path), path.parent)
 
@@ -93,8 +96,9 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
     """Yield every item, and expand items that have the key ``each``.
 
-    If a key of an entry is a field of items, the key's value is merged into the item. The value of
-    any other key of an entry replaces ``{key}`` in the item's texts.
+    Each entry of ``each`` yields one item. If the schema allows a key of the entry in items, the
+    key's value is merged into the item. The value of any other key replaces ``{key}`` in the item's
+    texts.
     """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
     for entry in _mappings(entries, where):
@@ -115,7 +119,7 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 
 
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
-    """Replace every ``{name}`` in the texts of `value` by the value in `known`.
+    """Replace every ``{name}`` in the texts of `value` by ``known[name]``.
 
     A text that is only ``{name}`` becomes the named value itself, with its type.
     """
@@ -136,7 +140,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item with all its readings, each of which lists all cells of the item."""
+    """Return an item with all its readings; each reading lists all cells of the item."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -170,7 +174,7 @@ def _with_cells(
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge the keys ``select`` and ``test`` of `over` into `under`.
 
-    A test of another kind replaces the test of `under` entirely.
+    If the two tests are of different kinds, the test of `over` replaces that of `under` entirely.
     """
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
@@ -182,7 +186,10 @@ def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 def _row(
     item: dict[str, Any], cells: Mapping[str, Any], tables: Mapping[str, Any], what: str
 ) -> dict[str, str | None]:
-    """Return the printed row of an item, keyed by column, and fill in missing keys of the item."""
+    """Return the printed row of an item, keyed by column.
+
+    If the item lacks the keys ``source``, ``kind`` or ``printed``, these keys are added to it.
+    """
     name, row = item["row"]
     require_known(name, tables, f"{what}: unknown table")
     table = tables[name]
@@ -269,7 +276,7 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if no item tests a printed cell and no reason is stated for that cell."""
+    """Raise `ConfigError` if a printed cell is neither tested nor listed with a reason why not."""
     rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)

@@ -14,7 +14,7 @@ REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
-    """Return the configuration files of the working directory, or else of the checkout."""
+    """Return the working directory's configuration files; if there are none, the checkout's."""
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]
@@ -23,7 +23,7 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
 def read_configuration(changes: Path | None) -> dict[str, Any]:
     """Return the configuration of a run, with the values in the file `changes` merged in.
 
-    Errors are those of `read_yaml`.
+    If a file cannot be read, the error is that of `read_yaml`.
     """
     found: dict[str, Any] = {}
     for path in files():

@@ -2,9 +2,9 @@
 
 In a paper's folder, ``experiments.yaml`` has the problems and experiments, and ``claims.yaml`` has
 what the paper prints. The module ``tables.py`` makes the paper's tables. The configuration lists a
-paper by its name if it lies in the checkout's folder ``papers``, and otherwise by the path of its
-folder. The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout,
-and ``figures.ipynb`` in the folder of any other paper.
+paper in the checkout's folder ``papers`` by its name, and any other paper by the path of its
+folder. The notebook with the figures is ``notebooks/<paper>.ipynb`` for a paper of the checkout.
+For any other paper, the notebook is ``figures.ipynb`` in the paper's folder.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ class PaperFiles:
     Attributes
     ----------
     folder : path
-        The paper's folder, whose name is the paper's name. The paper's name also names results and
-        rules, and enters the random seeds.
+        The paper's folder, whose name is the paper's name. Results and workflow rules are
+        named after the paper, and the random seeds depend on the name.
     entry : str
         The paper's name or the path of its folder, as the configuration has it.
     notebook : path
@@ -66,7 +66,7 @@ class PaperFiles:
 
     @property
     def beside_claims(self) -> list[Path]:
-        """CSV files with the points of printed panels, and ``tests.tsv``, the record of tests."""
+        """CSV files of printed panels' points, and ``tests.tsv``, the record of items' tests."""
         return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
 
     @property
@@ -81,7 +81,7 @@ class PaperFiles:
 
     @property
     def beside(self) -> str:
-        """Prefix of shell commands that lets Python import modules of the paper's folder."""
+        """Text before a shell command, so that Python can import modules of the paper's folder."""
         folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 
@@ -116,7 +116,7 @@ def at(entry: str, checkout: Path = CHECKOUT) -> PaperFiles:
 
 
 def require_checkout(what: str) -> None:
-    """Raise `ConfigError` unless fedcore runs from a checkout, which the task `what` needs."""
+    """Raise `ConfigError` unless fedcore runs from a checkout; the error names the task `what`."""
     if not (CHECKOUT / "workflow/rules").is_dir():
         raise ConfigError(
             f"{what} needs a checkout, and this fedcore is an installed package: clone the "
@@ -140,7 +140,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
     Parameters
     ----------
     entry : str
-        Name of a paper of the checkout, or path of another folder. A path must contain a
+        Name of a paper of the checkout, or path of any other paper's folder. A path must contain a
         slash.
     known : mapping
         The checkout's papers, as `list_papers` returns them.
@@ -162,7 +162,7 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
 
 
 def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str, PaperFiles]:
-    """Return the files of papers, keyed by name; raise `ConfigError` if two names are equal."""
+    """Return the files of papers, keyed by name; raise `ConfigError` if two papers share a name."""
     found: dict[str, PaperFiles] = {}
     for entry in entries:
         files = find(entry, known)

@@ -1,4 +1,4 @@
-"""Draw random cells of a kept run that `fedcore certify` reruns within a given time."""
+"""Draw random cells of a kept run, for `fedcore certify` to rerun within a given time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Write and read records of a run's histories, with which others can compare their own runs.
+"""Write and read records of a run's histories, to compare later runs with this run.
 
 The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
 as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
@@ -30,7 +30,11 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 
 
 class Ends(NamedTuple):
-    """Statistics of a column's last values over the repeats; each is None if it is not finite."""
+    """Statistics of a history's column; a statistic that is not finite is None.
+
+    The median, `low` and `high` describe the last values of the repeats. `largest` describes all
+    values of the column.
+    """
 
     median: float | None
     low: float | None  # over repeats and their twins
@@ -38,7 +42,7 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Return how well the statistics `new` of another run agree with these statistics.
+        """Return how well these statistics agree with `new`, the statistics of another run.
 
         Differences up to `zero` count as rounding.
         """
@@ -109,7 +113,11 @@ class KeptRun:
 
 
 def same_arithmetic(run: KeptRun, machine: Mapping[str, str], versions: Mapping[str, str]) -> bool:
-    """Return whether BLAS, system, SIMD and versions are as in a kept run, so bytes must agree."""
+    """Return whether histories must agree with a kept run in every byte.
+
+    Bytes must agree if the BLAS, the system, the SIMD instructions and all versions except
+    fedcore's are the same.
+    """
     known = ("BLAS", "system", "SIMD")
     others = {name: version for name, version in run.versions.items() if name != "fedcore"}
     return all(run.machine.get(name) == machine.get(name) for name in known) and all(

@@ -123,7 +123,7 @@ class Plan:
         return [cell for cell in self.cells.values() if cell.paper == paper]
 
     def missing_of(self, paper: str) -> dict[str, str]:
-        """Return the reason for each experiment and problem of a paper that is not run."""
+        """Return why experiments and problems of a paper are not run, keyed by their names."""
         why = f"it is left out by the configuration, under overrides.{paper}.{CELLS}."
         missing = dict.fromkeys(self.papers[paper]["experiments"], why)
         for cell in self.all_cells[paper]:
@@ -135,7 +135,7 @@ class Plan:
 
     @property
     def not_run(self) -> dict[str, str]:
-        """Reason for each problem and experiment that is not run, keyed by ``<paper>/<name>``."""
+        """Reasons why problems and experiments are not run, keyed by ``<paper>/<name>``."""
         return {
             f"{paper}/{name}": reason
             for paper in self.papers
@@ -155,7 +155,7 @@ class Plan:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
-        """Leave out problems whose data cannot be obtained, unless data or results exist."""
+        """Leave out problems whose data cannot be obtained, unless their data or results exist."""
         results, clients = (Path(self.config["paths"][key]) for key in ("results", "clients"))
         for name, reason in self.missing_data(answers).items():
             paper, problem = name.split("/")
@@ -166,8 +166,8 @@ class Plan:
     def raw_files(self, problem: str) -> list[str]:
         """Return the raw files that must exist before the data of a problem are made.
 
-        The first file is ``fetched.json``. If another package defines the data set, all files in
-        the data set's folder follow.
+        The first file is ``fetched.json``. If the data set is not defined in fedcore, all other
+        files in the data set's folder follow.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -198,7 +198,7 @@ class Plan:
         return build.recipe(name, self.problems[problem], code=code, **how)
 
     def describe(self, paper: str) -> dict[str, Any]:
-        """Return the settings, the cells and the missing problems of a paper, for its jobs."""
+        """Return the settings and cells of a paper, and why experiments or problems are not run."""
         cells = self.cells_of(paper)
         return {
             "paper": paper,
@@ -261,7 +261,7 @@ def load_plan(
     *,
     answers: Callable[[str], bool] | None = None,
 ) -> Plan:
-    """Return the plan of a configuration, without problems whose data cannot be obtained.
+    """Return the plan of a configuration, and leave out problems that cannot be run.
 
     Parameters
     ----------
@@ -415,7 +415,7 @@ def _cells_of_run(
     shared: Mapping[str, Any],
     where: str,
 ) -> Iterator[Cell]:
-    """Yield a cell for every problem and variant of a run; all cells have the `shared` fields.
+    """Yield a cell for each pair of problem and variant of a run, with the fields in `shared`.
 
     Values in `run` take precedence over values in the experiment's `spec`.
     """
@@ -455,7 +455,7 @@ def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
 
 
 def draws_of(problem: Mapping[str, Any]) -> int | None:
-    """Return the number of random data sets of a problem; None if all repeats share one."""
+    """Return the number of random data sets of a problem; None if all repeats share their data."""
     return (
         problem["draws"] * len(combinations(problem.get("over", {})))
         if "draws" in problem

@@ -1,7 +1,7 @@
 """Keep a list of restored histories, for which the workflow makes no data.
 
 ``results/restored.json`` has an entry for each history that was put back into the results. A
-history no longer counts as restored if its file, or the settings or code of its cell, has changed.
+history counts as restored until its file or its cell's settings, code or problems change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def note(plan: Plan, cells: Iterable[Cell]) -> None:
 
 
 def paths(plan: Plan) -> set[str]:
-    """Return the paths of the cells whose restored histories have not changed since."""
+    """Return the paths of cells that are unchanged since their histories were restored."""
     results = Path(plan.config["paths"]["results"])
     return {
         path

@@ -20,8 +20,8 @@ def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def answer(verdicts: Iterable[Verdict]) -> str:
     """Return the answer to a paper's question, by the rule of ``docs/judging.md``.
 
-    The first words depend on the headline claims that the question is about. Then come the names of
-    all headline claims, grouped by their words as printed.
+    The first words depend on the headline claims that the question is about. The rest of the
+    answer has the names of all headline claims, grouped by their verdicts.
 
     Examples
     --------
@@ -76,7 +76,10 @@ def filled_in(verdict: Verdict) -> str:
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return `fills_in` of the first reading without replacements, or of `Verdict.otherwise`."""
+    """Return `fills_in` of the first reading that replaces nothing.
+
+    If every reading replaces something, the result is `fills_in` of `Verdict.otherwise`.
+    """
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)
     return first.fills_in if first else ()
@@ -115,7 +118,10 @@ def word_of(verdict: Verdict) -> str:
 
 
 def tally(verdicts: Iterable[Verdict], otherwise: bool = False) -> list[tuple[str, int]]:
-    """Return pairs (verdict, frequency); if `otherwise`, count states of `Verdict.otherwise`."""
+    """Return pairs (verdict, frequency).
+
+    If `otherwise` is true, the states of `Verdict.otherwise` are counted in place of the verdicts.
+    """
     counts = Counter(word_of(v) if otherwise else v.word for v in verdicts)
     return [(word, counts[word]) for word in WORDS if counts[word]]
 

@@ -58,12 +58,14 @@ class Demand(NamedTuple):
     weight : float
         Least weight (see `weigh`) at which test A decides. A headline claim needs 100.
     level : float
-        Significance level at which test B fails; 0.002 for a headline claim.
+        Significance level at which test B finds that the printed text fails. A headline claim needs
+        0.002.
     searched : int
         Number of readings among which a search found this reading. The required weight is
         multiplied by `searched`, and the level is divided by `searched`.
     cells : int
-        Number of cells that are judged jointly and share the error rate of a failure.
+        Number of cells that are judged jointly. Each cell gets an equal share of the error rate of
+        a failure.
     """
 
     weight: float = 20.0
@@ -73,12 +75,12 @@ class Demand(NamedTuple):
 
     @property
     def holds(self) -> float:
-        """Least weight with which test A holds."""
+        """Least weight (see `weigh`) at which test A finds that the printed text holds."""
         return self.weight * self.searched
 
     @property
     def fails(self) -> float:
-        """Least weight with which test A fails."""
+        """Least weight (see `weigh`) at which test A finds that the printed text fails."""
         return self.holds * self.cells
 
 
@@ -95,13 +97,13 @@ class Part:
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     share : tuple of int
-        Number of runs that agree, or of points that hold, and the total number; empty if nothing
-        is counted.
+        Numbers of agreeing runs and of all runs, or of points that hold and of all points. The
+        tuple is empty if nothing is counted.
     lack : str
         Kind of evidence that is lacking if the runs cannot tell. A panel has the kind that most of
         its undecided points lack.
     at : tuple of str
-        Known points that lack the evidence named in `lack`.
+        Names of points that lack the evidence in `lack`; may be empty.
     silent : str
         Reason in the claims file why some runs say nothing about the item.
     """
@@ -126,11 +128,13 @@ class Outcome:
     why : str
         Why the runs cannot tell and what would decide; empty if the runs can tell.
     side : int
-        1 if a printed number fails because it is too large, -1 if it is too small, else 0.
+        1 if a printed number fails and is larger than the measured one, -1 if it fails and is
+        smaller, else 0.
     runs : int
         Number of runs that the test uses.
     growth : float
-        Estimated factor by which the number of runs must grow to decide; 0 if no number would.
+        Estimated factor by which the number of runs must grow until the test decides. The factor is
+        0 if the test has decided or never would.
     """
 
     part: Part
@@ -147,11 +151,11 @@ class Outcome:
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
-    """Return the weights of evidence for a true share of agreeing runs above and below `q`.
+    """Return two weights of evidence: for a true share of agreeing runs above `q`, and below `q`.
 
     Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
-    divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale of mean
-    1, which ever reaches w with probability at most 1/w (Ville, 1939).
+    divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale with
+    mean 1. The probability that this martingale ever reaches w is at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -164,7 +168,7 @@ def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
 def judge_runs(
     points: Sequence[Numbers], given: Mapping[str, Any], demand: Demand = USUAL
 ) -> Outcome:
-    """Make test A: whether more than half of all runs, or more than a printed share, agree.
+    """Make test A: test whether more than half of all runs agree, or more than a printed share.
 
     Parameters
     ----------
@@ -172,8 +176,8 @@ def judge_runs(
         For each point, a value for each run in the order of seeds. The value is 1 if the run
         agrees, 0 if it disagrees, and None if it says nothing.
     given : mapping
-        ``probability`` is the share that the agreeing runs must exceed, by default 0.5. ``every``
-        says whether the test is also made at each point.
+        ``probability`` is the share that the agreeing runs must exceed, by default 0.5. If
+        ``every`` is true, a single point can change the outcome to `FAILS` or `UNDECIDED`.
     demand : Demand
     """
     q = given.get("probability", 0.5)
@@ -209,7 +213,8 @@ def _most(values: Numbers) -> int:
 def _share(values: Numbers, q: float, holds: float, fails: float) -> tuple[str, str, str, int]:
     """Test the share of agreeing runs.
 
-    Return the state, why the runs cannot tell, what they lack, and how many runs would decide.
+    Return the state, the reason if the runs cannot tell, the kind of evidence that they lack, and
+    the number of runs that would decide.
     """
     n = len(values)
     agree, silent = values.count(1.0), values.count(None)
@@ -330,7 +335,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return the largest difference that counts as none, and the largest that a test may miss."""
+    """Return the largest difference that counts as none, and the least that must be detected."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point
@@ -453,7 +458,10 @@ def _panel_why(states: Sequence[str], unsure: Sequence[Outcome]) -> str:
 
 
 def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
-    """Return the pooled standard deviation of groups and its degrees of freedom; None if 0."""
+    """Return the pooled standard deviation of groups, and its degrees of freedom.
+
+    The result is None if there are no degrees of freedom.
+    """
     known = [[v for v in group if v is not None and math.isfinite(v)] for group in groups]
     freedom = sum(len(group) - 1 for group in known if group)
     if not freedom:
@@ -463,7 +471,7 @@ def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
 
 
 def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean) -> str:
-    """Return the mean, or another `middle`, and the range of the known values as text."""
+    """Return the known values as text: their mean, or what `middle` computes, and their range."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "no result"
@@ -472,7 +480,7 @@ def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean
 
 
 def _half_digit(printed: str | float) -> float:
-    """Return half a unit of the last printed digit, or 0 if the number is not a text."""
+    """Return half a unit of the last printed digit; 0 if `printed` is a float."""
     if not isinstance(printed, str):
         return 0.0
     return 0.5 * 10.0 ** int(Decimal(printed).as_tuple().exponent)

@@ -54,9 +54,9 @@ class Evidence:
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return how many times as many runs would decide an item, and the cells of these runs.
+        """Return the factor by which the runs of an item must grow, and the cells of these runs.
 
-        The factor is 0 if no number of runs would decide, for example because of rounding.
+        The factor is 0 if no number of runs would decide the item, for example because of rounding.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]

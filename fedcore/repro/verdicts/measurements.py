@@ -38,7 +38,8 @@ class Measurements:
     folder : Path
     stand_ins : bool
     left_out : set of str
-        Names of problems and experiments that the run left out, whose points may lack results.
+        Names of problems and experiments that the run left out. Points with these names may lack
+        results.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -95,7 +96,7 @@ class Measurements:
         return self._tables[name]
 
     def _outcome(self, cell: Cell, rows: Rows, demand: Demand, what: str) -> Outcome:
-        """Return the outcome of a cell, which rounding or a missing point can make undecided."""
+        """Return a cell's outcome; rounding or a missing point can make the outcome undecided."""
         select, pool, pooled = cell["select"], cell["test"].get("number", {}).get("pool"), None
         if pool is not None:
             like = {**select, "where": pool["where"], "points": pool["by"]}
@@ -132,7 +133,7 @@ class Measurements:
 
 
 def matching(table: Rows, where: Mapping[str, Any]) -> list[tables.Row]:
-    """Return the rows with the values in `where`, in which a list stands for any of its values."""
+    """Return the rows that have the values in `where`; a list stands for any one of its values."""
     rows = list(table)
     for column, value in where.items():
         wanted = {one for v in (value if isinstance(value, list) else [value]) for one in _alike(v)}
@@ -232,7 +233,7 @@ def _values(rows: Rows, column: str) -> Numbers:
 
 
 def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
-    """Return the limit for each row, which is a fixed number or the row's value in a column."""
+    """Return the limit of each row: a fixed number, the row's value in a column, or None."""
     limit = given.get("at_most", given.get("at_least"))
     if isinstance(limit, str):
         require_known(limit, rows[0], "the limit is no column")
@@ -241,7 +242,7 @@ def _limits(rows: Rows, given: Mapping[str, Any]) -> Numbers:
 
 
 def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows], Outcome]) -> str:
-    """Return a text that says how rounding decides the outcome; empty if it does not."""
+    """Return how rounding decides the outcome, as text; empty if rounding does not decide it."""
     column = cell["select"]["column"]
     twin = f"{summaries.TWIN}{column}"
     if all(row.get(twin) is None for row in rows):

@@ -36,7 +36,7 @@ def fingerprints(claims: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _without_words(value: Any) -> Any:
-    """Return a part of an item without the texts that do not change its test."""
+    """Return a part of an item without the keys in `WORDS`, which do not affect the item's test."""
     if isinstance(value, list):
         return [_without_words(one) for one in value]
     if isinstance(value, Mapping):
@@ -65,7 +65,7 @@ def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, s
 
 
 def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return remarks on items whose test is new, was changed, or came after runs with this seed."""
+    """Return remarks on tests that are new, were changed, or were set after runs with `seed`."""
     found: dict[str, str] = {}
     rows = read(folder)
     for name, sha in fingerprints(claims).items() if rows else ():

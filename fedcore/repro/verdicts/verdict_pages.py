@@ -43,7 +43,7 @@ def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: s
 
 
 def rows(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return verdicts as table rows, in which the readings are JSON without empty fields."""
+    """Return verdicts as table rows; the column ``readings`` has JSON without empty fields."""
     return [asdict(v) | {"readings": _json(v.readings)} for v in verdicts]
 
 
@@ -57,7 +57,7 @@ def _without_empty(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def read(path: str | os.PathLike[str]) -> list[Verdict]:
-    """Read the verdicts from a TSV file of `write`."""
+    """Read the verdicts from a TSV file that `write` has written."""
     found: list[dict[str, Any]] = tables.read(path)
     try:
         verdicts = [
@@ -121,7 +121,7 @@ def words_of(verdicts: Iterable[Verdict]) -> dict[str, str]:
 
 
 def worse(new: Iterable[Verdict], kept: Iterable[Verdict]) -> list[str]:
-    """Return a line for each item whose verdict in `new` is worse than the kept one or missing."""
+    """Return a line for each item whose verdict in `new` is worse than in `kept`, or is missing."""
     now, lines = words_of(new), []
     papers = {name.partition("/")[0] for name in now}
     for name, before in words_of(kept).items():
@@ -145,7 +145,7 @@ def read_all(path: str | os.PathLike[str]) -> list[Verdict]:
 
 
 def counts(verdicts: Iterable[Verdict]) -> list[tables.Row]:
-    """Return table rows that count the verdicts on each paper's printed items and on all items."""
+    """Return table rows that count the verdicts on the printed items of each paper and in total."""
     printed = printed_items(verdicts)
     none = dict.fromkeys((word for word, _ in answers.tally(printed)), 0)
     found = grouped(printed, "paper")
@@ -203,7 +203,7 @@ def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
 
 
 def _numbered(texts: Counter[str], form: str = "{} ({})") -> list[str]:
-    """Return each text with its number of items; texts with the most items come first."""
+    """Return each text with the number of its items, from the most items to the fewest."""
     return [form.format(text, counted(n, "item")) for text, n in texts.most_common()]
 
 
@@ -274,7 +274,7 @@ def overview(
 ) -> str:
     """Return each paper's question, answer and counts, and the checks' counts, as text.
 
-    A quick run has no answers, so that answers from the `kept` verdicts take their place.
+    For a quick run, which has no answers, the answers come from the `kept` verdicts.
     """
     everything, known = list(verdicts), grouped(printed_items(kept), "paper")
     quick = is_quick(everything)

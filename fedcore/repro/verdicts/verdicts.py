@@ -82,7 +82,8 @@ class Reading:
     fills_in, replaces : tuple of Change
         A reading without `replaces` runs the item as printed.
     obstacle : str
-        Why the reading was not run, in which case all later fields are empty.
+        Why the reading was not run, or an empty text. All later fields of a reading that was not
+        run are empty.
     state, measured, runs
         Fields of the `fedcore.repro.verdicts.claim_tests.Outcome`.
     lack : str
@@ -116,11 +117,11 @@ class Verdict:
     Attributes
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
-        Texts from the claims file; `section` is "items" or "software". `cause` says why the item
-        fails, unless it also fails without this cause. `cause` begins with "perhaps" if the item
-        is undecided without this cause.
+        Texts from the claims file; `section` is "items" or "software". The text `cause` says why
+        the item fails. The text is empty if the item also fails in the reading that takes the cause
+        away. The text begins with "perhaps" if that reading is undecided.
     word : str
-        Verdict on the text as printed, which is a key of `WORDS`.
+        Verdict on the text as printed; the verdict is a key of `WORDS`.
     measured, why : str
         Evidence for `word`, and the reason if the item is undecided or was not run.
     remark : str
@@ -153,9 +154,10 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading with replacements that is shown beside the verdict as printed, or None.
 
-        Among the readings with replacements that hold, the result has the fewest replacements. If
-        no reading with replacements holds, the result is the first one that was run. If the paper
-        contradicts itself, only readings that follow the contradicting passage count.
+        Of the readings with replacements that hold, the result is the one with the fewest
+        replacements. If no reading with replacements holds, the result is the first one that was
+        run. If another passage of the paper contradicts the printed text, only readings that follow
+        this passage are considered.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
@@ -190,7 +192,7 @@ def judge(
     stand_ins : bool
         Whether table rows without a ``status`` count as made from stand-in data.
     quick : bool
-        Whether this is a quick run of toy size, which only says which items ran.
+        Whether this is a quick run, of toy size. A quick run says only which items ran.
     remarks : mapping of str to str
         Remark on the test of each item, keyed by the item's id.
     """
@@ -223,7 +225,7 @@ def judge(
 
 
 def _absence(item: Mapping[str, Any], otherwise: str) -> str:
-    """Return the item's own text about missing results, or else the text `otherwise`."""
+    """Return the item's own text about missing results; without such a text, `otherwise`."""
     cells = [cell for one in item["readings"][:1] for cell in one["cells"].values()]
     return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), otherwise)
 
@@ -260,7 +262,7 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
     ----------
     verdict : Verdict
     item : mapping
-        The verdict's item, whose test must not have changed since.
+        The verdict's item, whose test must be the same as when the verdict was given.
     claims : mapping
         The item's claims file.
     """
@@ -322,14 +324,14 @@ def _change(name: str, given: Mapping[str, Any], item: str) -> Change:
 def demand_of(
     item: Mapping[str, Any], reading: Mapping[str, Any], changes: Mapping[str, Any]
 ) -> Demand:
-    """Return how strong the evidence for a verdict by `reading` must be."""
+    """Return how strong the evidence must be for a verdict that rests on `reading`."""
     tried = (changes[name].get("tried", 1) for name in reading["replaces"])
     demand = HEADLINE if "headline" in item else USUAL
     return demand._replace(searched=math.prod(tried))
 
 
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
-    """Return the verdict as printed, its evidence, and the reason if undecided or not run.
+    """Return an item's verdict as printed, the evidence, and why the item is undecided or not run.
 
     The result depends only on the readings that replace nothing.
     """
@@ -355,7 +357,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
-    """Return a clause for each reading, with those of its choices that not all readings share."""
+    """Return a clause for each reading, with its choices that some other reading lacks."""
     common = set.intersection(*(set(reading.fills_in) for reading in ran))
     alone = "with nothing else filled in" if common else "to the letter"
     own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
@@ -380,7 +382,10 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 
 
 def _bracket(ran: Sequence[Reading]) -> bool:
-    """Return whether each printed number failing in all readings lies between measured numbers."""
+    """Return whether measured numbers lie on both sides of each printed number.
+
+    Only printed numbers that fail in all readings count. Without any, the result is False.
+    """
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
         {-1, 1} <= {reading.failed[name] for reading in ran} for name in common
