@@ -4,16 +4,16 @@ Let P and P′ be the distributions of a method's output on two neighbouring dat
 event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The audit runs a method often on
 two data sets of `fedcore.generators.canary`, which are neighbours under the relation of the
 method's ledger. The audit scores what the server saw. E is "the score is beyond a threshold" or
-"the score is NaN". Half of the runs choose the event. The other half gives Clopper–Pearson bounds,
-on P(E) from below and on P′(E) from above. With the chosen confidence,
+"the score is NaN". Half of the runs serve to choose E. The other half of the runs gives
+Clopper–Pearson bounds, on P(E) from below and on P′(E) from above. With the chosen confidence,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
 (Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
 whole run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian mechanism
-makes the stronger claim ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs then bound μ, and
-thereby the ε at δ more tightly (Nasr et al., *Tight auditing of differentially private machine
-learning*, USENIX Security 2023).
+makes the stronger claim ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs then bound μ. This
+bound on μ gives a tighter bound on the ε at δ than the formula above (Nasr et al., *Tight auditing
+of differentially private machine learning*, USENIX Security 2023).
 
 A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
 ε supports the claim only if the same audit would expose noise that is too small. Every audit
@@ -59,14 +59,14 @@ class EpsilonBound(NamedTuple):
     Attributes
     ----------
     epsilon : float
-        At least 0. With the chosen confidence, the method's ε is at least this bound, if the
-        assumption `gaussian` of `lower_bound` holds for the method.
+        At least 0. With the chosen confidence, the method's ε is at least this bound. If
+        `lower_bound` got ``gaussian=True``, the bound holds for Gaussian mechanisms only.
     hits, false_alarms : int
         Number of runs in which the event occurred, on the data set where it is more frequent
-        (`hits`) and on the other data set (`false_alarms`). Runs that chose the event are not
-        counted.
+        (`hits`) and on the other data set (`false_alarms`). Runs that served to choose the event
+        are not counted.
     runs : int
-        Number of runs on each data set, without the runs that chose the event.
+        Number of runs on each data set, without the runs that served to choose the event.
     """
 
     epsilon: float
@@ -76,7 +76,7 @@ class EpsilonBound(NamedTuple):
 
 
 def start_transcript() -> Transcript:
-    """Return a transcript of all uploads, which come from the only client."""
+    """Return a transcript of all uploads; each audited data set has a single client."""
     return Transcript()
 
 
@@ -85,7 +85,7 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 
     If the run records a ``threshold`` θ, the noise of a round is proportional to θ. The score of
     the round then gets the weight 1/θ², as in the likelihood ratio. The audit may use θ, because
-    the method has paid for its release.
+    the method has spent privacy budget on the release of θ.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -103,10 +103,10 @@ def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     The client's Gram matrix is G₁ with the canary and G₀ without it. The score depends on the form
     of the reply. For ``Y = G Z + noise``, the reply to a message Z, the score is ``⟨Y − ½(G₁ + G₀)
     Z, (G₁ − G₀) Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood
-    ratio. If the client sends its own Z with Y, the score uses that Z. For a Gram matrix, or its
-    upper triangle row by row, the score is the same with Z = I. For a basis V, or any d × r matrix
-    without a message, the score is ``tr Vᵀ(G₁ − G₀)V``. For any other vector, such as a vote, the
-    score is 0.
+    ratio. If the client sends its own Z with Y, the score uses that Z. If the reply is a Gram
+    matrix, or its upper triangle row by row, the same formula applies with Z = I. If the reply V is
+    a basis, or a d × r matrix with r < d that answers no message, the score is ``tr Vᵀ(G₁ − G₀)V``.
+    For any other vector, such as a vote, the score is 0.
 
     Raises
     ------
@@ -156,7 +156,7 @@ def audit(
     algorithm : str
     n_components : int
     runs : int
-        Number of runs on each data set; half of these runs choose the threshold.
+        Number of runs on each data set; half of these runs serve to choose the threshold.
     delta : float
         δ of the bound, and the algorithm's hyper-parameter ``delta``.
     confidence : float
@@ -203,7 +203,7 @@ def audit(
 
 
 def is_gaussian(mechanisms: Sequence[str]) -> bool:
-    """Return whether a run is one Gaussian mechanism, as its ledger names Gaussian events only."""
+    """Return whether the ledger names only Gaussian events, which form one Gaussian mechanism."""
     return list(mechanisms) == [Gaussian.__name__]
 
 
@@ -213,8 +213,8 @@ def from_histories(present: History, absent: History) -> EpsilonBound:
     Parameters
     ----------
     present, absent : History
-        Histories of runs with and without the canary. The bound compares their last scores at the δ
-        of the runs.
+        Histories of runs with and without the canary. The bound compares the last scores of the two
+        histories, at the δ of the runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -319,8 +319,8 @@ def _bounds(
 ) -> np.ndarray:
     """Return Clopper–Pearson lower bounds on ε, or on μ if `gaussian` is true.
 
-    A bound is −∞ if the counts say nothing. The bounds on the two probabilities share the error
-    probability equally.
+    A bound is −∞ if the counts give no information, for example without any hit. The bounds on the
+    two probabilities share the error probability equally.
     """
     error = (1.0 - confidence) / 2.0
     low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits

@@ -20,9 +20,9 @@ even if the Z⁽ʲ⁾ span the space.
 
 Replies of other methods are not ``G Z``. Replies of LocalPower come from several local steps and
 orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that changes from round to round. No Φ
-explains all replies of these methods, so the attack takes the smallest Φ with the least misfit. The
-error of this Φ may grow with the rounds. A large error means that *this* attack fails; another
-attack may succeed. The guess Φ = 0 has error 1.
+explains all replies of these methods, so the attack takes the Φ of least norm among those with the
+least misfit. The error of this Φ may grow with the rounds. A large error means that *this* attack
+fails; another attack may succeed. The guess Φ = 0 has error 1.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 
 
 class Reconstruction:
-    """The attack, which uses one round after the other.
+    """The attack, which `add` updates with the messages of one more round.
 
     A round costs O(n² p) operations. Computing Φ or its error costs at most O(n³) operations.
 
@@ -69,8 +69,8 @@ class Reconstruction:
         """Use one more pair of a message Z and its reply Y, both of shape (n, p).
 
         A direction counts as new if its part outside the span so far is larger than τ ‖Z‖₂. Here τ
-        is the messages' rounding unit to the power 3/4, about 2e−12 in double precision. Smaller
-        parts would enlarge the rounding errors of the replies.
+        is the messages' rounding unit to the power 3/4, about 2e−12 in double precision. A
+        direction with a smaller part would amplify the rounding errors of the replies.
 
         Returns
         -------
@@ -141,7 +141,7 @@ def start_transcript() -> Transcript:
 def column(
     problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
 ) -> list[float]:
-    """Return the error of the reconstruction at each record, which is NaN before the first pair.
+    """Return the reconstruction error at each record, or NaN before the first pair.
 
     The attack does not use the first `left_out` pairs.
     """
@@ -158,9 +158,9 @@ def column(
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
     """Return the pairs (Z, Y) of message and reply among a client's exchanges.
 
-    In a message with several parts, the first matrix counts. An exchange gives no pair unless
-    message and reply hold matrices of equal shape. The exchange of the first sketch, for example,
-    gives no pair.
+    If a message has several parts, the first matrix in the message is used. An exchange gives no
+    pair unless message and reply hold matrices of equal shape. The exchange of the first sketch,
+    for example, gives no pair.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]
@@ -177,7 +177,7 @@ def _matrix(message: Any) -> np.ndarray | None:
 
 
 def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the part of `matrix` outside the span of `basis`, and its coefficients inside."""
+    """Return the part of `matrix` orthogonal to `basis`, and the coefficients of the other part."""
     inside = basis.T @ matrix
     rest = matrix - basis @ inside
     again = basis.T @ rest

@@ -5,13 +5,13 @@ above `NEAR` times its standard deviation, the client sums differences from its 
 instead. The rounding error of the sum is then relative to the spread of the data, not to their
 distance from the origin.
 
-Rounding changes the mean by 2⁻⁵³ of its size in each client's sum, in the sum over clients and in
-the division. After the subtraction, the data therefore still have a small rest mean, whose square
-enters the covariance. If a feature's mean is at most `FAR` = 2²⁰ times its standard deviation, the
-square is at most k² 2⁻⁶⁶ of the feature's variance after k roundings. Each client counts its
-features whose mean is above `FAR` times their standard deviation. If no client counts a feature,
-all clients together have no such feature. If some client counts a feature, a second pass sums and
-subtracts the rest mean.
+Each client's sum, the sum over clients and the division round the mean, each by up to 2⁻⁵³ of its
+size. After the subtraction, the data therefore keep a small rest mean, and the square of this rest
+mean enters the covariance. Suppose that a feature's mean is at most `FAR` = 2²⁰ times its standard
+deviation. After k roundings, the square of the rest mean is then at most k² 2⁻⁶⁶ of the feature's
+variance. Each client counts its features whose mean is above `FAR` times their standard deviation.
+If all counts are zero, no feature of the pooled samples has a mean above `FAR` times its standard
+deviation. If some count is positive, a second pass computes and subtracts the rest mean.
 """
 
 from __future__ import annotations
@@ -76,8 +76,9 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
     """Return the sum of the rows followed by their number, as one array in double precision.
 
     If one of n entries of a column is zero, the column's standard deviation is at least its mean
-    over √n. Sparse columns are therefore summed directly. Only columns in which every row stores an
-    entry are summed like dense columns, by differences from the first row.
+    divided by √n. A sparse column in which some row stores no entry is therefore summed directly. A
+    sparse column in which every row stores an entry is summed like a dense column, by differences
+    from the first row.
 
     Parameters
     ----------

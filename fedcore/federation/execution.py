@@ -1,8 +1,9 @@
 """Client steps, which are functions ``step(data, state, message) -> reply``.
 
 The decorators of this module declare faster ways to run a step. A step may run once for all clients
-(`stacked`), or be called by its own scheduler (`scheduled_by`). A function may also compute the sum
-of all replies in place of the step (`summed`). An engine may also run every step client by client.
+(`stacked`), or be called by its own scheduler (`scheduled_by`). A function may compute the sum of
+all replies in place of the step (`summed`). An engine may ignore these decorators, and run every
+step client by client.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ AnyExchange = TypeVar("AnyExchange", bound=Callable[..., Any])
 
 
 def stacked(step: AnyStep) -> AnyStep:
-    """Declare that a client step also works on many clients at once, whose data have equal shapes.
+    """Declare that one call of a client step can serve many clients, whose data have equal shapes.
 
     The step's data, the arrays in its state and its reply then have a leading axis of clients. The
     step must index axes from the end and reply with one array. The step must use neither
@@ -30,7 +31,7 @@ def stacked(step: AnyStep) -> AnyStep:
 
 
 def of_runs(step: AnyStep) -> AnyStep:
-    """Declare that a `stacked` or `summed` step also works on several runs at once.
+    """Declare that one call of a `stacked` or `summed` step can serve several runs.
 
     The step's message, the arrays in its state and its reply then have a leading axis of runs. The
     data belong to one client, or to all clients (see `fedcore.federation.lockstep`). The reply for
@@ -69,10 +70,10 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 
 
 def protected(exchange: AnyExchange) -> AnyExchange:
-    """Declare that an exchange before or after a private algorithm adds noise, too.
+    """Declare that an exchange before or after a private algorithm adds privacy noise.
 
-    The exchange calls `Federation.protect` itself or comes after that call. The ledger charges the
-    steps of the exchange, and reports a step that adds no noise.
+    The exchange calls `Federation.protect`, or takes place after a call of `Federation.protect`.
+    The ledger charges the steps of the exchange, and reports a step that adds no noise.
     """
     exchange.protected = True  # type: ignore[attr-defined]
     return exchange

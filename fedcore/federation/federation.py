@@ -89,7 +89,7 @@ class Federation:
     Notes
     -----
     If all clients hold float32 data, every floating-point number is sent as float32, in half the
-    bytes. Otherwise messages are sent in their own precision.
+    bytes of float64. If some client holds other data, messages are sent in their own precision.
 
     Attributes
     ----------
@@ -161,7 +161,7 @@ class Federation:
         ------
         InputError
             For a second call with other arguments, or after an upload, because that upload had no
-            noise. The method `center` also uploads.
+            noise. A call of `center` counts as an upload.
         """
         own = self.ledger.privacy
         if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
@@ -189,11 +189,12 @@ class Federation:
 
         A client uploads the sum of its samples, their number, and the number of its features far
         from the origin. A feature is far from the origin if its mean is above 2²⁰ times its
-        standard deviation. The upload has d + 2 doubles at every precision of the data. The client
-        downloads the mean, d doubles. If some client has a feature far from the origin, a second
-        round removes the mean that rounding has left. The second round takes d + 1 doubles up and d
-        down. No noise is added. With plain sums, the server learns each client's upload. With
-        secure aggregation, the server learns only the sum of all uploads.
+        standard deviation. The upload has d + 2 doubles, whatever the precision of the data. The
+        client downloads the mean, d doubles. If some client has a feature far from the origin, a
+        second round removes the mean that rounding has left. In the second round, each client
+        uploads d + 1 doubles and downloads d doubles. No noise is added. With plain sums, the
+        server learns each client's upload. With secure aggregation, the server learns only the sum
+        of all uploads.
 
         Returns
         -------
@@ -228,8 +229,8 @@ class Federation:
         Parameters
         ----------
         mean : ndarray of shape (d,)
-            Mean that `center` has subtracted, or zeros. A feature counts as constant if only the
-            rounding error of its mean is left.
+            Mean that `center` has subtracted, or zeros without `center`. A feature counts as
+            constant if its root mean square is at most ten times the rounding error of its mean.
 
         Returns
         -------
@@ -245,7 +246,7 @@ class Federation:
         return scales
 
     def standardise(self, mean: np.ndarray, scales: np.ndarray) -> None:
-        """Let all clients subtract a mean and divide by scales that they know; nothing is sent.
+        """Let clients subtract a mean and divide by scales that they already know; nothing is sent.
 
         Parameters
         ----------
@@ -272,9 +273,10 @@ class Federation:
     def bound_rows(self, bound: float = 1.0, *, clip: bool = False) -> None:
         """Make sure that every row has norm at most `bound`, as all sensitivities assume.
 
-        If `clip` is true, clients scale longer rows to norm `bound`. Otherwise a row whose norm is
-        above `bound` is an error. Rows that have been reduced to factors cannot be clipped, so they
-        raise the same error. The bound must not come from the data.
+        If `clip` is true, clients scale every row whose norm is above `bound` to norm `bound`. If
+        `clip` is false, such a row is an error. Rows that have been reduced to factors cannot be
+        clipped. Among them, a row whose norm is above `bound` is always an error. The bound must
+        not come from the data.
 
         Parameters
         ----------
@@ -285,7 +287,7 @@ class Federation:
         Raises
         ------
         InputError
-            If a longer row cannot or may not be clipped.
+            If a row has a norm above `bound` and is not clipped.
         """
         reduction = self.clients.reduction
         if reduction is not None:
@@ -336,9 +338,9 @@ class Federation:
         """Return coordinates in which iterations from `start` cost little, or None without them.
 
         With coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` returns one. The coordinates exist only if all
-        clients are in this process, their features far outnumber their samples, and no transcript
-        is kept. The ledger counts the same numbers as without coordinates.
+        `fedcore.parts.gram_products.gram_product` returns a block. The coordinates exist only if
+        all clients are in this process, their features far outnumber their samples, and no
+        transcript is kept. Coordinates do not change what the ledger counts.
 
         Parameters
         ----------

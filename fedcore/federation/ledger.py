@@ -1,8 +1,8 @@
 """Ledger of a run, which counts rounds, scalars and bytes, and holds the privacy accounts.
 
 The federation writes the ledger; algorithms do not. A *round* is one upload by the participating
-clients, together with the broadcast before it. A broadcast that no upload follows, as for the final
-result, costs bytes but is no round. Totals are sums over all clients.
+clients, together with the broadcast before it. A broadcast that no upload follows, for example of
+the final result, costs bytes but does not count as a round. Totals are sums over all clients.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Ledger:
     def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each client sends one of `replies` to the server.
 
-        Without replies no round is counted. An array holds one reply per row.
+        Without replies no round is counted. If `replies` is an array, each row is one reply.
         """
         self.rounds += len(replies) > 0
         for reply in [replies] if isinstance(replies, np.ndarray) else replies:

@@ -1,20 +1,21 @@
 """Run several runs side by side, so that a step that all of them need is computed only once.
 
 A product of a large matrix with a block of few columns takes as long as reading the matrix. Algebra
-on small blocks takes hardly longer than the function calls. Runs on the same clients, such as runs
-from several starts, need the same steps of the same clients. Runs side by side wait for each other
-at each common step, and their blocks are joined into one array
+on small blocks takes hardly longer than the overhead of the function calls. Runs on the same
+clients, such as runs from several starts, need the same steps of the same clients. Runs side by
+side wait for each other at each common step, and their blocks are joined into one array
 (`fedcore.federation.engines.in_process`).
 
-One run works at a time, until it makes a request. When all runs wait, the scheduler serves all
-requests with one key. Among the keys of waiting requests, the scheduler takes the key that was
-requested first in the whole schedule. The schedule depends on the runs alone, not on time.
+Only one run works at a time, and this run works until it makes a request. When all runs wait, the
+scheduler compares the keys of their requests, and takes the key that was requested first in the
+whole schedule. The scheduler then serves all waiting requests with this key. The schedule depends
+on the runs alone, not on time.
 
 BLAS may round a product of 10 columns differently if these columns are part of a block of 50. The
 rounding does not depend on the values in the other 40 columns. Each run therefore has a `slot`, and
-`WIDTH` slots are a block. The runs of a block wait for each other. Products are as wide as a block,
-with zeros in the free slots, and everything else is computed run by run. A run therefore gives the
-same bits alone and beside other runs.
+`WIDTH` slots form a block. The runs of a block wait for each other. Products are as wide as a
+block, with zeros in the free slots, and everything else is computed run by run. A run therefore
+gives the same bits alone and beside other runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -73,8 +74,8 @@ def run_all(
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run; all slots differ. Without slots, only requests that the calls
-        themselves make by `meet` are joined.
+        The `slot` of each run; all slots differ. Without slots, client steps are not joined;
+        requests that the calls make directly by `meet` are joined.
     """
     return _Lockstep(len(calls), slots).run(calls)
 
@@ -160,7 +161,7 @@ class _Lockstep:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
-        """Let a run that can go on work next; if all runs wait, serve a request first."""
+        """Give the turn to a ready run; if all runs wait, first serve the requests of one key."""
         if self._waiting and not self._ready and self._error is None:
             try:
                 self._serve(me)

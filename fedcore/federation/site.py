@@ -31,7 +31,7 @@ from fedcore.problems.clients import Clients, Labelled
 
 
 class Site:
-    """The side of one client.
+    """One client's side of the protocol.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Site:
         self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
-        """Return the number of charged events, and forget the values that were released before.
+        """Return the number of charged events, and forget the values that mechanisms have released.
 
         A private run calls this method before each step, because an upload may hold only values
         that mechanisms return in the same step.
@@ -138,7 +138,7 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
     Raises
     ------
     InputError
-        For a longer row that may not be clipped.
+        For a row whose norm is above the bound, unless the change clips rows.
     """
     if isinstance(order, Centre):
         return centred(samples, order.mean)

@@ -31,15 +31,15 @@ class StackedState:
     """States of several clients, or of one client in several runs, stacked into arrays.
 
     Each attribute is an array with one row per state. A number that is assigned to an attribute
-    holds for all states. The arrays stay between calls until a step runs client by client. Each
-    state holds views of its rows, so that steps for a single client see what stacked steps have
-    written.
+    holds for all states. The arrays stay between stacked steps of all clients, until a step runs
+    client by client or for some clients only. Each state holds views of its rows, so that steps for
+    a single client see what stacked steps have written.
 
     Attributes
     ----------
     kept : SimpleNamespace or None
-        Values that depend on the data alone, of all clients or of the only client. The attribute is
-        None if the states belong to only some of the clients.
+        Values computed from the data alone, for all clients or for the client whose runs are
+        stacked. The attribute is None if the states belong to only some of the clients.
     slots : list of int or None
         Slots of the runs, see `fedcore.federation.lockstep`; None if the states belong to clients.
     """

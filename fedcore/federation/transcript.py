@@ -17,7 +17,7 @@ class Exchange(NamedTuple):
 
 
 class Transcript:
-    """Copies of all uploads; pass it as ``transcript=`` to a run.
+    """Copies of all uploads of a run, which takes the transcript as argument ``transcript``.
 
     Parameters
     ----------
@@ -26,19 +26,20 @@ class Transcript:
     sums_only : bool, default=False
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
         Without secure aggregation the server sees every reply, and the transcript keeps every
-        reply. With it the server sees the total alone, which the transcript keeps as an exchange of
-        client None (``received`` is None if the participants held different messages). Replies to
-        `Federation.gather` are kept one by one in either case.
+        reply. With secure aggregation the server sees only the total. The transcript keeps the
+        total as an exchange of client None. The ``received`` of this exchange is None if the
+        participants held different messages. Replies to `Federation.gather` are kept one by one in
+        either case.
 
     Attributes
     ----------
     exchanges : list of Exchange
-        In the order in which they happened.
+        The exchanges that were kept, in the order of the uploads.
 
     Notes
     -----
-    A transcript changes neither results nor ledger, and takes the memory of the copies. If a client
-    gets several messages before its reply, only the last is kept.
+    A transcript changes neither results nor ledger, but the copies take memory. If a client gets
+    several messages before its reply, only the last of these messages is kept.
 
     Examples
     --------
@@ -60,7 +61,8 @@ class Transcript:
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
         """Keep copies of one upload, as triples of client, last message and reply.
 
-        The client is None for a sum over clients. A message to many clients is copied once.
+        In the triple of a sum over clients, the client is None. A message to many clients is copied
+        once.
         """
         copies: dict[int, Any] = {}
         for client, received, sent in exchanges:

@@ -74,7 +74,7 @@ Change = BoundRows | Centre | Scale  # of the samples
 
 
 class Total(NamedTuple):
-    """A sum of replies that did not reach the server one by one.
+    """A sum that reached the server without the single replies.
 
     Attributes
     ----------
@@ -89,7 +89,7 @@ class Total(NamedTuple):
 
 
 class Transport(Protocol):
-    """Methods by which a federation calls its clients, which are named by their positions.
+    """Methods by which a federation calls its clients; arguments name clients by position.
 
     Attributes
     ----------

@@ -45,7 +45,7 @@ class InProcess:
     ----------
     setup : Setup
     plain : bool, default=False
-        Whether every step runs client by client, as it does under other engines.
+        Whether every step runs client by client, as under the MPI engine.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class InProcess:
         return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum by the function that `summed` declares, or None if it does not apply."""
+        """Return the sum that the step's `summed` function computes, or None without a sum."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
         if at_once is None or self.plain or not everyone or not self._hold_one(of):
@@ -120,8 +120,8 @@ class InProcess:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
 
-        The result is None if clients are not wide, if every step runs client by client, if the run
-        is private, or if the clients' Gram matrix exists already.
+        The result is None if features do not far outnumber samples, if every step runs client by
+        client, if the run is private, or if the clients' Gram matrix exists already.
         """
         alone = self.plain or self._private or self.clients.gram is not None
         return None if alone else frame_of(self.clients, start)
@@ -212,7 +212,7 @@ class InProcess:
 def _meets(order: Do, message: Any) -> bool:
     """Return whether a step runs once for all runs in lockstep.
 
-    A step of purpose "look" runs for each run alone.
+    A step of purpose "look", which only observes clients, runs separately for each run.
     """
     several = getattr(order.step, "of_runs", False) and order.purpose != "look"
     return several and lockstep.slot() is not None and isinstance(message, np.ndarray)

@@ -1,14 +1,14 @@
-"""Engine over MPI, in which every rank runs the same algorithm and has consecutive clients.
+"""Engine over MPI: every rank runs the same algorithm and holds a range of consecutive clients.
 
 Steps are not sent between ranks, because every rank has the algorithm and runs the steps of its own
 clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A sum goes from
 rank to rank in the order of the clients. Each rank adds the replies of its own clients one after
-the other, and the last rank broadcasts the result. A single process would make the same additions,
-so that no bit depends on the number of ranks.
+the other, and the last rank broadcasts the result. A single process makes the same additions in the
+same order, so no bit of the sum depends on the number of ranks.
 
 At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
-shapes in them. A rank with another hash ends the program. Without this check, the rank could wait
-for a message that no other rank will send.
+shapes in them. A rank that has computed a different hash ends the program. Without this check, such
+a rank could wait for a message that no other rank will send.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
-    """Raised at each other rank when rank 0 has ended."""
+    """Raised at the other ranks when rank 0 has ended."""
 
 
 class Told(NamedTuple):
@@ -65,7 +65,7 @@ class Told(NamedTuple):
         Hash of this exchange and of all exchanges before it.
     value : object
     look : bool
-        Whether rank 0 only reads from clients, during a job for which the other ranks wait.
+        Whether rank 0 asks the other ranks, which wait for its job, to read from their clients.
     """
 
     what: str
@@ -112,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0 first, then at the other ranks, which find the files of rank 0."""
+        """Call `job` at rank 0 first; the other ranks then find the files that rank 0 has made."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -198,7 +198,7 @@ class Ranks:
 class Failure(NamedTuple):
     """An error of a client.
 
-    A single process would raise the failure that is first by stage, and among these by place.
+    Of several failures, the first by stage, and then by place, is raised, as in a single process.
 
     Attributes
     ----------
@@ -467,7 +467,7 @@ def form(message: Any) -> str:
 
 
 def _lazily(order: Change, clients: Clients) -> Clients:
-    """Return the clients after a change of samples, which is made when the first sample is read."""
+    """Return the changed clients; the change is computed when the first sample is read."""
 
     def change() -> list[Any]:
         found = [changed(order, samples, i) for i, samples in enumerate(clients)]
@@ -484,7 +484,7 @@ def on_all_ranks(program: Callable[[Ranks], Result]) -> Result | None:
     Returns
     -------
     object
-        The value of `program` at rank 0; None at the other ranks, after rank 0 is done.
+        At rank 0, the value of `program`. The other ranks return None after rank 0 has ended.
 
     Raises
     ------

@@ -67,7 +67,7 @@ class Link:
     ----------
     rank, size : int
     sent : int
-        Number of bytes that this rank has broadcast, gathered or sent to one rank.
+        Number of bytes that this rank has sent, by broadcast, by gather or to a single rank.
     """
 
     def __init__(self, mpi: Any) -> None:

@@ -119,7 +119,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give each run its method's colour and dashes in the plan, or else a distinct look."""
+    """Give each run its method's colour and dashes in the plan; other runs get distinct looks."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))

@@ -31,7 +31,7 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
-    """Return the columns, except those in `besides`, whose numbers differ between the rows.
+    """Return the columns that hold different numbers in different rows, without those in `besides`.
 
     For a single row, all columns with numbers, except those in `besides`, are returned.
     """
@@ -41,7 +41,7 @@ def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
 
 
 def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
-    """Return what a page shows of the table rows from which a claim is judged.
+    """Return a page's view of the table rows that decide the verdict on a claim.
 
     In the result, ``rows`` holds the first `LONG` rows as text, and ``all_rows`` is the number of
     all rows. The entry ``experiments`` is the set of experiments that the rows name.
@@ -199,7 +199,7 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """Notes on the data of restored histories, with these histories' commits and number.
+        """For each note on the data, the commits and number of the restored histories with it.
 
         A restored history was copied into the results from an earlier run.
         """
@@ -218,9 +218,9 @@ class Paper:
         return [known[name] for name in sorted(known)]
 
     def judging(self, verdict: Verdict) -> View | None:
-        """Return the table rows that decide a verdict, or None if no reading of the claim was run.
+        """Return a page's view of the table rows that decide a verdict, or None without such rows.
 
-        The first cell of the first reading with a result selects the rows.
+        The rows are those that the first cell selects in the first reading that has a result.
         """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)

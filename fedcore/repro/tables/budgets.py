@@ -21,8 +21,8 @@ def products(run: Run, history: History) -> np.ndarray:
     """Return how many products of AᵢAᵢᵀ with a block each client has made until each record.
 
     If a method records its products, the result is their mean over the clients. If a method
-    declares its products per round by ``steps``, the result is their sum over the rounds. All other
-    methods make one product in each iteration, and at least one in each round.
+    declares its products per round by ``steps``, the result is their sum over the rounds. For all
+    other methods, the result is the number of iterations or of rounds, whichever is larger.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def products(run: Run, history: History) -> np.ndarray:
 
 
 def privacy(run: Run) -> str:
-    """Return "none" for a run without privacy, or else its ε, δ and neighbouring relation."""
+    """Return the ε, δ and neighbouring relation of a private run, or "none" for other runs."""
     claim = run.history.about.get("privacy")
     if claim is None:
         return PLAIN
@@ -51,7 +51,7 @@ def privacy(run: Run) -> str:
 def sum_of_squares(run: Run) -> float | None:
     """Return ``‖S‖_F²`` for the matrix S of all clients' samples, or None without an exact answer.
 
-    The metric ``captured`` is a part of ``‖S‖_F²``.
+    The metric ``captured`` is the part of ``‖S‖_F²`` that a subspace captures.
     """
     known = run.history.reference.get("singular_values")
     return None if known is None else float(np.sum(known**2))

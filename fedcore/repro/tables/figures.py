@@ -1,4 +1,4 @@
-"""Save the figures of a paper's notebook, with verdicts below the title and the run in a corner."""
+"""Save a paper's figures, with verdicts below the title and facts about the run in a corner."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def save(
     change: str = "",
     spread: str = "",
 ) -> None:
-    """Write a figure into the paper's folder of figures by `fedcore.reports.plotting.save`.
+    """Write a figure to the paper's folder of figures; see `fedcore.reports.plotting.save`.
 
     Parameters
     ----------
     results : Results
     figure : Figure
     name : str
-        Path of the figure's files in this folder, without a suffix.
+        Path of the figure's files inside the paper's folder of figures, without a suffix.
     runs : iterable of Run
         Runs that the figure shows.
     title : str

@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters of the run, including defaults; 1 replaces the value "reference"."""
+        """Hyper-parameters of the run, including defaults, with 1 in place of "reference"."""
         given = self.history.about["params"]
         return algorithms.get(self.algorithm).params(
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
@@ -182,9 +182,10 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 
 
 def _found(plan: Path) -> Path:
-    """Return the first path that exists for a plan.
+    """Return the first place where the plan file exists, or `plan` if there is no such place.
 
-    The path may lie in the folder above, or have ``results/quick`` in place of ``results``.
+    The places are `plan`, the same path from the folder above, and both paths with
+    ``results/quick`` in place of ``results``.
     """
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
     places = (plan, ".." / plan, quick, ".." / quick)
@@ -240,7 +241,7 @@ def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
 
 
 def _together(said: Sequence[str]) -> str:
-    """Return the common outcome of a sentence's items, or each outcome with its number of items."""
+    """Return the outcome shared by all items, or each outcome with the number of its items."""
     found = Counter(said)
     if len(found) == 1:
         return said[0]
@@ -275,7 +276,7 @@ class Results:
     ----------
     plan : path-like
         File ``<results>/plans/<paper>.json``. The histories lie in ``<results>/histories``. If the
-        file does not exist, a relative path is tried from the folder above, and with
+        file does not exist, the same path is tried from the folder above, then both paths with
         ``results/quick`` in place of ``results``.
     symbols : mapping of str to str, optional
         Maps each symbol of the paper to a size. A size is ``n_samples``, ``n_features``,
@@ -387,7 +388,7 @@ class Results:
                 )  # fmt: skip
 
     def table(self, *experiments: str, **columns: Column) -> Rows:
-        """Return one row for each repeat of each run of some experiments.
+        """Return one row for each repeat of each run of the given experiments.
 
         Parameters
         ----------
@@ -438,12 +439,12 @@ class Results:
         return str(self.plan["problems"][problem].get("label", problem))
 
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
-        """Return the lines below a figure's title, which compare what is printed with the verdicts.
+        """Return the lines below a figure's title, each with a printed statement and its verdict.
 
         Each line holds a text of `sentences`, a tab, and the verdict on the reading of the claim
-        that the figure shows. If `part` is given, the verdict is on this part of the reading.
-        Verdicts on the whole claim and on other readings follow if they differ. Without verdicts,
-        the result is empty.
+        that the figure shows. If `part` is given, the verdict is on this part of the reading. If
+        the whole claim or another reading has a different verdict, that verdict follows. If the
+        results hold no verdicts, the text is empty.
 
         Parameters
         ----------
@@ -451,11 +452,11 @@ class Results:
             Maps the id of an item in the paper's claims to a few words that say what the paper
             prints.
         change : str
-            Name of the change in the paper's claims that the figure makes and its title mentions.
-            By default, the figure shows the first reading of each item.
+            Name, in the paper's claims, of the change to a printed claim that the figure makes and
+            mentions in its title. By default, the figure shows the first reading of each item.
         part : str
-            Name in the paper's claims of the part that the figure shows, if items have several
-            parts.
+            Name, in the paper's claims, of the part of a reading that the figure shows. By default,
+            the figure shows the whole reading.
 
         Raises
         ------

@@ -46,8 +46,8 @@ def flags(
     *needed : float, or ndarray of shape (repeats,)
         Values that the comparisons need. A value is NaN if it is missing.
     failed : bool, or ndarray of shape (repeats,)
-        Repeats in which the method that should win has failed. If this method has failed, the
-        comparison is false even if other values are missing.
+        Repeats in which the method that should win has failed. In such a repeat, the comparison is
+        false even if values are missing.
 
     Returns
     -------
@@ -88,7 +88,7 @@ def columns(rows: Rows, *names: str, **values: Any) -> tuple[np.ndarray, ...]:
 
 
 def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Return the values of column `x`, and column `y` at each value, for `plotting.curve`.
+    """Return the distinct values of column `x`, with the values of column `y` at each of them.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
     Returns
     -------
     x : ndarray of shape (points,)
-        Each value once, in rising order.
+        The distinct values of column `x`, in rising order.
     y : ndarray of shape (repeats, points)
     """
     found = {key[x]: [row[y] for row in group] for key, group in groups(chosen(rows, **values), x)}

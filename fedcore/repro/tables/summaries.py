@@ -86,7 +86,7 @@ def medians(rows: Rows, *columns: str) -> Row:
 
 
 def rounding(values: Sequence[Any], twins: Sequence[Any]) -> float | None:
-    """Return the largest change of a value by one rounding of the start, over the repeats.
+    """Return the largest difference between a repeat's value and its twin's value.
 
     Parameters
     ----------
@@ -107,8 +107,8 @@ def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
     """Return the source of the differences between repeats: ``start``, ``rounding`` or None.
 
     The source is ``rounding`` if one rounding of a start changes a value by at least half of the
-    range over the starts. This range then says little about the starts. The source is None if there
-    are no twins or no differences.
+    range of `values`. This range then says little about the effect of the starts. The source is
+    None if there are no twins or no differences.
 
     Examples
     --------
@@ -141,8 +141,9 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
         At least one.
     name : {"median", "min", "max", "mean"}
     missing : {"last", "first"}
-        Whether a missing value counts as larger than all others (such as rounds to a threshold that
-        was never reached) or as smaller.
+        With "last", a missing value counts as larger than all others, for example the rounds to a
+        threshold that was never reached. With "first", a missing value counts as smaller than all
+        others.
 
     Examples
     --------
