@@ -29,14 +29,14 @@ class Archive:
         self._full = {name.rpartition("/")[2]: name for name in reversed(self.names)}
 
     def full_name(self, name: str) -> str:
-        """Return a member's name with its folder, or raise a DataError if there is none."""
+        """Return a member's name with its folder, or raise a DataError if the archive lacks it."""
         if name not in self._full:
             raise DataError(f"{self.path} has no member {name}")
         return self._full[name]
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open a member of at most `most` bytes, whose `name` includes its folder.
+        """Open the member with the full name `name`, which may have at most `most` bytes.
 
         The stream yields no more bytes than the size that the archive states for the member.
         """
@@ -47,7 +47,7 @@ class Archive:
             yield file
 
     def content(self, name: str, most: int = bounded.MOST_BYTES) -> bytes:
-        """Return the bytes of a member, whose `name` includes its folder."""
+        """Return the bytes of the member with the full name `name`."""
         with self.stream(name, most) as file:
             return file.read()
 

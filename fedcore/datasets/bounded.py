@@ -20,7 +20,7 @@ class Source(Protocol):
     """Stream from which `Bounded` reads."""
 
     def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, or no bytes at the end."""
+        """Return at most `size` bytes, or no bytes at the end of the stream."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Download a file, which gets its final name only after its checksum is verified.
+"""Download a file, and give it its final name only after its checksum is verified.
 
 The package pooch 1.9 is not used, because it limits neither the time nor the size of a transfer.
 """
@@ -52,9 +52,9 @@ def answers(url: str) -> bool:
 
 
 class Servers:
-    """Record of which servers responded when they were last asked, in a file in the folder `raw`.
+    """File in the folder `raw` that records which servers responded when last asked.
 
-    If the file is missing or damaged, no server counts as asked.
+    If the file is missing or damaged, every server counts as never asked.
     """
 
     def __init__(self, raw: Path) -> None:
@@ -62,12 +62,12 @@ class Servers:
         self._asked = _read_asked(self._path)
 
     def answered(self, url: str) -> bool:
-        """Return whether the server of a URL responded when last asked, or was never asked."""
+        """Return whether the server of a URL responded when last asked; True if never asked."""
         _, answered = self._asked.get(_server(url), (0.0, True))
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Return whether the server of a URL responds, and ask it at most once every `seconds`."""
+        """Return whether the server of a URL responds, and ask it again only after `seconds`."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:
@@ -101,10 +101,10 @@ def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
 
 
 class _Arriving:
-    """Response from a URL, which a thread reads until it ends or `seconds` have passed.
+    """Response from a URL, which a thread receives, so that `read` can fail after `seconds`.
 
-    The time limit covers name lookup, connection, headers and body together. The timeout of a
-    socket starts again with every byte, so that it never stops a very slow server.
+    The time limit covers name lookup, connection, headers and body together. A socket's own timeout
+    starts again with every byte, and thus never stops a very slow server.
     """
 
     def __init__(self, url: str, method: str, seconds: float) -> None:
@@ -115,7 +115,7 @@ class _Arriving:
         threading.Thread(target=self._receive, args=(url, method), daemon=True).start()
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, or none at the end, and raise TimeoutError after `seconds`."""
+        """Return the next bytes (none at the end), or raise TimeoutError when time is up."""
         try:
             chunk = self._chunks.get(timeout=max(0.0, self._end - time.monotonic()))
         except queue.Empty:

@@ -60,7 +60,7 @@ def fetch(
 
 
 def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
-    """Raise an error if a checksum in the registry is all zeros, and say which one is right."""
+    """Refuse a registered checksum that is all zeros, and say which checksum to write instead."""
     for file in form["files"]:
         algorithm, wanted = expected(file)
         if not wanted.strip("0"):
@@ -94,7 +94,7 @@ def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: 
 
 
 def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> str:
-    """Check an existing file, or else copy or download it, and return its sha256."""
+    """Check a file if it exists, copy or download it if not, and return its sha256."""
     path = raw / file["name"]
     if exists(path):
         return verify(path, file)
@@ -111,7 +111,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write ``fetched.json`` if its content changes, because the workflow uses its file time."""
+    """Write ``fetched.json`` only if its content changes: the workflow compares file times."""
     path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
         if not path.is_file() or path.read_bytes() != text:

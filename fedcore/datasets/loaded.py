@@ -17,7 +17,7 @@ class Loaded(NamedTuple):
     note : str
         Remark for users on how the rows were read, or an empty text.
     owners : ndarray of shape (n_samples,), int64, optional
-        Number of the owner of each row, if the labels do not name the owner.
+        Owner of each row, as a number (default: the labels serve as owners).
     """
 
     x: np.ndarray

@@ -36,13 +36,13 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return a list with the module that reads a data set or makes its surrogate."""
+    """Return the module that reads a data set or makes its surrogate, as a list of at most one."""
     kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
     return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 
 
 def place(kind: str, name: str, table: Mapping[str, str]) -> str:
-    """Return the ``module:function`` of a name, or raise a ConfigError if the name is unknown."""
+    """Return the ``module:function`` that `table` has for `name`, or raise a ConfigError."""
     require_known(name, table, f"the registry has an unknown {kind}")
     return table[name]
 
@@ -92,7 +92,7 @@ def files_of(parts: Mapping[str, Any]) -> set[str]:
 def read(
     form: Mapping[str, Any], split: str, options: Mapping[str, Any], raw: Path
 ) -> tuple[Loaded, str]:
-    """Check and read the files of a split, and return a common checksum."""
+    """Check and read the files of a split, and return the samples and one sha256 of all files."""
     parts, wanted = form["splits"][split], form["n_features"]
     names = files_of(parts)
     used = {f["name"]: verify(raw / f["name"], f) for f in form["files"] if f["name"] in names}

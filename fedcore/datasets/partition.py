@@ -32,7 +32,7 @@ _TRIES = 1000
 
 
 def _checked(parts: Sequence[np.ndarray]) -> Parts:
-    """Sort the indices of every client, or raise an InputError if a client has none."""
+    """Sort the indices of every client, or raise an InputError if a client has no index."""
     for client, part in enumerate(parts):
         if len(part) == 0:
             raise InputError(
@@ -107,7 +107,8 @@ def shards(
     ----------
     labels : ndarray of shape (n,)
     clients, shards_per_client : int
-        The product of the two numbers must be a multiple of the number of classes.
+        The product of `clients` and `shards_per_client` must be a multiple of the number of
+        classes.
     rng : numpy.random.Generator
 
     Raises
@@ -147,7 +148,7 @@ def dirichlet(
     labels : ndarray of shape (n,)
     clients : int
     alpha : float
-        Concentration parameter, whose small values give each client few classes.
+        Concentration parameter; smaller values give each client fewer classes.
     rng : numpy.random.Generator
     min_size : int
 
@@ -212,9 +213,9 @@ def classes(
     """Give client i samples of the classes i, i + 1, … (modulo the number of classes).
 
     A client gets ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
-    among its classes. Samples are drawn without replacement, so that clients share none. Samples
-    left over are not used. FEMNIST is divided in this way by Collins et al., ICML 2021, after Li et
-    al., MLSys 2020.
+    among its classes. By default, samples are drawn without replacement, so that clients share
+    none. Samples left over are not used. FEMNIST is divided in this way by Collins et al., ICML
+    2021, after Li et al., MLSys 2020.
 
     Parameters
     ----------
@@ -225,8 +226,9 @@ def classes(
     minimum : int
     rng : numpy.random.Generator
     overlapping : bool, default=False
-        Give every client the first samples of its classes, so that clients share samples. The code
-        of Collins et al. shares samples in this way, because one of its tests is inverted.
+        Whether every client gets the first samples of its classes, so that clients share samples.
+        The code of Collins et al. shares samples in this way, because one of its conditions is
+        inverted.
 
     Raises
     ------
@@ -313,10 +315,10 @@ def split(
     n : int
         Number of samples.
     labels : ndarray of shape (n,) or None
-        For the partitioners that need them.
+        Labels of the samples, which only some partitioners need.
     rng : numpy.random.Generator
     identities : ndarray of shape (n,), optional
-        Number of the owner of each sample; by default its label.
+        Owner of each sample, as a number (default: the sample's label).
 
     Returns
     -------
@@ -328,8 +330,7 @@ def split(
     ConfigError
         When ``by`` or another key is unknown, or a required key is missing.
     InputError
-        When a client would get no sample, or there are not n labels where the partitioner needs
-        them.
+        When a client would get no sample, or a partitioner that needs labels does not get n labels.
 
     Examples
     --------
@@ -348,12 +349,12 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a partition's specification without the data, and raise the errors of `split`.
+    """Check a partition's specification without the data; raise errors about it as `split` does.
 
     Returns
     -------
     dict
-        Arguments of the partitioner that `spec` contains.
+        Entries of `spec` without ``by``, which are arguments of the partitioner.
     """
     by = spec.get("by", "")
     require_known(by, PARTITIONERS, "unknown partition")

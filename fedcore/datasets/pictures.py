@@ -1,4 +1,4 @@
-"""Open pictures from files that may be damaged or hostile, with limits of their size."""
+"""Open pictures from files that may be damaged or hostile, with limits on their size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def reading(path: Path, what: str) -> Iterator[None]:
 def opened(
     content: bytes, most: int, formats: tuple[str, ...] | None = None
 ) -> Iterator[Image.Image]:
-    """Open a picture of at most `most` pixels, in one of `formats`, which are names of Pillow."""
+    """Open a picture of at most `most` pixels, in one of Pillow's `formats` (default: any)."""
     from PIL import Image
 
     with Image.open(io.BytesIO(content), formats=formats) as picture:

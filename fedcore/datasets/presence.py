@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first file format of a data set whose files all exist, or None."""
+    """Return the first entry of `forms` with no missing file, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 

@@ -36,11 +36,12 @@ class Dataset:
     status : {'official', 'official content', 'rebuilt', 'surrogate'}
         Origin of the rows.
     note : str
-        Remark about the rows for readers of the results.
+        Remark about the rows, meant for people who read the results.
     checksum : str
         sha256 over the sorted pairs of file name and sha256, or over the arrays of a surrogate.
     owners : ndarray of shape (n_samples,) or None
-        Number of each row's owner, such as a user of sent140, if the labels do not name the owner.
+        Owner of each row, such as a user of sent140, as a number; None if the labels serve as
+        owners.
     """
 
     name: str
@@ -153,8 +154,8 @@ def load(
         Whether to make the offline surrogate instead of reading files.
     options : mapping, optional
         ``shuffle`` (int) is the seed of a permutation of the rows. ``samples`` (int) is the number
-        of rows to keep after the permutation. A surrogate is made with this number of rows. Data
-        sets have further options, such as ``identities`` for celeba.
+        of rows to keep after the permutation. Most surrogates are made with this number of rows.
+        Data sets have further options, such as ``identities`` for celeba.
     registry : path-like, optional
 
     Returns
@@ -168,7 +169,7 @@ def load(
     ConfigError
         If the name, the split or an option is unknown.
     InputError
-        If ``samples`` is larger than the number of rows.
+        If ``samples`` is larger than the number of rows in the files.
     """
     entry, plugin = find(name, registry)
     chosen = dict(options or {})

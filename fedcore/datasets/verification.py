@@ -36,7 +36,7 @@ def expected(file: Mapping[str, Any]) -> tuple[str, str]:
 
 @contextmanager
 def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
-    """Open a regular file, but no pipe or device, because reading these may never end."""
+    """Open a regular file, and refuse a pipe or device, because reading it may never end."""
 
     def open_at_once(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no such pipes

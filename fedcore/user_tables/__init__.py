@@ -4,6 +4,6 @@ The modules `dialect`, `names` and `numbers` read a text table in three steps. T
 file format returns a `Table` with labelled columns. The same checks turn each table into a matrix
 of numbers and into separate columns, such as labels. The module `columns` decides which values are
 numbers and which are missing. No value is dropped or filled in silently. `Table.guesses` lists
-every guess, with the option that overrides it, if there is one. CSV and Parquet files need pyarrow
+every guess and, if there is one, the option that overrides it. CSV and Parquet files need pyarrow
 (extra ``files``). LIBSVM files and NPZ files of `scipy.sparse.save_npz` become sparse matrices.
 """

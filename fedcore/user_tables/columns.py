@@ -33,7 +33,7 @@ class Unfit(NamedTuple):
     marks : collection of str
         Distinct texts in the bad cells, if they are so few that they may mark missing values.
     meant : object
-        Column of the file that was probably meant.
+        Probable misspelling of `column` among the column names of the file.
     """
 
     file: Any
@@ -53,7 +53,7 @@ def listed(names: Sequence[Any]) -> str:
 
 
 def refusal(unfit: Sequence[Unfit], who: str = "", **more: Any) -> TableError:
-    """Return an error that names all unusable columns, where `more` goes to `TableError`."""
+    """Return an error that names all unusable columns, and pass `more` to `TableError`."""
     alike: dict[str, list[Unfit]] = {}
     for one in unfit:
         alike.setdefault(one.kind if one.cells else one.what, []).append(one)
@@ -126,9 +126,9 @@ def as_values(column: Any) -> np.ndarray:
 def parsed(column: Any) -> np.ndarray:
     """Return a column as numbers, with NaN for missing values, and infinity for other values.
 
-    Booleans, integers, floats and decimals count as numbers, also in a column of Python objects.
-    Texts, dates, durations, complex numbers and categories do not. Missing values are None, NaN,
-    and the missing values of pandas, polars and Arrow.
+    Booleans, integers, floats and decimals count as numbers, even in a column of Python objects.
+    Texts, dates, durations, complex numbers and categories do not count as numbers. Missing values
+    are None, NaN, and the missing values of pandas, polars and Arrow.
 
     Parameters
     ----------

@@ -93,7 +93,7 @@ class Text:
 
 
 def fit(rows: Sequence[Sequence[str]], sign: str) -> tuple[int, int]:
-    """Return how many rows have the most common number of cells, and this number of cells.
+    """Return the number of rows with the most common width, and this width in cells.
 
     The first result is 0 if `sign` separates no cells, or if `sign` may be a decimal point.
     """
@@ -109,8 +109,8 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
     Raises
     ------
     TableError
-        If the file does not use the separator in `how`, blanks separate its columns, or two columns
-        may be a single one with decimal commas.
+        If the file does not use the separator in `how`, or if blanks separate the columns. The
+        error is also raised if two columns may be one column of numbers with decimal commas.
     """
     asked = how.delimiter and how.delimiter.replace("\\t", "\t")  # as a shell gives it
     samples = {sign: text.sample(sign) for sign in [*SEPARATORS, asked] if sign}
@@ -140,7 +140,7 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
 def _may_be_one(first: Sequence[str], below: Sequence[Sequence[str]]) -> bool:
     """Return whether rows of two cells may be single numbers with decimal commas.
 
-    The second cells may be decimals if all have the same length, or if none has a trailing zero.
+    The second cells may be decimal places if all have the same length, or none has a trailing zero.
     """
     rows = below if below and np.isinf([*map(number, first)]).all() else [first, *below]
     if not all(len(row) == 2 and np.isfinite(number(",".join(row), ",")) for row in rows):

@@ -133,8 +133,8 @@ def far_codes(values: np.ndarray) -> list[float]:
     """Return extreme values of a column that may mark missing values, such as 999.
 
     Values are returned if they lie far from all others, and each is repeated or matches `CODE`. A
-    few negative values are returned if all are usual codes or small whole numbers. The numbers 8
-    and 9 are returned if they are repeated in a column of whole numbers up to 5.
+    few negative values are returned if all are usual codes or small whole numbers. A repeated 8 or
+    9 is returned if all other values are whole numbers from 0 to 5.
     """
     values, times = np.unique(values[np.isfinite(values)], return_counts=True)
 
@@ -167,7 +167,7 @@ def far_codes(values: np.ndarray) -> list[float]:
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield a message for each first or last row that is a statistic of others, such as the sum.
+    """Yield a message for each first or last row that is the sum, mean, … of the other rows.
 
     A first row is compared with all rows below, and a last row with all rows above.
     """
@@ -227,7 +227,7 @@ def _agreeing(
 
 
 def summarised(column: Any) -> list[tuple[int, str]]:
-    """Return the first row and the text of each word, such as "Total", that names a summary row.
+    """Return the index and text of summary rows such as "Total", once for each distinct text.
 
     The list is empty if the column has only one distinct text.
     """

@@ -49,7 +49,7 @@ def column_orders(
     Parameters
     ----------
     clients : mapping
-        Clients by the names that messages use.
+        Clients, where each key is the client's name in messages.
     names : sequence or None
         Column names of the other table, or None if it has no names. A range means that the column
         numbers serve as names.
@@ -91,7 +91,7 @@ def column_orders(
 
 
 def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
-    """Warn if column names are matched that have different characters but look the same."""
+    """Warn if a column name is replaced by another spelling that looks the same."""
     pairs = zip(given, seen, strict=True)
     other = {old: new for old, new in pairs if isinstance(old, str) and old != new}
     if other:
@@ -100,7 +100,7 @@ def _tell_names(given: Sequence[Any], seen: Sequence[Any], who: str) -> None:
 
 
 def tell_totals(labels: Sequence[Any], who: str = "") -> None:
-    """Warn of rows, or of clients if `who` is empty, that have a label such as "Total"."""
+    """Warn of labels such as "Total", which name rows of `who`, or clients if `who` is empty."""
     for at, label in summarised([*labels]):
         what = f"{who}: row {row(who, at)}" if who else f"client {at}"
         says = f"{what} is called {label!r}, and counts as measured: leave it out if so"

@@ -1,9 +1,9 @@
 """Match a user's values to features, clients or rows by their labels.
 
-The columns of clients and every labelled argument are matched here. Labels are the column names of
-a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1, 2, … does
-not count as labels. Values without labels are matched by position. An error is raised if labels do
-not match, a value is missing, or an object is no container of values.
+This module matches the columns of clients and all labelled arguments. Labels are the column names
+of a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1, 2, …
+does not count as labels. Values without labels are matched by position. An error is raised if
+labels do not match, a value is missing, or an object is no container of values.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Features(NamedTuple):
 
 
 def column_names(matrix: Any) -> list[Any] | None:
-    """Return the column names of a table after `clean`, or None for an object without names."""
+    """Return a table's column names, changed by `clean`, or None for an object without names."""
     names = names_as_given(matrix)
     return None if names is None else as_they_look(names)
 
@@ -77,8 +77,8 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     Returns
     -------
     ndarray
-        Array of float64 with the features along its first axis, or a single number without axes.
-        The shape is not checked.
+        Array of float64 with the features along its first axis. A single number becomes a
+        0-dimensional array. The shape is not checked.
 
     Raises
     ------
@@ -120,7 +120,7 @@ def per_client(
     Parameters
     ----------
     given : mapping, or iterable
-        Values by the names of the clients, or in the order of the clients.
+        Mapping from the clients' names to values, or values in the order of the clients.
     who : str
         Name of `given` in messages.
     noun : str
@@ -180,8 +180,8 @@ def per_row(
         Name of `given` in messages.
     count : int
     rows : sequence, optional
-        Labels of the rows (default: their numbers). By default, other whole-number labels of
-        `given` are ignored, because an index has gaps after rows were dropped.
+        Labels of the rows (default: their numbers). By default, whole-number labels of `given`
+        other than 0, 1, … are ignored, because an index has gaps after rows were dropped.
     has : str
         Verb that follows `who` in messages, such as "has".
 

@@ -44,7 +44,7 @@ def check_clients(
     list of ndarray, or list of SparseRows, of shape (n_i, d)
         Dense matrices are C-contiguous float64, but float32 stays float32. Matrices are copied only
         if necessary. Sparse matrices become `fedcore.sparse.SparseRows`. Columns of data frames are
-        matched by name and get the first client's order.
+        matched by name and put into the order of `names`.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def check_clients(
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
     """Check a matrix, and put columns that have names into the order of `names`.
 
-    If `names` is None, the columns must have no names, or their own numbers as names.
+    If `names` is None, the only names that columns may have are their own numbers.
     """
     own, order = column_names(matrix), None
     if own is not None:

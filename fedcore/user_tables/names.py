@@ -108,16 +108,16 @@ def counts_rows(name: Any, column: Any, first: bool) -> bool:
 
 
 def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
-    """Return which row has the columns' names; None if the first one may have numbers.
+    """Return the index of the row with the columns' names, or None if the first row is data.
 
-    Names stand above the first row of numbers. If several rows hold texts, the one with most
-    different texts has the names, and rows above it are no part of the table.
+    Names stand above the first row of numbers. If several rows hold texts, the row with most
+    different texts has the names. Rows above the names are no part of the table.
 
     Parameters
     ----------
     rows : sequence of sequence of str
     width : int
-        Number of cells in most rows.
+        Most common number of cells in a row.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
 
 
 def may_be_names(row: Sequence[str]) -> bool:
-    """Return whether cells may be names: whole numbers such as years, or a growing scale.
+    """Return whether cells may be names: their numbers are whole, such as years, or increasing.
 
     Examples
     --------

@@ -30,7 +30,8 @@ TRUTHS = {"true": 1.0, "false": 0.0}
 def number(cell: str, points: str = ".,") -> float:
     """Return the number in a cell, NaN if it is missing, and infinity for a text.
 
-    `points` are the signs that may be a decimal point; the other one then separates thousands.
+    `points` lists the signs that may be a decimal point. If a dot is the decimal point, a comma
+    separates thousands, and vice versa.
 
     Examples
     --------
@@ -60,13 +61,13 @@ class Cells:
     Attributes
     ----------
     point : str
-        Decimal point with which the cells are read. Without a request, the decimal point of most
-        cells is taken, or a dot.
+        Decimal point with which the cells are read. If no point is requested, `point` is the sign
+        that more cells need, or a dot in a tie.
     shown : dict of str to bool
         Tells for each decimal point whether some number can be read only with it.
     doubts : ndarray of bool
-        Mask of cells whose dot or comma may be a decimal point or separate thousands, if no other
-        cell decides.
+        Mask of ambiguous cells, whose dot or comma may mark decimals or thousands. No other cell
+        decides between the two.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:
@@ -135,7 +136,7 @@ class Cells:
                 yield f"'{text}' is read as {number(text, self.point):.15g}, in {where}"
 
     def numbers(self) -> list[np.ndarray]:
-        """Return each column as numbers, NaN for missing values, or as objects if it has texts."""
+        """Return each column as numbers (NaN if missing), or as Python objects if it has texts."""
         from pyarrow import compute
 
         values = self._values

@@ -42,9 +42,10 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     ----------
     path : path-like
         Path of a CSV, Parquet, NPZ, NPY or LIBSVM file. Commas, semicolons, bars or tabs separate
-        the columns of a CSV file. A CSV file may lack column names. `scipy.sparse.save_npz` may
-        have written an NPZ file. The labels of a LIBSVM file become the column ``label``, and its
-        queries the column ``qid``. The features of a LIBSVM file have their numbers as names.
+        the columns of a CSV file. A CSV file may lack column names. An NPZ file holds arrays, or
+        one sparse matrix that `scipy.sparse.save_npz` wrote. The labels of a LIBSVM file become the
+        column ``label``, and its query numbers become the column ``qid``. The features of a LIBSVM
+        file have their numbers as names.
     **how : object
         Parameters of `Reading`.
 
@@ -81,9 +82,9 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     Raises
     ------
     TableError
-        If `read` would raise it, or if only some of the files have a column.
+        If `read` would raise a TableError, or if only some of the files have a column.
     InputError
-        If `read` would raise it, or if a file is given twice, because its rows would count twice.
+        If `read` would raise an InputError, or if a file is given twice.
     """
     how = Reading(**options)
     for path, times in Counter(map(os.path.realpath, paths)).items():
@@ -144,7 +145,7 @@ def _match_names(tables: Sequence[Table]) -> None:
 def _widen(tables: Sequence[Table]) -> None:
     """Append columns of zeros to LIBSVM tables, up to the width of the widest table.
 
-    LIBSVM tables with another first column number stay as they are.
+    A LIBSVM table is not changed if its first column number differs from the widest table's.
     """
     widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
     for table in tables:
@@ -154,7 +155,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require that every file has the columns to take, and some file the columns to leave out."""
+    """Require each column to take in every file, and each column to leave out in some file."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -239,8 +240,8 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
     """Return an error that names all unusable columns and advises the user how to go on.
 
-    The advice is to leave out columns that dropping rows cannot mend, and then rows that lack a
-    value.
+    The advice is to leave out a column if dropping rows cannot mend it, and to drop the other rows
+    that lack a value.
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:
@@ -275,7 +276,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
 
 
 def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
-    """Record as guesses the doubts that all tables together raise."""
+    """Find doubts about all tables together, and record the doubts as guesses."""
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         tables[0].tell("it and the others have no names: columns are matched by position")
     if any(issparse(table.x) for table in tables):

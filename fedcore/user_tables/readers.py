@@ -99,7 +99,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
 
 
 def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
-    """Return columns of texts, and count lines with a wrong number of cells and blank lines."""
+    """Return columns of texts, the number of uneven lines and the number of blank lines."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 

@@ -44,8 +44,8 @@ class Reading:
     delimiter : str, optional
         Column separator of all CSV files (default: detected in each file).
     decimal : {'.', ','}, optional
-        Decimal point of the CSV files (default: detected in each file). The other of the two signs
-        separates thousands.
+        Decimal point of the CSV files (default: detected in each file). The sign that is not the
+        decimal point separates thousands.
     na : collection of str
         Texts that mark a missing value in a CSV file, in addition to `numbers.EMPTY`. Numbers in
         `na` mark missing values in all file formats.
@@ -109,11 +109,11 @@ class Table:
     labels : list of str, or range
         Names of the columns of `x`, or their numbers if the file has no names.
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
-        Matrix of the features, or a list of columns before they are checked.
+        Matrix of the features. Before the columns are checked, `x` may be a list of columns.
     apart : dict of str to ndarray of shape (rows,)
-        Columns that `Reading.apart` names, as texts if from a CSV file. Before selection, `apart`
-        has all vectors of an NPZ or LIBSVM file. Unrequested vectors of numbers in an NPZ file are
-        None.
+        Columns that `Reading.apart` names; columns of a CSV file are texts. Before selection,
+        `apart` has all vectors of an NPZ or LIBSVM file. In an NPZ file, a vector of numbers that
+        is not requested becomes None.
     guesses : list of Advice
         Guesses made in reading the file, and the options that override them.
     index : collection of str
@@ -196,6 +196,6 @@ class Table:
 
 
 def fault(path: str, says: str, *ways: tuple[Any, ...], **more: Any) -> TableError:
-    """Return an error about a file, where each of `ways` has the arguments of one `Advice`."""
+    """Return an error about a file, with an `Advice` made from each tuple in `ways`."""
     advice = [Advice(*way) for way in ways]
     return TableError(f"{path}{says}", file=path, advice=advice, **more)

@@ -149,9 +149,9 @@ def _images(content: bytes, path: Path, name: str) -> np.ndarray:
 
 
 def read10(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read CIFAR-10 from its Python archive, or from pictures if `parts` has ``records``.
+    """Read CIFAR-10 from its Python archive, or from pictures if `parts` has the key ``records``.
 
-    A restricted unpickler, which makes only data, reads the pickles in the archive.
+    The pickles in the archive are read by an unpickler that makes only arrays and plain data.
     """
     if "records" in parts:
         return _pictures(folder, parts, 1, 0)

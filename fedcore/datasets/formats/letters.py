@@ -20,7 +20,7 @@ _BYTES, _PIXELS = 2**20, 2**16  # of an image's file, and of the image; NIST's a
 
 
 def alphabet(letters: str, what: str = "letters") -> str:
-    """Check the characters that become the classes 0, 1, …, in their order."""
+    """Return distinct letters and digits, which become the classes, or raise a ConfigError."""
     known = isinstance(letters, str) and set(letters) <= {*ascii_letters, *digits}
     if not known or not letters or len(set(letters)) < len(letters):
         raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")
@@ -54,7 +54,7 @@ def read(
     letters : str
         Characters, which become the classes 0, 1, ….
     per_class : int
-        Largest number of images of a class.
+        Maximum number of images to read for each class.
 
     Returns
     -------

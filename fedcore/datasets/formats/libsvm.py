@@ -14,7 +14,7 @@ from fedcore.files.libsvm import table
 
 
 def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
-    """Read the file that `parts` names under ``table``, whose labels are classes.
+    """Read the LIBSVM file ``parts["table"]``, in which every label must be a whole number.
 
     Returns
     -------

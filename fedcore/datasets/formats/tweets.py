@@ -43,14 +43,14 @@ def read(
     ----------
     folder : pathlib.Path
     parts : mapping
-        ``archive`` is the zip file of tweets, and ``members`` the name of its table. ``vectors`` is
-        the zip file of word vectors, and ``words`` the name of its table.
+        ``archive`` is the zip file of tweets, and ``members`` lists the name of its table.
+        ``vectors`` is the zip file of word vectors, and ``words`` is the name of its table.
     n_features : int
         Length of a row, which is the number of words per tweet times the length of a word vector.
     users : int
         Number of users to draw.
     at_least : int
-        Least number of tweets of a user.
+        Minimum number of tweets of each drawn user.
     seed : int
         Seed of the draw.
 
