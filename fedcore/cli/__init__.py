@@ -48,7 +48,7 @@ class Sentences(click.Group):
             return super().make_context(*args, **kwargs)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; report errors that a user can cause as ``Error: …`` with status 1."""
+        """Run the command; an error that a user can cause becomes ``Error: …`` with status 1."""
         with _visible_errors(), _plain_warnings():
             try:
                 return super().invoke(ctx)
@@ -75,7 +75,7 @@ def _visible_errors() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _plain_warnings() -> Iterator[None]:
-    """Print warnings that users can act on as ``Warning: …``, without a line of Python code."""
+    """Print each `UserWarning` as ``Warning: …``, without a line of Python code."""
     known = warnings.formatwarning
 
     def sentence(message: Any, category: type[Warning], *where: Any, **line: Any) -> str:
@@ -91,7 +91,7 @@ def _plain_warnings() -> Iterator[None]:
 
 
 def _drop_unwritten_output() -> None:
-    """Discard output that standard output does not accept, or Python would fail again at exit."""
+    """Discard output that standard output refuses, so that Python does not fail again at exit."""
     try:
         sys.stdout.flush()
     except OSError:

@@ -16,7 +16,7 @@ VARIABLES = tuple(
 
 
 def configure_accelerator() -> None:
-    """Configure PyTorch in a process of fedcore's own, if the environment names an accelerator."""
+    """Configure PyTorch for this process, if FEDCORE_DEVICE names an accelerator."""
     if os.environ.get("FEDCORE_DEVICE", "") in ("", "cpu", "together"):
         return
     with contextlib.suppress(ModuleNotFoundError):  # without PyTorch there are no networks
@@ -27,9 +27,9 @@ def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends.
 
     If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number.
-    Without such a variable, the command takes one thread and says so. On two busy cores, one thread
-    cut `fedcore run ssi w8a` from 51.7 s to 6.8 s. PyTorch gets as many threads as BLAS, and an
-    accelerator is set to compute as a CPU does.
+    Without such a variable, the command takes one thread and says so. On two cores with other work,
+    `fedcore run ssi w8a` took 6.8 s with one thread, and 51.7 s without this limit. PyTorch gets as
+    many threads as BLAS. An accelerator is configured by `fedcore.deep.device.configure_torch`.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

@@ -86,7 +86,7 @@ def _described(algorithm: Algorithm) -> dict[str, Any]:
 
 
 def _networks() -> list[dict[str, str]]:
-    """Return for each network its name, the shape of a sample, and the range of the classes."""
+    """Return each network's name, the shape of its samples, and the range of its class numbers."""
     from fedcore.deep.models import MODELS
 
     return [
@@ -184,7 +184,7 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the title of `what`, and the parameters of `function` that are not in `given`.
+    """Return the title (first line) of `what`, and parameters of `function` outside `given`.
 
     Each parameter is listed with its default, or with the word ``required``.
     """
@@ -250,7 +250,7 @@ def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
 
 
 def _alias(old: str, kind: str) -> click.Command:
-    """Return a hidden command with an old name of `list`, which the next release removes."""
+    """Return a hidden command `old` that runs ``list KIND``; the next release removes `old`."""
     params = [parameter for parameter in listing.params if parameter.name != "kind"]
 
     def run(**given: Any) -> None:

@@ -25,7 +25,7 @@ force = click.option(
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
-    """Return the values of --set by algorithm; the key "" holds the values for every algorithm.
+    """Return a dict of --set values per algorithm; key "" has the values for all algorithms.
 
     ``NAME=VALUE`` sets a parameter of every algorithm, and ``ALGORITHM.NAME=VALUE`` sets a
     parameter of one algorithm.
@@ -118,7 +118,7 @@ def require_output(
 
 
 def require_raw(folder: str) -> None:
-    """Refuse a --raw folder whose parent does not exist, unless it is the default folder."""
+    """Refuse a --raw folder whose parent does not exist; always accept the default folder."""
     if folder != RAW:
         require_folder("--raw", folder)
 

@@ -159,8 +159,8 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     path : str
     names : sequence of str
     decimal : str or None
-        The decimal point. If it is None, the file is read with a dot and with a comma, and numbers
-        that differ between the two readings are refused.
+        The decimal point. If `decimal` is None, the file is read once with a dot and once with a
+        comma. A number that differs between the two readings is refused.
 
     Returns
     -------

@@ -32,7 +32,7 @@ COLUMN = {"metavar": "COLUMN"}
 
 
 def _split(ctx: Any, param: click.Parameter, given: Sequence[str]) -> Sequence[str] | None:
-    """Split the values of an option at commas, as in a CSV file, and return the names."""
+    """Split an option's values at commas, as in a CSV file, and return the column names."""
     names = next(csv.reader([",".join(given)], skipinitialspace=True), [])
     if names and not names[-1]:
         raise click.BadParameter("ends with a comma: put all names into quotes", ctx, param)
@@ -115,7 +115,7 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
     """Read files by `fedcore.experiments.from_files`, and print the assumptions that were made.
 
     The printed assumptions and the errors may reveal exact facts about the data. If `private` is
-    true, each such message says that it reveals exact facts.
+    true, each printed assumption and each error says that it reveals exact facts.
     """
     from fedcore.experiments import from_files
 

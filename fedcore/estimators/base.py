@@ -1,7 +1,7 @@
 """Methods that scikit-learn expects of an estimator, written without scikit-learn.
 
-The constructor of an estimator stores its parameters unchanged, and `fit` checks them. Only
-scikit-learn calls the methods that need its classes; such methods import scikit-learn when called.
+The constructor of an estimator stores its parameters unchanged, and `fit` checks them. Methods that
+need scikit-learn's classes are called only by scikit-learn, and import scikit-learn in the call.
 """
 
 from __future__ import annotations
@@ -237,7 +237,8 @@ class Transformer(ABC):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names that are only checked against the column names of the fit.
+            Names that must equal the column names of the fit; the result does not depend on these
+            names.
 
         Returns
         -------

@@ -1,7 +1,8 @@
 """Public bounds, to which clients clip their samples in a private fit.
 
 Each sample is clipped independently of the others, so that neighbouring data sets stay neighbours.
-All other quantities in this module follow only from the bounds and from released values.
+Apart from the clipped samples, everything in this module is computed only from the bounds and from
+released values.
 """
 
 from __future__ import annotations

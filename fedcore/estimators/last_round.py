@@ -24,7 +24,7 @@ ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries ma
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """Return the clients' summed `moments` from their Gram matrix, if it has double precision."""
+    """Return the sum of `moments` from a double-precision Gram matrix, or None without one."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -36,8 +36,8 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
     """Return ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the client's data Sᵢ outside range(Z).
 
-    The client computes the squared norm outside range(Z) in double precision. If the server
-    subtracted totals that were sent in single precision, digits would cancel.
+    The client computes the squared norm outside range(Z) in double precision. The server does not
+    compute this norm itself, because a subtraction of totals in single precision would lose digits.
     """
     return _moments(data, data @ Z)
 
@@ -56,10 +56,10 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
-    """Exchange the data's moments along the basis; a function for ``finish=`` of `fedcore.run`.
+    """Collect the data's moments along the basis; `fedcore.run` gets this function as ``finish``.
 
     If the algorithm has no convergence test, the clients also send their products with the basis.
-    The output of such a run holds the summed products as ``products`` and the basis as ``sent``.
+    The result then holds the sum of these products as ``products``, and the basis as ``sent``.
 
     Raises
     ------
@@ -93,8 +93,9 @@ class Axes(NamedTuple):
     components : ndarray of shape (r, d)
         The axes as rows. In every row, the entry of largest magnitude is positive; among magnitudes
         that agree up to rounding, the first one counts. Axes whose squares agree up to rounding are
-        rotated within their span. The rotation gives the first of these axes the largest entry of
-        any unit vector in their span, and so on in the rest of the span.
+        rotated within their span. The first of these axes is the unit vector of their span with the
+        largest possible entry. Each next axis is chosen in the same way, orthogonal to the earlier
+        axes.
     squares : ndarray of shape (r,)
         Sums of the squared scores along the axes, in descending order.
     """
@@ -106,8 +107,8 @@ class Axes(NamedTuple):
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r×r moment matrix `inside`.
 
-    The precision of the data, `dtype`, determines which differences may be rounding. Differences
-    that may be rounding decide neither the signs nor the order of the axes.
+    The data's precision `dtype` determines which differences may be rounding errors. Differences
+    that may be rounding errors decide neither the signs nor the order of the axes.
     """
     r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))

@@ -1,9 +1,9 @@
 """Probabilistic PCA, the Gaussian model whose likelihood scores a fit.
 
 The model comes from Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999),
-and `sklearn.decomposition.PCA` uses it, too. Samples minus their mean, divided by the features'
-scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. The columns of W are the
-components, λ are their variances, and σ² is the variance of all other directions.
+and `sklearn.decomposition.PCA` uses the same model. Samples minus their mean, divided by the
+features' scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. The columns of W
+are the components, λ are their variances, and σ² is the variance of all other directions.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class Model(NamedTuple):
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
     def _regular(self) -> tuple[np.ndarray, float]:
-        """Return the variances along the components, and 1/σ² (without effect if r = d)."""
+        """Return the variances along the components, and 1/σ², which has no effect if r = d."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding

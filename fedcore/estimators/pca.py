@@ -44,13 +44,13 @@ class FederatedPCA(Transformer):
     The history ends before the last round.
 
     **What the server sees of a client.** Without secure aggregation, the server sees every reply of
-    every client. The replies give a client's mean, its number of samples, and its number of
-    features far from the origin. In every round of the default algorithm, the server also sees the
-    product of the client's covariance with r + 1 more directions. After n_features / (r + 1)
-    rounds, these products determine the client's covariance, and `fedcore.audits.leakage` rebuilds
-    it. All exchanges allow secure aggregation, with which the server sees only the same quantities
-    of the pooled data. Slower algorithms reveal about as much of a client's data. For a privacy
-    guarantee, give `epsilon`, which adds noise to every exchange.
+    every client. The replies give a client's mean, its number of samples, and the number of its
+    features with a mean far from zero. In every round of the default algorithm, the server also
+    sees the product of the client's covariance with r + 1 more directions. After n_features /
+    (r + 1) rounds, these products determine the client's covariance, and `fedcore.audits.leakage`
+    rebuilds it. All exchanges allow secure aggregation; the server then sees these quantities only
+    for the pooled data. Slower algorithms reveal about as much of a client's data as the default
+    algorithm. For a privacy guarantee, give `epsilon`, which adds noise to every exchange.
 
     Parameters
     ----------
@@ -67,10 +67,11 @@ class FederatedPCA(Transformer):
         Hyper-parameters of the algorithm, which ``fedcore list methods NAME`` shows; `rounds` is
         the largest number of rounds. The options ``start``, ``measure`` (default: nothing),
         ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks all entries.
-        The default of ``n_oversamples`` is 1 here, so that messages have one more column. The
-        additional column shows the next singular value to the convergence test. With a ``start``,
-        ``n_oversamples`` is at least n_components, because the random columns must find the
-        directions that the start lacks. With a ``start``, messages are twice as large.
+        The default of ``n_oversamples`` is 1 here, so that messages have n_components + 1 columns.
+        The additional column shows the next singular value to the convergence test. With a
+        ``start``, ``n_oversamples`` is at least n_components, because the random columns must find
+        the directions that the start lacks. Messages are then about twice as large as without a
+        ``start``.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
@@ -114,25 +115,25 @@ class FederatedPCA(Transformer):
         Divisors of the features, in data units; ones with ``scale=False``.
     singular_values_ : ndarray of shape (r,)
         Norms of the columns of ``((S - mean_) / scale_) @ components_.T`` for the pooled samples S,
-        in descending order. If the algorithm has converged, these are the exact singular values;
-        otherwise they are at most as large. Singular values below about 1e-8 of the largest are
-        rounding errors, because they come from a Gram matrix.
+        in descending order. If the algorithm has converged, these norms are the exact singular
+        values; otherwise no norm exceeds the exact value. Singular values below about 1e-8 of the
+        largest are rounding errors, because they come from a Gram matrix.
     explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False``, the divisor is
-        ``n_samples_``, and the values are second moments about zero. In a private fit, a sum of
-        squares below the public standard deviation of its noise is replaced by this standard
-        deviation, also in `singular_values_` and `noise_variance_`.
+        ``n_samples_``, and the values are second moments about zero. A private fit raises each sum
+        of squares to at least the public standard deviation of its noise. The attributes
+        `singular_values_` and `noise_variance_` come from the raised sums.
     explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` divided by the total variance of all features.
     noise_variance_ : float
-        Mean variance of the other ``min(n_samples, n_features) - n_components_`` directions, or 0
-        if there are none. In a private fit, the mean is over ``n_features - n_components_``
-        directions.
+        Mean variance of the ``min(n_samples, n_features) - n_components_`` directions outside the
+        components, or 0 if there are none. In a private fit, the mean is over
+        ``n_features - n_components_`` directions.
     error_estimate_ : float
         Estimate of the sine of the largest angle between the computed and the exact subspace, by
         the algorithm's convergence test. ``docs/error_estimate.md`` says how often and how far the
-        true angle exceeds the estimate. In a run without a convergence test, the estimate
-        comes from the products of the last round. Such an estimate is often too small,
+        true angle exceeds the estimate. In a run without a convergence test, the estimate comes
+        from the products of the last round. An estimate from these products is often too small,
         because the next singular value is unknown. The value is 1 if nothing is known. For a
         private fit, the estimate says how far the noise may have rotated the subspace of the
         samples, clipped to `bounds` and divided by `scale_`. The estimate of a private fit is the
@@ -161,7 +162,7 @@ class FederatedPCA(Transformer):
 
     See Also
     --------
-    fedcore.run : Run an algorithm by a function, without the last round.
+    fedcore.run : Run an algorithm without the last round of a fit.
 
     Examples
     --------

@@ -4,15 +4,15 @@ Neighbouring data sets differ by one record of one client, which is added or rem
 clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
 
 1. The clients upload the noisy sum of ``a = (x − c)/ρ`` over their samples x, and the number of
-   samples times κ. The vector c is the middle of the bounds, and the divisor ρ bounds the scaled
-   sample a by ‖a‖ ≤ 1. The vector (a, κ) of a sample has norm at most √(1 + κ²). The server clips
-   the mean to the bounds. If scales are wanted, each feature of the vector a is in units of its own
-   bounds.
+   samples times κ. The vector c is the middle of the bounds, and the divisor ρ makes ‖a‖ ≤ 1 for
+   every sample. The vector (a, κ) of a sample has norm at most √(1 + κ²). The server clips the mean
+   to the bounds. If scales are wanted, each feature is first divided by its largest distance from c
+   within the bounds.
 
 2. If scales are wanted, the clients upload the noisy sums of ``((x − mean)/w)²``, with w the
-   largest distances from the mean within the bounds. The vector of squares of a sample has norm at
-   most √d, or 1 if the bounds are a bound on the norm. A variance below the standard deviation of
-   its noise is replaced by this standard deviation.
+   largest distances from the mean within the bounds. A sample's vector of squares has norm at most
+   √d, or at most 1 if the samples are bounded in norm (`Ball`). A variance below the standard
+   deviation of its noise is replaced by this standard deviation.
 
 3. The algorithm runs on the samples ``b = (x − mean)/scale/ρ′``, where the divisor ρ′ makes
    ‖b‖ ≤ 1.
@@ -22,8 +22,8 @@ clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then ha
    ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares
    below the standard deviation of their noise are replaced by this standard deviation, because
    smaller squares cannot be distinguished from noise. Without a given start, Z has one column more
-   than the components wanted. The square of the extra column is about the next eigenvalue, which
-   `sines` needs.
+   than the requested number of components. The diagonal entry of ``Σ y yᵀ`` for the extra column is
+   about the next eigenvalue, which `sines` needs.
 
 All noise is Gaussian. Releases with noise multipliers zᵢ together give the privacy of one release
 with multiplier z, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
@@ -182,9 +182,10 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
     therefore come from a gap that is only noise. The eigenvalue gap in the last round is smaller
     than the true gap, because noise has rotated the axes.
 
-    In an iteration, each step reduces the error of the start and the noise of earlier steps by the
-    ratio of the eigenvalues. The tangent of a random start's angle is taken as √d. The noise of the
-    mean is ignored, because it matters only if the noise of the rounds already hides everything.
+    In an iterative algorithm, each step multiplies the error of the start and the noise of earlier
+    steps by the ratio of the eigenvalues. The tangent of a random start's angle is taken as √d. The
+    noise of the mean is ignored, because it matters only if the noise of the rounds already hides
+    everything.
 
     Parameters
     ----------
@@ -193,8 +194,8 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
     d : int
         Number of features.
     rounds, last : float
-        `rounds` and `last` are the standard deviations of the noise in each entry of the
-        algorithm's sums and in `squares`.
+        Standard deviations of the noise in one entry: `rounds` for the algorithm's sums, `last` for
+        `squares`.
     steps : int
         Number of steps of an iteration; 0 for a direct method.
 
@@ -214,7 +215,8 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
     """Warn if noise hides the components' subspace, and say how many leading components remain.
 
-    If there are as many components as features, `estimates` lacks the last component.
+    If there are as many components as features, `estimates` has no entry for all components
+    together.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return

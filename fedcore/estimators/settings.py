@@ -126,14 +126,14 @@ class Request:
 
     @property
     def counts_components(self) -> bool:
-        """Whether `n_components` is a number of components, not a share of the variance or None."""
+        """Whether `n_components` is a number of components (and neither a share nor None)."""
         return self.n_components is not None and self.share is None
 
     @property
     def share(self) -> float | None:
-        """The share of the variance that `n_components` asks for, or None if it is no share.
+        """The share of the variance in `n_components`, or None if `n_components` is not a share.
 
-        The returned share is raised by `ROUNDING`, so that differences by rounding do not count.
+        The returned share is raised by `ROUNDING`, so that rounding alone cannot exceed the share.
         """
         r = self.n_components
         return float(r) + ROUNDING if isinstance(r, float | np.floating) and 0 < r < 1 else None
@@ -162,7 +162,7 @@ class Found(NamedTuple):
 
 
 def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
-    """Return the options of a run, which are ``params`` and, as ``progress``, ``verbose``."""
+    """Return the options of a run: all entries of ``params``, and ``verbose`` as ``progress``."""
     params = estimator.params
     if params is not None and not isinstance(params, Mapping):
         raise InputError(f"params must be a mapping of names to values, got {params!r}")

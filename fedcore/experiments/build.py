@@ -1,7 +1,7 @@
 """Make a problem from its specification in a configuration file.
 
-A problem depends only on the module of its own kind of source, a generator or a data set; see
-`digests`.
+Problems from a generator do not depend on the module for data sets, and problems from a data set do
+not depend on the module for generators; see `digests`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def build(
     draw : int, optional
         Number of the draw, if the problem has several independent draws.
     held : bool
-        Whether to keep the clients' matrices in memory. If `held` is false, the clients of a data
-        set, or of a generator that yields them, are computed at each read.
+        Whether to keep the clients' matrices in memory. If `held` is false, clients are computed
+        again at each read, if they come from a data set or from a generator that yields clients.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -73,7 +73,7 @@ def build(
 
 
 def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem | list[Problem]:
-    """Build ``spec["draws"]`` independent draws of a problem, or one problem without this key.
+    """Build ``spec["draws"]`` independent draws of a problem; without this key, build one problem.
 
     The key ``over`` maps parameters of the generator to lists of values. Each combination of these
     values gets ``spec["draws"]`` draws, which are consecutive in the result. The keyword arguments

@@ -103,7 +103,7 @@ class Cell:
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems that the cell reads, including one for clients that join later."""
+        """Names of the problems that the cell reads: its own, and the newcomers' problem if any."""
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property

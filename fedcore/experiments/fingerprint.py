@@ -1,9 +1,9 @@
 """Digests of the code that a job depends on: all modules that it imports, directly or indirectly.
 
-Only modules of fedcore and of the importing module's own package are included. The ``__init__.py``
-of each package that contains an included module is included, too. Imports are read from the source
-text, including imports inside functions, and no module is executed. A module's digest covers its
-syntax tree except for the parts that `_drop_words` removes, such as docstrings. Snakemake gets each
+Only modules of fedcore and of the importing module's own package are included. Every package that
+contains an included module adds its ``__init__.py``. Imports are read from the source text,
+including imports inside functions, and no module is executed. A module's digest covers its syntax
+tree except for the parts that `_drop_words` removes, such as docstrings. Snakemake gets each
 module's digest as a parameter of the job. If a digest changes, Snakemake runs the job again and
 names the changed module.
 """
@@ -78,8 +78,8 @@ def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
 def data_files(module: str) -> list[str]:
     """Return a line ``path sha256`` for each file in a module's package that is not Python code.
 
-    For a module outside any package, these are the files in its folder whose names are strings in
-    the module's code.
+    For a module outside any package, the lines are for files in the module's folder whose names
+    occur as strings in the module's code.
     """
     source = _find(module)
     if source is None:
@@ -197,7 +197,7 @@ def _place(node: ast.expr) -> bool:
 
 
 def _canonical(node: object) -> str:
-    """Return a syntax tree without docstrings as text that is the same in all Python versions."""
+    """Return a syntax tree as text without docstrings, the same text in all Python versions."""
     if isinstance(node, ast.AST):
         _drop_words(node)
         fields = [

@@ -22,7 +22,10 @@ def own_commit() -> str:
 
 
 def commit(checkout: Path) -> str:
-    """Return the git commit of a checkout, marked if files differ, or "unknown" without git."""
+    """Return the git commit of a checkout, or "unknown" without git or without ``.git``.
+
+    If tracked files differ from the commit, the result ends in "-dirty".
+    """
     command = ["git", "-C", str(checkout), "describe", "--always", "--dirty", "--exclude=*"]
     if not (checkout / ".git").exists():  # it may lie in some other project's checkout
         return "unknown"
@@ -43,7 +46,7 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return a dict with the device that trains networks, empty for the CPU or without networks.
+    """Return a dict with the device for networks, or an empty dict for the CPU or no networks.
 
     This function reads the environment variable FEDCORE_DEVICE itself, because
     `fedcore.deep.device` needs PyTorch.

@@ -90,7 +90,7 @@ def run_repeats(
     newcomers: Problem | None = None,
     keep_exact: bool = False,
 ) -> History:
-    """Run all repeats of a cell; over MPI, only rank 0 returns.
+    """Run all repeats of a cell and return its history; over MPI, only rank 0 returns.
 
     Parameters
     ----------
@@ -108,8 +108,7 @@ def run_repeats(
     newcomers : Problem, optional
         The problem that the cell's setting ``newcomers`` names.
     keep_exact : bool, default=False
-        Whether the history of a private run with real noise also holds values that were not
-        released.
+        Whether to keep values in the history that a private run with real noise does not release.
     """
     history = _Repeats(cell, draws, checkpoints, seen, newcomers).run(progress)
     if history.released is None or cell.simulate:

@@ -1,14 +1,14 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
 Every combination of the grid's values runs on the cell's first repeats, or on other repeats that
-the cell does not report. The value of a run is the geometric mean of a metric at regular intervals,
-so that fast progress counts as well as the final metric. All repeats use the combination with the
-fewest diverged runs; among equals, the smallest median value wins. The history keeps all
+the cell does not report. The value of a run is the geometric mean of a metric at regular intervals.
+This mean rewards both fast progress and a good final metric. All repeats use the combination with
+the fewest diverged runs; the smallest median value decides a tie. The history keeps all
 combinations and their values.
 
 Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
-information that the privacy budget does not cover. A cell may tune all the same, because it is only
-a simulation; its history notes the leak.
+information that the privacy budget does not cover. A cell with a private method may still be tuned,
+because a cell is only a simulation; the history notes the leak.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
     ----------
     cell : Cell
         The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (records between two
-        values) and ``over`` (values by parameter name). The keys ``repeats`` and ``first`` are the
-        number of repeats to run and the first of them, 0 by default.
+        values) and ``over`` (values by parameter name). The key ``repeats`` is the number of
+        repeats to run, and ``first`` is the number of the first repeat, 0 by default.
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, such as

@@ -34,8 +34,8 @@ LINEAR = ("test_accuracy", "training_accuracy", "captured")
 def axes(histories: Mapping[str, Recorded]) -> list[str]:
     """Return the columns of the ledger in which some history has more than two different values.
 
-    If there is no such column, the result is ``iteration``, or ``round`` if the iteration does not
-    vary either.
+    If there is no such column, the result is ``iteration`` if the iteration varies, and otherwise
+    ``round``.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -64,7 +64,7 @@ def figure(
         ``epsilon`` and ``iteration``. The default is ``round``, or ``iteration`` if rounds do not
         vary.
     metrics : sequence of str, optional
-        Metrics to draw. By default, all metrics are drawn that every history has.
+        Metrics to draw. The default is all metrics that every history has.
     path : path-like, optional
         Path where `plotting.save` saves the figure.
     force : bool
@@ -104,7 +104,10 @@ def figure(
 
 
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
-    """Return ``color`` and ``linestyle`` of each history, if possible its algorithm's look."""
+    """Return ``color`` and ``linestyle`` of each history.
+
+    A history has the look of its algorithm, unless two histories have the same algorithm.
+    """
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):
         return {label: look(name) for label, name in names.items()}

@@ -60,10 +60,10 @@ def look(algorithm: str) -> dict[str, Any]:
 
 
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
-    """Return ``colour`` and ``dash``, one of `DASHES`, for runs of these algorithms in one plot.
+    """Return ``colour`` and ``dash`` (one of `DASHES`) for runs of these algorithms in one plot.
 
-    Each run has the colour of its algorithm. If all runs use one algorithm, each run has a colour
-    of its own. Runs of the same colour differ in their dashes.
+    Each run has the colour of its algorithm. If all runs use one algorithm, up to six runs have
+    different colours. Up to six runs of the same colour have different dashes.
 
     Examples
     --------
@@ -85,9 +85,9 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return a look from `distinct_looks` for each method, a value of the cells' tag ``method``.
+    """Return a look by `distinct_looks` for each value of the cells' tag ``method``.
 
-    Each method has the same look in all experiments, on the pages of a run and in its notebook.
+    A method has this look in all experiments, on a run's pages and in the run's notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}

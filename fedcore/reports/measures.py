@@ -1,4 +1,4 @@
-"""Metrics of a history: their names, their best values, and those that private runs leave out."""
+"""Metrics of a history: names, best possible values, and metrics left out by private runs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def best(history: Recorded, name: str) -> np.ndarray | None:
 def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:
     """Say which metrics private runs have not kept, and why; the text is empty if there are none.
 
-    `found` has the attribute ``about`` of each history, or the history's description.
+    Each entry of `found` is the attribute ``about`` of a history, or a history's description.
     """
     every = [one.get("privacy", {}).get("left_out", ()) for one in found]
     names = sorted({name for left_out in every for name in left_out})

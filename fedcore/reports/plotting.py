@@ -95,9 +95,9 @@ def save(
     path : path-like
         Path of the files, without a suffix.
     shown : iterable of Run or History, optional
-        The runs or histories in the figure. If there are no runs, the figure is only a line that
-        says that nothing was run. The PNG file of an empty figure has a mark that `shows_nothing`
-        reads.
+        The runs or histories in the figure. If there are no runs, the figure contains only the
+        sentence that nothing was run. The PNG file of an empty figure has a mark that
+        `shows_nothing` reads.
     title, line, corner : str
         Texts above the figure, beneath the title, and at the lower right of the figure. `line` may
         have several lines, and a tab splits a line into two columns.
@@ -174,7 +174,7 @@ def _columns(text: str) -> tuple[list[str], list[str], float]:
 
 
 def shows_nothing(file: Path) -> bool:
-    """Return whether a PNG file is marked as a figure of which nothing was run."""
+    """Return whether a PNG file is marked as an empty figure, for which nothing was run."""
     with Image.open(file) as picture:
         text: dict[str, str] = getattr(picture, "text", {})
     return text.get(EXPERIMENTS) == NO_PANEL
@@ -252,7 +252,8 @@ def curve(
     Raises
     ------
     InputError
-        If shapes do not fit, x differs between repeats, or there is no value.
+        If the shapes of `x` and `y` do not fit, `x` differs between repeats, `y` has no value, or
+        `band` or `floor` is invalid.
     """
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
@@ -274,7 +275,7 @@ def curve(
 
 
 def title(ax: Axes, text: str, *shown: Any) -> None:
-    """Set the title of a panel, wrapped to its width, with marks for data other than the papers'.
+    """Set a panel's title, wrapped to the panel's width, with marks if data are not a paper's own.
 
     The marks ``[surrogate data]`` and ``[rebuilt data]`` are for histories made with surrogate or
     rebuilt data. The mark ``[data of unknown origin]`` is for a history without a known status.
@@ -328,7 +329,7 @@ def reference_line(ax: Axes, y: float, label: str, *, color: str = COLOURS["blac
 
 
 def log10_axis(ax: Axes, which: Literal["x", "y"] = "y", unit: str = "") -> None:
-    """Make an axis logarithmic, with labels at powers of ten, and between them on a short axis."""
+    """Make an axis logarithmic, with labels at powers of ten; on a short axis, also at 2 and 5."""
     ax.set(**{f"{which}scale": "log"})
     axis = ax.yaxis if which == "y" else ax.xaxis
     axis.set_major_locator(LogLocator(10.0, numticks=8))

@@ -47,7 +47,7 @@ class Replay(NamedTuple):
 
 
 def replay(history: History, repeats: int | None = None) -> Replay:
-    """Recompute the angle of every kept iterate in the first `repeats` repeats, or in all."""
+    """Recompute the angle of every kept iterate in the first `repeats` repeats (None: in all)."""
     found, exact = history.iterates, history.reference
     if not found or found["shared"].ndim != 4:
         raise InputError(

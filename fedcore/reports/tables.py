@@ -44,7 +44,7 @@ def write(
     Parameters
     ----------
     rows : sequence of mapping
-        Rows with equal keys, possibly none. Values are text, numbers (also of NumPy), booleans or
+        Rows with equal keys, possibly none. Values are text, Python or NumPy numbers, booleans or
         None.
     path : path-like
         Path that ends in ``.tsv``. The Markdown file has the same stem and ends in ``.md``, the

@@ -28,7 +28,7 @@ def one_run(found: Description) -> str:
 
 
 def side_by_side(histories: Mapping[str, Description]) -> str:
-    """Return a table with last values and costs of each history, and the best values below.
+    """Return a table with each history's last values and costs; the last row has the best values.
 
     The values are medians if a history has several repeats.
     """
