@@ -1,33 +1,34 @@
-"""Registry of algorithms, which finds an algorithm by the file name of its module.
+"""Registry that finds an algorithm by the file name of its module.
 
 To add an algorithm, put a module into this package, or register a module of another package under
 the entry point group ``fedcore.algorithms``. The first line of the module's docstring is the
-method's title, and the text says where the method departs from the paper.
+method's title. The rest of the docstring says where the method departs from the paper.
 
 At its end the module declares the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
 The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call,
-before the first round, has iteration 0. Each later call has the iteration k of the loop
-``for k in record.rounds(most):``. The loop ends after ``most`` rounds, or earlier if ``record`` has
-ended the run.
+before the first round, has iteration 0. In the loop ``for k in record.rounds(most):``, most methods
+pass the round's number k as iteration. The loop ends after ``most`` rounds, or as soon as
+``record`` has ended the run.
 
-A method for a subspace gives ``record`` the argument ``basis=…`` or ``factors=…``, a method for
-classifiers ``classifiers=…``. With labelled data, ``models=…`` has one row of regression
-coefficients per client. The argument ``target=…`` is the number of leading directions sought, if it
-is not the number of columns. The argument ``counts={column: number, …}`` fills the algorithm's own
-history columns.
+A method for a subspace passes the argument ``basis=…`` or ``factors=…`` to ``record``. A method for
+classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
+``models=…``, which has one row of coefficients per client. The argument ``target=…`` is the number
+of leading directions sought; by default it is the number of columns of the basis. The argument
+``counts={column: number, …}`` fills the algorithm's own history columns.
 
-A client step reads its data, its state and its message. The step may also close over parameters and
-numbers that the server chooses, such as a number of steps. A client step may not close over arrays,
-nor over numbers computed from the clients' data. The server must broadcast the arrays that a client
-step needs, and the client may keep them.
+A client step reads its data, its state and its message. The step may close over parameters, and
+over numbers that the server chooses, such as a number of local steps. A client step may not close
+over arrays, nor over numbers computed from the clients' data. The server must broadcast the arrays
+that a client step needs, and the client may keep them.
 
-A private method has a parameter ``epsilon``, for which None means a run without privacy. Before the
-first upload, the method calls ``federation.protect(delta=…, neighbours=…)``, which starts the
-account of ε. The client steps of a private method add noise by ``state.privacy``, and mark values
-computed from noisy releases by `derived` (see `fedcore.privacy.mechanisms`).
+A private method has a parameter ``epsilon``; with ``epsilon=None`` it runs without privacy. Before
+the first upload, the method calls ``federation.protect(delta=…, neighbours=…)``, which starts the
+account of ε. The client steps of a private method add noise with ``state.privacy``. If a step
+computes a value from noisy releases, it passes the value through `derived` (see
+`fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -58,17 +59,17 @@ NO_MODULE = ModuleType("")  # of an algorithm that the registry has not seen
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Algorithm:
-    """Declaration of a method, which its module assigns to ``ALGORITHM``.
+    """Declaration of a method, assigned to ``ALGORITHM`` in the method's module.
 
     Attributes
     ----------
     paper : str
         Short name of the paper to which the method belongs.
     parameters : type
-        Frozen dataclass of hyper-parameters, with the fields ``n_components`` and ``start`` for a
-        subspace, or ``model`` for classifiers. Subclasses of `fedcore.parts.params.Parameters` (for
-        classifiers, of `fedcore.deep.settings.Params`) have the required fields, and check every
-        value.
+        Frozen dataclass of hyper-parameters. A method for a subspace needs the fields
+        ``n_components`` and ``start``, and a method for classifiers needs ``model``. Subclasses of
+        `fedcore.parts.params.Parameters` (for classifiers, of `fedcore.deep.settings.Params`) have
+        the required fields, and check every value.
     run : callable
         ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
         dict contains ``V`` or ``basis`` of shape (n_features, n_components).
@@ -77,24 +78,25 @@ class Algorithm:
     task : Task
         Task of the method, one of `fedcore.problems.tasks`.
     labelled : bool
-        Whether the client steps get `fedcore.problems.clients.Labelled` data, as for all
+        Whether the client steps get `fedcore.problems.clients.Labelled` data; always true for
         classifiers.
     sparse : bool
-        Whether the client steps also accept sparse data, `fedcore.sparse.SparseRows`. Steps on
-        sparse data only multiply by the data and by their transpose, and ask for their size.
+        Whether the client steps accept sparse data, `fedcore.sparse.SparseRows`, besides dense
+        arrays. A step on sparse data may only multiply by the data or the transposed data, and read
+        the shape and norms of the data.
     columns : mapping of str to (str, str)
         Unit and description of each history column that the method fills by ``counts``.
     released : frozenset of str
-        Names of the columns that a private run releases. Columns that are not listed are computed
-        from the data without noise.
+        Names of those `columns` that a private run releases with its privacy guarantee. The other
+        `columns` are computed from the data without noise.
     gram_products_only : bool
-        Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`, so
-        that `FederatedPCA` may make the Gram matrix of all data first.
+        Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`. If
+        so, `FederatedPCA` may form the Gram matrix of all data before the first round.
     commutes : callable, optional
         ``commutes(params)`` tells whether the method commutes with rotations of the features. A
-        method commutes if it uses the data in matrix products and inner products, but looks at no
-        single feature. Experiments with the option ``cut`` need a method that commutes. None means
-        that the method never commutes.
+        method commutes if it uses the data only in matrix products and inner products, and never
+        reads a single feature. Experiments with the option ``cut`` need a method that commutes.
+        None means that the method never commutes.
     private_fit : mapping, optional
         Parameters with which a private `FederatedPCA` runs the method. With these parameters the
         noise is Gaussian, and neighbouring data sets differ by one added or removed record. None
@@ -170,7 +172,7 @@ class Algorithm:
 
     @property
     def title(self) -> str:
-        """First line of the module's docstring, or the algorithm's name without a docstring."""
+        """First line of the module's docstring; the algorithm's name if there is no docstring."""
         return (self.documentation or self.name).splitlines()[0]
 
     def private(self, params: Any) -> bool:
@@ -200,9 +202,9 @@ class Algorithm:
         ----------
         values : mapping
         form : str
-            Notation for a parameter that the error messages show to the user.
+            Form in which error messages ask the user to give a parameter.
         drop : str
-            Advice in the error message for an ``n_components`` that the algorithm does not take.
+            Advice in the error message if `values` has ``n_components`` and the algorithm does not.
 
         Raises
         ------
@@ -223,7 +225,7 @@ class Algorithm:
         """Raise an error that lists every missing required parameter with its allowed values.
 
         If a name is unknown, this method raises nothing, because the name may be a misspelt
-        required one. The caller's `check_names` refuses the unknown name.
+        required parameter. The caller, `params`, then refuses the unknown name.
         """
         fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}

@@ -8,10 +8,9 @@ one row changes the sum by at most θ. The noise is in proportion to θ:
 
 Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
 of rows n is therefore not public. The queries of the sparse vector technique count the rows *above*
-a threshold and compare the count with a margin. The test of the paper is the same, with n on the
-other side of the inequality. The count of rows above a threshold has sensitivity 1 and is monotone.
-The range of θ is fixed in advance, and rows may have any norm, so that no parameter is taken from
-the data.
+a threshold and compare the count with a margin. The paper makes the same test in another form,
+which contains n. The count of rows above a threshold has sensitivity 1 and is monotone. The range
+of θ is fixed in advance, and rows may have any norm, so that no parameter is taken from the data.
 
 ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
 ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector
@@ -19,8 +18,8 @@ technique spends ε₀ in each step. With ``constant="statement"``, the noise mu
 log(2/δ₀))/ε₀, as in the pseudo-code. With ``constant="proof"``, z is the larger 2√log(2/δ₀)/ε₀ of
 the proof of Lemma 3.1. ``calibration="tight"`` takes the least z that the accountant allows for T
 Gaussian steps and T ε-DP searches. The searches get the share `search_share` of the zCDP budget.
-With ``calibration="tight"``, counting queries get half the noise, which suffices because they are
-monotone.
+With ``calibration="tight"``, the counting queries get half as much noise as with
+``calibration="paper"``, which suffices because the queries are monotone.
 
 The paper has only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
 ‖a‖‖Xᵀa‖₂ replaces ‖a‖|⟨a,x⟩|. With several clients, each client runs the step on its own rows with
@@ -115,7 +114,7 @@ def calibrate(params: Params) -> Noise:
 
 
 def _counts(federation: Federation, params: Params) -> dict[str, Any]:
-    """Return the largest threshold and the number of left-out rows of the last step."""
+    """Return the clients' largest threshold in the last step, and the number of rows left out."""
     if params.epsilon is None:
         return dict.fromkeys(COLUMNS, 0)
     return {

@@ -5,11 +5,11 @@ Algorithm 1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FO
 among the resulting bases X by the utility ‖A X‖²_F. Neighbouring data sets differ by one added or
 removed row a, which changes the utility by at most ‖a‖² ≤ 1.
 
-The paper gives no constants. Here the exponential mechanism is (`choice_share`·ε)-DP. All steps of
-all guesses have the same noise, the least that the accountant allows for the whole run. The
-calibration ``paper`` is refused. With several clients, each client adds noise to the products of
-its own rows and chooses a guess by its own rows. The server takes the guess that most clients
-chose, and in a tie the first such guess.
+The paper gives no constants for the search. Here the exponential mechanism is
+(`choice_share`·ε)-DP. All steps of all guesses have the same noise, the least that the accountant
+allows for the whole run. The calibration ``paper`` is refused. With several clients, each client
+adds noise to the products of its own rows and chooses a guess by its own rows. The server takes the
+guess that most clients chose, and in a tie the first such guess.
 """
 
 from __future__ import annotations

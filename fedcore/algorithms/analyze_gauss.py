@@ -2,15 +2,16 @@
 
 The result is the top eigenvectors of ``C = AᵀA + E``. The noise E is symmetric, and its entries on
 and above the diagonal are independent N(0, σ²). Neighbouring data sets differ by one added or
-removed row a. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA changes
-by no more, so that its sensitivity is 1.
+removed row a. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA
+therefore has sensitivity 1.
 
-``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε, proved for ε ≤ 1. ``calibration="tight"`` takes
-the least σ with which the Gaussian mechanism is (ε, δ)-DP (Balle & Wang, ICML 2018). For one
-component, the mean squared sine of the angle of error is ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to
-first order in the noise. Here E is the expectation, and σⱼ are the singular values of A. With
-several clients, each client perturbs its own matrix, and the server, which need not be trusted,
-adds the matrices. The noise of m clients has m times the variance of one client's noise.
+``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, where this σ is not proved.
+``calibration="tight"`` takes the least σ with which the Gaussian mechanism is (ε, δ)-DP (Balle &
+Wang, ICML 2018). For one component, the angle between the result and the exact component satisfies
+``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to first order in the noise. Here E is the expectation, and σⱼ
+are the singular values of A. With several clients, each client perturbs its own matrix. The server
+adds the matrices and need not be trusted. The summed noise of m clients has m times the variance of
+one client's noise.
 """
 
 from __future__ import annotations

@@ -11,21 +11,22 @@ falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. 
 T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ V S), without a message. The
 method records Z, which after one round equals the Z of SSI.
 
-If V has no room for the next block, the server restarts from half as many columns, the leading Ritz
-vectors. After a restart T is diagonal, and no product with AAᵀ is lost.
+If V has no room for the next block, the server restarts: it replaces V by the leading Ritz vectors,
+half as many columns. After a restart T is diagonal, and no product with AAᵀ has to be computed
+again.
 
-If fewer than p directions outside range(V) are left, Q holds these directions and is padded with
-Ritz vectors. After ⌈n/p⌉ rounds V is the whole space and the answer is exact to rounding, if
-`memory` allows so many blocks.
+If the complement of range(V) has fewer than p dimensions, Q holds a basis of the complement and is
+padded with Ritz vectors. If `memory` allows ⌈n/p⌉ blocks, range(V) is the whole space after ⌈n/p⌉
+rounds, and the answer is exact to rounding.
 
 If range(V) is invariant under AAᵀ, F is rounding noise, and the next Q has arbitrary directions
 orthogonal to V.
 
-After k rounds the server knows the products of a Gram matrix with k·p orthonormal vectors. With
-plain sums the server learns every client's own Gram matrix, completely after n/p rounds. With
-secure aggregation the server learns only the sum of the clients' Gram matrices. Other methods with
-the same messages need more rounds for the same accuracy, and by then have shown the server about as
-much.
+After k rounds the server knows the products of a Gram matrix with k·p orthonormal vectors. After
+n/p rounds the server knows the whole Gram matrix. Without secure aggregation, the server learns the
+Gram matrix of every client. With secure aggregation, the server learns only the sum of the clients'
+Gram matrices. Other methods with the same messages reveal about as much, because they need more
+rounds for the same accuracy.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         Orthonormal ``basis`` of shape (n_features, n_components). ``ritz_values`` holds the leading
-        Ritz values of AAᵀ in data units squared, in shape (n_components,). With a tolerance the
-        dict also has the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        Ritz values of AAᵀ in data units squared, in shape (n_components,). If ``tol`` is positive,
+        the dict contains the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components
     frame = federation.frame(Q)
@@ -139,7 +140,7 @@ def _with_room(store: np.ndarray, columns: int, most: int) -> np.ndarray:
 
 
 def _bordered(T: np.ndarray, column: np.ndarray) -> np.ndarray:
-    """Return T extended by the block `column` = Vᵀ U as last columns and as last rows."""
+    """Return T, bordered by `column` = Vᵀ U on the right and by its transpose at the bottom."""
     j = len(T)
     found = np.empty((len(column),) * 2)
     found[:j, :j], found[:j, j:], found[j:, :j] = T, column[:j], column[:j].T
@@ -156,9 +157,9 @@ def _leading(T: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _complement(block: np.ndarray, V: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of the part of `block` that is orthogonal to range(V).
 
-    A pass subtracts from each column its part in range(V), and normalises the rest. If little of a
-    column is left, normalising amplifies the rounding errors in range(V). The pass is repeated if
-    the subtracted part was large, as for a `block` of noise.
+    A pass subtracts from each column its part in range(V), and orthonormalises the rest. If little
+    of a column is left, the scaling to norm 1 amplifies the rounding errors in range(V). The pass
+    is therefore repeated if the subtracted part was large.
     """
     Q = orth(block)
     for _ in range(3):

@@ -2,8 +2,8 @@
 
 The method makes a private estimate of the coherence of the top eigenvectors of the symmetrised
 matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is in proportion to the coherence
-estimate. The paper's abstract and Table 1 of Nguyen, Ene & Nguyen describe the method, and leave
-the constants open. The constants below are derived here.
+estimate. The abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen, describe the method
+without its constants. The constants below are derived here.
 
 Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
 singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the coherence, the
@@ -24,7 +24,7 @@ rotation moves by at most √2 b m̂/(γ̂ − 1). The code computes only the bl
 If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. The budgets are
 ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3 is the
 least that the accountant allows for the remaining budget. With ``calibration="paper"``, the noise
-multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2, for ε ≤ 2.
+multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2; the method then refuses ε > 2.
 
 With several clients, each client releases a basis from its own rows. The server takes the top
 eigenvectors of the average of the clients' projections. The result is good only if the clients' top
@@ -62,8 +62,8 @@ class Params(Budgeted):
     Attributes
     ----------
     protects : str
-        Neighbouring data sets differ in one entry (``entry``), or in one row, by composition over
-        its entries (``row_by_entries``).
+        Neighbouring relation. ``entry`` protects single entries of the data. ``row_by_entries``
+        protects whole rows, by composition over the entries of a row.
     start : None
         The method ignores `start`, because it computes singular vectors directly.
     """
@@ -128,8 +128,9 @@ def noise_multiplier(params: Params) -> float:
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ in double precision, where Sᵢ are the client's data.
 
-    R has at most d rows, and is computed only once. The Gram matrix SᵢᵀSᵢ would square the
-    condition number of R. At ‖Sᵢ‖ = 10⁸ σ_k, rounding in the Gram matrix would hide the gap.
+    R has at most d rows, and is computed only once. R replaces the Gram matrix SᵢᵀSᵢ, whose
+    condition number is the square of that of R. At ‖Sᵢ‖ = 10⁸ σ_k, rounding in the Gram matrix
+    would hide the gap.
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))

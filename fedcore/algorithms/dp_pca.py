@@ -4,12 +4,12 @@ Each client splits its rows into T batches of B rows. For each batch, the method
 with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
 
 Step 1 computes Λ̂, a private estimate of the top eigenvalue of the gradients' covariance. The
-differences g₂ᵢ − g₂ᵢ₋₁ form subsets, and the top eigenvalue of each subset votes for a bin
-[2^{j/4}, 2^{(j+1)/4}) of a private histogram.
+differences g₂ᵢ − g₂ᵢ₋₁ are divided into subsets. The top eigenvalue of each subset's covariance
+votes for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram.
 
 Step 2 computes a private mean ĝ of the gradients. For each coordinate, a private histogram with
-bins of width 2τ finds an interval of length 4τ. Gradients are clipped to the interval and averaged,
-with Gaussian noise.
+bins of width 2τ finds an interval of length 4τ. The gradients are clipped to this interval, and
+Gaussian noise is added to their mean.
 
 Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``. The eigenvalue
 gap λ̄₁ − λ̄₂ of the population is taken as known.
@@ -25,10 +25,11 @@ With ``calibration="paper"``, the histogram of each coordinate spends ε₂/(4�
 ε ≤ 4. ``calibration="tight"`` takes the least noise that the accountant allows, with half of the
 zCDP budget for the histograms.
 
-The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget
-were chosen here, and not checked against the full text. An empty histogram ends the paper's
-algorithm. Here an empty histogram of Λ̂ skips the step, and an empty histogram of a coordinate
-gives an interval with the centre 0. Several clients pass w on from one to the next.
+The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget are
+fedcore's choices. The choices were not compared with the full text of the paper. The paper's
+algorithm ends if a private histogram is empty. Here w keeps its value if the histogram of step 1 is
+empty. If the histogram of a coordinate is empty, the interval has the centre 0. Several clients
+pass w on from one to the next.
 """
 
 from __future__ import annotations
@@ -215,11 +216,12 @@ def top_eigenvalue(
 def largest_bin(
     bins: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
 ) -> int | None:
-    """Return the fullest bin of a private histogram over all integers, or None if no bin is seen.
+    """Return the fullest bin of a private histogram over all integers, or None if it is empty.
 
-    This is the stability-based histogram of Karwa & Vadhan (ITCS 2018, Lemma 2.3). The count of
-    every non-empty bin gets Lap(2/ε) noise. A bin is seen if its noisy count is above
-    ``1 + 2 log(2/δ)/ε``. The result is (ε, δ)-DP if one entry of `bins` is replaced.
+    The method is the stability-based histogram of Karwa & Vadhan (ITCS 2018, Lemma 2.3). The count
+    of every bin that occurs in `bins` gets Lap(2/ε) noise. The private histogram keeps the bins
+    with a noisy count above ``1 + 2 log(2/δ)/ε``. The result is (ε, δ)-DP for neighbours that
+    differ in one replaced entry of `bins`.
     """
     if not len(bins):
         return None
@@ -236,7 +238,7 @@ def largest_bin(
 
 
 def needed(epsilon: float, delta: float) -> float:
-    """Return the noisy count ``1 + 2 log(2/δ)/ε`` above which a bin of the histogram is seen."""
+    """Return the noisy count ``1 + 2 log(2/δ)/ε`` above which a private histogram keeps a bin."""
     return 1.0 + 2.0 * math.log(2.0 / delta) / epsilon
 
 

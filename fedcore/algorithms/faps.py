@@ -1,8 +1,8 @@
 """FAPS: federated ADMM-like algorithm with projection splitting.
 
-Numbers such as (12) are those of the paper's equations. Client i keeps its own basis Xᵢ, and the
-constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's basis Z. The multiplier Λᵢ of the constraint has low
-rank and is never formed, because Wᵢ determines Λᵢ by (15) and (16):
+A number in parentheses, such as (12), refers to an equation of the paper. Client i keeps its own
+basis Xᵢ, and the constraint XᵢXᵢᵀ = ZZᵀ ties Xᵢ to the server's basis Z. The multiplier Λᵢ of the
+constraint has low rank and is never formed, because Wᵢ determines Λᵢ by (15) and (16):
 
     Wᵢ = −P⊥_{Xᵢ} AᵢAᵢᵀ Xᵢ,   Λᵢ = XᵢWᵢᵀ + WᵢXᵢᵀ,   P⊥_X = I − XXᵀ.
 
@@ -15,23 +15,24 @@ solves sets the rate, the factor by which the error changes in a round. Let b = 
 the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer and for equal clients, exact
 solves have the rate b/(b + g). With q steps of ``power`` the rate is ``(b + g cᵠ)/(b + g)``, where
 c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous subspace iteration (SSI), whose
-rate is 1 − g/λ_p. If clients differ by more than βᵢ, exact solves do not converge until rule (25)
-has raised βᵢ.
+rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more than βᵢ, exact solves do not
+converge until rule (25) has raised βᵢ.
 
 With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
 the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to this
-eigenvector. By (19), e_Z = (1 − g/b) e_X, so that Z is nearer to the answer than Xᵢ. Exact solves
-give (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps, the share cᵠ of the difference to e_Z
-is left. The rate of q steps is therefore ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. For every q the
-rate is about 1 − g/b, which is λ_p/b times as fast as SSI. For q = 1 the rate is 1 − g/b + g²/(b
-(λ + b)), where λ is one of the p leading eigenvalues. Over all gaps g, the least rate for q = 1 is
-1 − (λ + b)/(4 b), which is above −1 if b > λ/7. A single step therefore needs b > λ₁/7.
+eigenvector. By (19), e_Z = (1 − g/b) e_X, so that Z is nearer to the answer than Xᵢ. An exact solve
+replaces e_X by (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps from Z, a share cᵠ of the
+difference between e_Z and the exact solve is left. The rate of q steps is therefore
+``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. If g is small, the rate is about 1 − g/b for every q, which
+is λ_p/b times as fast as SSI. For q = 1 the rate is 1 − g/b + g²/(b (λ + b)), where λ is one of the
+p leading eigenvalues. Over all gaps g, the least rate for q = 1 is 1 − (λ + b)/(4 b), which is
+above −1 if b > λ/7. With a single step, the method therefore converges only if b > λ₁/7.
 
 The paper leaves open the limit of the inner steps, here `inner_steps`, and the constants of rule
 (13), here c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares bases and not subspaces, and so depends
 on the `signs` of the QR factorisation. Rule (25) raises βᵢ unless the distance between Xᵢ and Z has
-fallen by about 1 % since the rule was last applied. Because the distance between Xᵢ and Z is 0 at
-first, rule (25) raises every βᵢ after k = 5.
+fallen by about 1 % since the rule was last applied. Because Xᵢ = Z at the start, the distance is 0
+at k = 0, and rule (25) always raises βᵢ at k = 5.
 
 The start Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of Hᵢ, but not the dominant one. In exact arithmetic
 the first round only rotates the basis, and the client sends ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant
@@ -93,14 +94,14 @@ class Params(ssi.Rounds):
     inner_steps : int
         Largest number of inner iterations in a round, and for ``fixed`` the exact number.
     solver : str
-        Inner iteration, one of `fedcore.parts.eigensolvers`.
+        Name of the inner iteration, one of `fedcore.parts.eigensolvers`.
     signs : str
         Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the inner QR, and
         ``arbitrary`` keeps the signs of LAPACK.
     inner_start : str
         Start of the inner iteration. ``client`` starts from Xᵢ, as printed in the paper. ``server``
         starts from Z, which costs one more product per round. With either start, rules (13) and
-        (14) compare with Xᵢ.
+        (14) compare the new basis with Xᵢ.
     beta_factor : float
         First penalty βᵢ⁽⁰⁾ divided by ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str

@@ -7,17 +7,18 @@ standard deviation s:
 
 The rows of Mᵢ are the samples of client i, with norm at most 1. Between synchronisations the client
 orthonormalises Yᵢ and continues with the result. At a synchronisation the client sends Yᵢ and Zᵢ,
-and the server aligns and sums the Yᵢ. Without noise, with all clients and a synchronisation at
-iteration T, the method is `local_power`.
+and the server aligns and sums the Yᵢ. The method equals `local_power` if there is no noise, all
+clients take part, and iteration T is a synchronisation.
 
-With K `participants` the server draws K clients at every synchronisation, with replacement as in
-Algorithm 3, or without. A client that was drawn w times sends once and has weight w. The first
-client is the reference for the alignment and sends in every round. If iteration T is no
-synchronisation, one more round averages the aligned bases Zᵢ, and this average is the answer.
+If `participants` is a number K, the server draws K clients at every synchronisation. By default it
+draws with replacement, as in Algorithm 3. A client that was drawn w times sends once and has weight
+w. The first client is the reference for the alignment and sends in every round. If iteration T
+falls between two synchronisations, a last round averages the aligned bases Zᵢ, and the
+orthonormalised average is the answer.
 
 The function `standard_deviation` computes s. The privacy account charges every product of a client
-that sends. The paper's ``Aᵢ = (m/n) MᵢᵀMᵢ`` and ν are m/n times the matrix and the noise here, for
-m clients and n samples. The factor m/n changes no iterate.
+that sends. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and the paper's
+noise ν is m/n times s. The factor m/n changes no iterate.
 
 Unlike in the paper, a client that does not send does not compute, because the next broadcast would
 overwrite its work. By default the start Z₀ has uniform entries as in `local_power`, and not
@@ -189,10 +190,9 @@ def draw(federation: Federation, params: Params, rng: np.random.Generator) -> di
 def average(
     federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
 ) -> np.ndarray:
-    """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the aligned bases after q more local steps.
+    """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the aligned bases after q local steps.
 
-    The bases are averaged only in the last round of a run, and only if iteration T does not
-    synchronise.
+    A run calls this function in its last round, if iteration T falls between two synchronisations.
     """
 
     def local_steps(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
@@ -236,8 +236,9 @@ def sensitivity(r: int) -> float:
 
     The sensitivity is the largest ``‖(aaᵀ − bbᵀ) Z‖_F`` for a row a that is replaced by a row b.
     For any r, ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² = ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``. For a single
-    column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``. Orthogonal unit rows attain the bound for one
-    column if range(Z) contains a, and for more columns if range(Z) contains a and b.
+    column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``. Orthogonal unit rows a and b attain the bound
+    for one column if range(Z) contains a. The rows attain the bound for several columns if range(Z)
+    contains both a and b.
     """
     return math.sqrt(min(r, 2))
 

@@ -3,10 +3,10 @@
 In every round a share r of the clients trains. Client i starts from the server's network v = w, and
 makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of the results. With
 μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), clients are
-drawn uniformly, and the descent has momentum, which includes the penalty's gradient. The code of
-Collins et al. adds the penalty's gradient to the step after the momentum, and keeps this sum as the
-momentum. The iterates of the code of Collins et al. are the same. With ``fine_tune`` the method is
-FedProx+FT (see `fedcore.algorithms.fedavg`).
+drawn uniformly, and the descent has momentum. The momentum includes the penalty's gradient. The
+code of Collins et al. adds the penalty's gradient after the momentum and keeps the sum as the
+momentum, which gives the same iterates. With ``fine_tune`` the method is FedProx+FT (see
+`fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations

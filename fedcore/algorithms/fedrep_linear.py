@@ -15,10 +15,10 @@ files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With ``h
 ``step`` is equal to η.
 
 A round uses all samples of a client, as the paper's experiments do. With ``batch`` a round uses
-only the first ``batch`` samples. With ``batch`` and ``fresh`` every round uses the next ``batch``
-samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the server keeps the mean of
-the Bᵢ as B, as in the authors' notebook. The *sum* over clients in the authors' notebook is a mean
-with r n times the step.
+only the first ``batch`` samples of each client. With ``batch`` and ``fresh`` every round uses the
+next ``batch`` samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the server
+keeps the mean of the Bᵢ as B, as in the authors' notebook. The authors' notebook takes the *sum* of
+the gradients over clients, which equals the mean with r n times the step.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def local_round(params: Params, t: int) -> Any:
-    """Return the client step of round t = 1, 2, …, for the head and then the representation."""
+    """Return the client step of round t = 1, 2, …, which updates first the head, then B."""
 
     @stacked
     def update(data: Labelled, state: Any, B: np.ndarray) -> np.ndarray:

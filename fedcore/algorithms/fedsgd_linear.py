@@ -7,7 +7,8 @@ gradients at the old point:
 
 A message has the d k numbers of B and, as last row, the k numbers of w. The authors' notebook
 leaves XᵀX out of the quadratic part of the gradient in B, whereas the gradient here is complete.
-The head w starts from zero, and with ``init="random"`` from N(0, I_k).
+With ``init="random"`` and no given ``start``, the first head w is drawn from N(0, I_k). Otherwise w
+starts from zero.
 """
 
 from __future__ import annotations
