@@ -27,9 +27,9 @@ def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends.
 
     If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number.
-    Without such a variable, the command takes one thread and says so. On two cores with other work,
-    `fedcore run ssi w8a` took 6.8 s with one thread, and 51.7 s without this limit. PyTorch gets as
-    many threads as BLAS. An accelerator is configured by `fedcore.deep.device.configure_torch`.
+    Without such a variable, the command takes one thread and says so, because more threads make
+    small products much slower on a machine with other work. PyTorch gets as many threads as BLAS.
+    An accelerator is configured by `fedcore.deep.device.configure_torch`.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:
