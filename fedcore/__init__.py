@@ -5,47 +5,36 @@ The public names are `run`, `Result`, `Federation`, `History`, the estimator `Fe
 the command line starts quickly. Two parts of SciPy are imported together with fedcore, because
 their import adds warning filters. A later call of fedcore must not add warning filters.
 
-A module imports only from modules that are further down this list:
+A module imports only from modules in later items of this list:
 
-``repro``
-    contains the workflow's plan, tables, verdicts and pages.
-``cli``
-    is the command line.
-``reports``, ``testing``
-    show histories as text and figures, and check algorithms that users write.
-``experiments``, ``estimators``
-    run all repeats on generated, downloaded or own data, and offer the estimator `FederatedPCA`.
-``audits``
-    attack runs to find what a server learns about the clients' data.
-``user_runs``
-    contains `fedcore.run`, which checks the user's arguments and shows progress.
-``history``
-    stores the records of all repeats in an HDF5 file, and plots them.
-``runs``, ``progress``
-    run an algorithm once on checked data, and show a progress bar over the rounds.
-``algorithms``
-    has one file for each method.
-``deep``
-    trains networks with PyTorch, and no other package imports PyTorch.
-``parts``, ``recorder``
-    share code between methods, and record the iterates of a run.
-``federation``, ``snapshots``
-    implement the protocol, the ledger and the clients, and keep iterates.
-``privacy``, ``metrics``, ``generators``, ``datasets``
-    compute privacy losses, measure iterates, generate synthetic data and read real data.
-``problems``, ``iterates``, ``plugins``
-    hold the clients' samples and the exact answer, define iterates, and find plug-ins.
-``rowspace``, ``user_tables``
-    represent wide matrices by few coordinates, and read users' files and data frames.
-``arrays``, ``linalg``, ``seeds``, ``files``, ``validation``, ``sparse``
-    check users' arrays, do linear algebra, derive random streams, write files, check parameters
-    and hold sparse matrices.
-``errors``, ``words``
-    define the errors that a user can cause, and the words of messages.
+- ``repro`` contains the workflow's plan, tables, verdicts and pages.
+- ``cli`` is the command line.
+- ``reports`` shows histories as text and figures; ``testing`` checks algorithms that users write.
+- ``experiments`` runs all repeats on generated, downloaded or own data; ``estimators`` contains the
+  estimator `FederatedPCA`.
+- ``audits`` attacks runs to find what a server learns about the clients' data.
+- ``user_runs`` contains `fedcore.run`, which checks the user's arguments and shows progress.
+- ``history`` stores the records of all repeats in an HDF5 file, and plots them.
+- ``runs`` runs an algorithm once on checked data; ``progress`` shows a bar over the rounds.
+- ``algorithms`` has one file for each method.
+- ``deep`` trains networks with PyTorch, and no other package imports PyTorch.
+- ``parts`` contains code that several methods share; ``recorder`` records the iterates of a run.
+- ``federation`` implements the protocol, the ledger and the clients; ``snapshots`` keeps iterates;
+  ``stop_rules`` ends runs.
+- ``privacy`` computes privacy losses; ``metrics`` measures iterates; ``generators`` generates
+  synthetic data; ``datasets`` reads real data.
+- ``problems`` holds the clients' samples and the exact answer; ``iterates`` defines iterates;
+  ``plugins`` finds plug-ins.
+- ``rowspace`` represents wide matrices by few coordinates; ``user_tables`` reads users' files and
+  data frames.
+- ``arrays`` checks users' arrays; ``linalg`` does linear algebra; ``seeds`` derives random streams;
+  ``files`` writes files; ``validation`` checks parameters.
+- ``sparse`` holds sparse matrices.
+- ``errors`` defines the errors that a user can cause; ``words`` defines the words of messages.
 
 To add an algorithm, metrics or a generator, put a file into ``algorithms``, ``metrics`` or
-``generators``. A new file format in ``datasets.formats`` also needs a line in ``datasets.loaders``.
-``docs/adding.md`` shows how to add each kind of file.
+``generators``. A new file format needs a file in ``datasets.formats`` and a line in
+``datasets.loaders``. ``docs/adding.md`` shows how to add each kind of file.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ def as_array(given: Any, who: str) -> np.ndarray:
     Raises
     ------
     InputError
-        Raised for objects that are no arrays, such as a text, a set or a generator. Also raised for
-        sparse, masked or labelled data, because an array would lose this structure.
+        Raised for an object that is not a list or array, such as a string, a set or a generator.
+        Raised for sparse, masked or labelled data, because an array would lose this structure.
     """
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
@@ -71,7 +71,7 @@ def floats(given: Any, who: str) -> np.ndarray:
     Raises
     ------
     InputError
-        Raised as by `as_array` and `numbers`.
+        Raised for the objects that `as_array` or `numbers` refuses.
     """
     return numbers(as_array(given, who), who)
 
@@ -82,7 +82,7 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
     Raises
     ------
     InputError
-        Raised if a value is no number.
+        Raised if a value is neither a number nor missing.
     """
     if values.dtype == object:
         parts = values.ravel().tolist()
@@ -123,7 +123,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return an object's class and package for error messages; return the text of a string."""
+    """Return how error messages name a value: the text of a string, or an object's class."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
@@ -132,7 +132,7 @@ def kind_of(value: Any) -> str:
 
 
 def check_matrices(clients: Sequence[Any]) -> list[Any]:
-    """Check one dense or sparse matrix per client, and that all have equally many features.
+    """Check one dense or sparse matrix per client, and require equal numbers of features.
 
     Returns
     -------
@@ -160,7 +160,7 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
     Raises
     ------
     InputError
-        Raised as by `check_matrices`, and also for a sparse matrix.
+        Raised for a sparse matrix, and for all clients that `check_matrices` refuses.
     """
     width = 0
     for i, client in enumerate(clients):
@@ -189,7 +189,7 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
     Raises
     ------
     InputError
-        Raised if some label is no finite number.
+        Raised if a label is not a finite number.
     """
     y = numbers(values, f"the labels of {who}")
     if not np.isfinite(y).all():
@@ -199,10 +199,10 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 
 
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
-    """Check one matrix without names and return it as `check_matrices` does.
+    """Check one matrix, ignore its column names, and return it as `check_matrices` does.
 
-    Error messages call the matrix `who`. `order` lists column numbers, and the columns of a dense
-    result have this order. A sparse matrix keeps its own order.
+    Error messages call the matrix `who`. A dense result has the columns whose numbers `order`
+    lists, in that order. `order` does not change a sparse matrix.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -236,7 +236,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
 
 
 def is_checked(matrix: Any) -> bool:
-    """Return whether a matrix is already checked, so that `check_array` would not change it."""
+    """Return whether a fast test shows that `check_array` would return the matrix unchanged."""
     if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
         return False
     fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
@@ -244,7 +244,7 @@ def is_checked(matrix: Any) -> bool:
 
 
 def require_same_form(checked: Sequence[Any]) -> None:
-    """Require that the last and the first matrix have equal width, and are both sparse or dense."""
+    """Require that the last matrix has the width and the form (sparse or dense) of the first."""
     first, last, i = checked[0], checked[-1], len(checked) - 1
     if isinstance(first, SparseRows) != isinstance(last, SparseRows):
         forms = ["sparse" if isinstance(m, SparseRows) else "dense" for m in (last, first)]

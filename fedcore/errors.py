@@ -34,8 +34,8 @@ class Advice(NamedTuple):
     what : str
         Description of the advice, such as "leave it out".
     options : mapping of str to str, int, bool, sequence of str or None
-        Parameters to change in the same call or command. None means that the user should drop the
-        parameter.
+        Parameters to change in the same call or command. The value None means that the user should
+        drop the parameter.
     call : str
         Line of Python or of the shell that the user should run before the changed call.
     """
@@ -45,7 +45,7 @@ class Advice(NamedTuple):
     call: str = ""
 
     def format(self, command: bool) -> str:
-        """Return the advice as text for the command line (if `command`) or for Python."""
+        """Return the advice as text, for the command line if `command` is true, else for Python."""
         words = []
         for name, value in self.options.items():
             option = f"--{name.replace('_', '-')}"
@@ -75,7 +75,7 @@ class FedcoreError(Exception):
     text : str
         Error message without advice.
     file, client, row, column, advice, parts
-        See the attributes.
+        Values of the attributes of the same names.
 
     Attributes
     ----------
@@ -86,7 +86,7 @@ class FedcoreError(Exception):
     advice : tuple of Advice
         Alternative ways to avoid the error; each way is enough.
     parts : tuple
-        Single faults that the error summarises, such as all columns that are no features.
+        Single faults that the error summarises, such as each column that is not a feature.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class InputError(FedcoreError, ValueError):
 
 
 class ReplyError(InputError):
-    """The client steps of a method return replies that do not fit together, or no reply."""
+    """The client steps of a method return no reply, or replies that do not fit together."""
 
 
 class DataError(FedcoreError):
@@ -198,7 +198,7 @@ def unwanted(*categories: type[Warning]) -> Iterator[None]:
 
 
 def too_large(error: BaseException) -> str | None:
-    """Return the message of an error about too little memory or too large a size, else None."""
+    """Return the error's message if memory is short or a size is too large; else return None."""
     if isinstance(error, MemoryError):
         return str(error) or "no memory is left"
     # NumPy's words for sizes beyond 64 bits, and Python's; other overflows are of arithmetic.
@@ -230,7 +230,7 @@ class held:
     """Turn a failed memory allocation into an error that says how to need less memory.
 
     The message says that `what` needs too much memory, and gives `less` as a remedy. Use `held` in
-    ``with`` or as a decorator.
+    a ``with`` statement or as a decorator.
 
     Raises
     ------

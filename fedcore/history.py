@@ -1,29 +1,28 @@
 """History of repeated runs of one algorithm on one problem, and its HDF5 file.
 
-A cell of an experiment is a set of such runs, its repeats. The file of a cell has these groups:
+A cell of an experiment combines one algorithm with one problem; its runs are called repeats. The
+file of a cell has these groups:
 
-``/history/<column>``, shape (repeat, record)
-    has iteration, round, traffic, metrics and, in a private run, epsilon.
-``/clients/<metric>``, shape (repeat, record, client)
-    has one value of the metric for each client.
-``/iterates/<name>``, shape (repeat, snapshot, …)
-    has the iterates that `fedcore.snapshots` kept.
-``/client_iterates/<name>``, shape (snapshot, client, …)
-    has the arrays that the clients of the first repeat held.
-``/final/<name>``, shape (repeat, …)
-    has the arrays that the algorithm returned.
-``/reference/<name>``
-    has the exact answer of the problem.
-``/twin/<column>``, shape (repeat, record)
-    has the columns of each repeat's twin, a run whose start differs by one rounding
-    (`fedcore.experiments.twins`).
+- ``/history/<column>``, of shape (repeat, record), has iteration, round, traffic, metrics and, in a
+  private run, epsilon.
+- ``/clients/<metric>``, of shape (repeat, record, client), has one value of the metric for each
+  client.
+- ``/iterates/<name>``, of shape (repeat, snapshot, …), has the iterates that `fedcore.snapshots`
+  kept.
+- ``/client_iterates/<name>``, of shape (snapshot, client, …), has the arrays that the clients of
+  the first repeat held.
+- ``/final/<name>``, of shape (repeat, …), has the arrays that the algorithm returned.
+- ``/reference/<name>`` has the exact answer of the problem.
+- ``/twin/<column>``, of shape (repeat, record), has the columns of each repeat's twin, a run whose
+  start differs by one rounding (`fedcore.experiments.twins`).
 
 The root has an HDF5 dimension scale for each dimension, and attributes that name the file's source.
 Every data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` if values may be
 missing (`fedcore.files.history_schema`). The file has the checksum of `fedcore.files.hdf5`. In a
-private run the attribute ``privacy`` says whether a data set was ``released``. Metrics are not
-released, because they are exact functions of the data. The file contains no times. Equal runs give
-equal bytes if commit, CPU type, BLAS, its number of threads and library versions are equal.
+private run, the attribute ``privacy`` of a data set (``released`` or ``not released``) says whether
+the privacy guarantee covers the data set. The guarantee does not cover metrics, because metrics are
+exact functions of the data. The file contains no run times. Equal runs give equal bytes if commit,
+CPU type, BLAS, its number of threads and library versions are equal.
 """
 
 from __future__ import annotations
@@ -65,25 +64,25 @@ class History:
     Parameters
     ----------
     columns : dict of str to ndarray of shape (repeats, records)
-        Recorded columns. Shorter repeats are padded with −1 in integer columns and with NaN in
-        the other columns.
+        Recorded columns. A repeat with fewer records than the longest one is padded with −1 in
+        integer columns and with NaN in all other columns.
     final : dict of str to ndarray of shape (repeats, …)
         Arrays that the algorithm returned.
     iterates : dict of str to ndarray
-        Kept iterates. ``iteration`` and ``record_number`` have shape (repeats,
-        snapshots). ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p
-        parameters of its network, of shape (repeats, snapshots, p). The arrays may have fewer
-        repeats than `columns`, because `fedcore.snapshots` limits their size. The entry
-        ``about["iterates"]`` counts the repeats left out.
+        Kept iterates. ``iteration`` and ``record_number`` have shape (repeats, snapshots).
+        ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p parameters
+        of its network, of shape (repeats, snapshots, p). The arrays may have fewer repeats than
+        `columns`, because `fedcore.snapshots` limits their size. The entry
+        ``about["iterates"]["left_out"]`` counts the repeats without arrays.
     reference : dict of str to ndarray
-        Singular values of the samples and other known arrays of the exact answer.
+        Known arrays of the exact answer, such as the singular values of the samples.
     about : dict
         Provenance: paper, experiment, algorithm, cell, parameters, data, seeds, versions, code.
     units : dict of str to (str, str)
         Units and description of each column.
     released : frozenset of str or None
-        Columns that a private run released, or None for a run without privacy. All other
-        columns are exact functions of the data.
+        Columns that the guarantee of a private run covers, or None for a run without privacy. All
+        columns outside the guarantee are exact functions of the data.
     twin : dict of str to ndarray of shape (repeats, records)
         Columns of the repeats' twins, or an empty dict if the cell has no twins.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
@@ -147,7 +146,7 @@ class History:
         recorder : Recorder
             Records of the run.
         final : mapping of str to object
-            Results of the algorithm; the history keeps only arrays.
+            Results of the algorithm, of which the history keeps only the arrays.
         units : mapping of str to (str, str)
             Units and description of each column, as `units_of` returns them.
         reference : mapping of str to ndarray, optional
@@ -263,7 +262,7 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """Return the names of the facts about a private run's problem that were not released."""
+        """Return the names of the facts about a private run's problem that are not public."""
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
@@ -297,8 +296,8 @@ class History:
     def copies(self) -> list[int]:
         """Return the repeats that equal an earlier repeat in all columns and final arrays.
 
-        A repeat whose final arrays are not finite is not listed, because its few records may equal
-        another repeat by chance.
+        The list omits repeats whose final arrays are not finite, because their few records may be
+        equal by chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -319,7 +318,7 @@ class History:
         ----------
         path : path-like
         force : bool, default=False
-            If true, replace also links, write-protected files and files that fedcore did not write.
+            If true, replace even links, write-protected files and files that fedcore did not write.
         """
         outputs.require(path, "history", force=force)
         with hdf5.create(path) as file:
@@ -396,8 +395,8 @@ class History:
         Raises
         ------
         HistoryError
-            Raised if the file is missing, truncated or damaged, or is no history. Also raised if
-            the file has another schema version.
+            Raised if the file is missing, truncated or damaged, or is not a history. Raised if the
+            file has a schema version other than the present one.
         """
 
         def decode(file: h5py.File) -> History:
@@ -532,8 +531,8 @@ class History:
         Raises
         ------
         InputError
-            Raised if the path has another extension or already exists. Also raised for ``.parquet``
-            if pyarrow is not installed.
+            Raised if the extension is neither ``.csv`` nor ``.parquet``, or if the path already
+            exists. Raised for ``.parquet`` if pyarrow is not installed.
         """
         ending = os.path.splitext(path)[1]
         if ending not in (".csv", ".parquet"):
@@ -634,7 +633,7 @@ def _plain(value: Any) -> np.ndarray:
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
-    """Write the CPU seconds of a cell as a table, because the history file has no times.
+    """Write the CPU seconds of a cell to a separate table, because the history file has no times.
 
     The table has a line for each record and a column for each repeat.
     """
@@ -663,7 +662,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and descriptions of the columns of ledger, algorithm (`counts`) and metrics."""
+    """Return units and descriptions of the ledger's columns, of `counts` and of the metrics."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 
@@ -673,7 +672,7 @@ def _one(arrays: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _stack(arrays: Sequence[np.ndarray]) -> np.ndarray:
-    """Stack arrays, and pad arrays with a shorter first axis by −1 (integers) or NaN."""
+    """Stack arrays whose first axes may differ in length; pad them with −1 (integers) or NaN."""
     length = max(len(array) for array in arrays)
     padding: float = -1 if arrays[0].dtype.kind in "iu" else np.nan
     stacked = np.full((len(arrays), length, *arrays[0].shape[1:]), padding, arrays[0].dtype)

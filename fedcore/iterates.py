@@ -24,18 +24,18 @@ from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
-    """Factors V and U, with U in the representation that the algorithm uses."""
+    """Factors V and U of an iterate; each algorithm chooses how it stores U."""
 
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``; shape (1,) if U is always exact."""
+        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, or one zero if U is exact."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitFactors:
-    """Factors whose Uᵢ, of shape (n_i, r), each client keeps as ``state.U``.
+    """Factors of which each client keeps its part Uᵢ, of shape (n_i, r), as ``state.U``.
 
     Attributes
     ----------
@@ -67,13 +67,13 @@ class ExactFactors:
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return one zero for all clients."""
+        """Return a single zero, which is the excess of every client."""
         return np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """Factors that store not U but how far U is from the best Û for this V.
+    """Factors that store V and, in place of U, the error of U against the exact solution Û.
 
     The error of U is ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the eigenvectors of
     VᵀV, and E₀ is the error at the start.
@@ -122,20 +122,20 @@ class Iterate:
     factors : Factors, optional
         Factors V and U of an algorithm without a basis.
     classifiers : Classifiers, optional
-        Classifier for every client, in an iterate without a basis.
+        Classifiers of all clients, for an algorithm without a basis.
     models : ndarray of shape (n_clients, d), optional
         Coefficients of the clients' regressions.
     features : ndarray of shape (d, k), optional
         Matrix on which a new client fits its regression head, by default the shared matrix.
     target : int, optional
-        Number of leading directions to find, by default the columns of the shared matrix.
+        Number of leading directions to find, by default the number of columns of the shared matrix.
     local : sequence of ndarray of shape (d, r)
         Aligned bases of the clients, before the server combines them.
     clients : callable, optional
         Function ``() -> {name: one array for each client}`` that reads the clients' arrays outside
         the protocol for a history.
     derived : dict
-        Cached values, by the function that computed them from this iterate.
+        Cached values; the key of a value is the function that computed the value from this iterate.
     """
 
     basis: np.ndarray | Block | None = None

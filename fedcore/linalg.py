@@ -97,8 +97,8 @@ def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
     """Orthonormalise every matrix of a stack by two rounds of Cholesky QR.
 
     The result equals Householder QR up to rounding if the condition number is at most about 1e7, or
-    1e3 in single precision (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). A matrix with a
-    larger condition number is passed to `orth` alone.
+    1e3 in single precision (Yamamoto, Nakatsukasa, Yanagisawa & Fukaya, ETNA 2015). Each matrix
+    with a larger condition number is orthonormalised separately by `orth`.
     """
     rows, least = np.swapaxes(stack, -1, -2), 100 * np.sqrt(np.finfo(stack.dtype).eps)
     try:
@@ -201,8 +201,8 @@ class RangeBasis(NamedTuple):
 def range_basis(v: np.ndarray) -> RangeBasis:
     """Return the thin SVD of `v` without zero singular values.
 
-    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if they are
-    small because of short columns (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
+    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if short
+    columns make these values small (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
 
     Parameters
     ----------
@@ -250,14 +250,14 @@ def _unit_columns(matrix: np.ndarray) -> np.ndarray:
 
 
 def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
-    """Count the singular values above a tolerance after scaling the columns of R to length one.
+    """Scale the columns of R to length one, and count the singular values above a tolerance.
 
     The tolerance is ``margin · eps`` or the rounding of QR, whichever is larger.
 
     Parameters
     ----------
     factor : ndarray of shape (k, r)
-        Factor R of a QR factorisation. Squares of its entries must not over- or underflow.
+        Factor R of a QR factorisation. The squares of R's entries must not overflow or underflow.
     """
     values = scipy.linalg.svdvals(_unit_columns(factor), check_finite=False)
     tolerance = max(margin, 2 + factor.shape[1] / 2) * np.finfo(factor.dtype).eps
@@ -296,8 +296,9 @@ def condition_number(v: np.ndarray) -> float:
 def spectral_norm(matrix: np.ndarray) -> float:
     """Return ‖matrix‖₂ by Lanczos iterations, or by a dense SVD for a small matrix.
 
-    A matrix with small or very large entries is first scaled by a power of two. Otherwise squares
-    could over- or underflow, and ARPACK would accept every error below about 4e-11 (float32: 2e-5).
+    A matrix with small or very large entries is first scaled by a power of two. Without this
+    scaling, squares could overflow or underflow, and ARPACK would accept every error below about
+    4e-11 (float32: 2e-5).
 
     Parameters
     ----------
@@ -372,7 +373,7 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
     Parameters
     ----------
     basis : ndarray of shape (d, r)
-        Orthonormal columns of Z, with r >= k.
+        Orthonormal columns of Z; Z has at least as many columns as U.
     other : ndarray of shape (d, k)
         Orthonormal columns of U.
     """
@@ -380,7 +381,7 @@ def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
 
 
 def haar(rows: int, columns: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw an orthonormal (rows, columns) matrix from the Haar measure, by QR of a Gaussian one."""
+    """Draw a (rows, columns) matrix with orthonormal columns from the Haar measure."""
     return orth(rng.standard_normal((rows, columns)))
 
 

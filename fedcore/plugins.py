@@ -1,7 +1,7 @@
 """Registries of modules, which are files of a package or entry points of other packages.
 
-A registered module is imported only when somebody asks for its name. A broken module therefore does
-not disturb other modules.
+A registered module is imported only when its name is requested. A broken module therefore does not
+disturb other modules.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Registry:
     Parameters
     ----------
     package : str
-        Import path of the package. The entry-point group has the same name.
+        Import path of the package. This path is also the name of the entry-point group.
     path : iterable of str
         The package's ``__path__``.
     noun : str

@@ -25,7 +25,7 @@ class RoundsBar:
     description : str
     rounds : int or None
         Rounds of one complete repeat, as the algorithm's ``communication`` predicts them. A repeat
-        may end earlier.
+        that stops early has fewer rounds.
     repeats : int, default=1
     asked : bool, default=False
         If true, show the bar even if standard error is not a terminal.
@@ -69,7 +69,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Add the rounds of the exchanges before the algorithm to the bar's total."""
+        """Add the rounds that took place before the algorithm to the bar's total."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}

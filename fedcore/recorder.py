@@ -38,13 +38,13 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
     """Return the columns that a private run releases: `COLUMNS` and `of_algorithm`.
 
     An observer of the messages can count rounds and bytes, and sees whether a released iterate is
-    finite. The value of ε follows from the parameters and earlier releases.
+    finite. An observer can compute ε from the parameters and from earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run for its stop rule, which may read only released columns."""
+    """Row of a private run from which a stop rule can read only the released columns."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -55,7 +55,7 @@ class _Readable(dict[str, float]):
         raise KeyError(name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a released column or `default`; raise an error for a column not released."""
+        """Return a released column, or `default` for an unknown name; refuse other columns."""
         return self[name] if name in self or name in self._hidden else default
 
 
@@ -69,7 +69,8 @@ class Recording:
     iterates : {"none", "last", "log", "all"}
         Policy of `fedcore.snapshots` that chooses the iterates whose arrays are kept.
     client_iterates : bool, default=False
-        If true, the clients' arrays of the chosen iterates are kept, too.
+        If true, the server's and the clients' arrays of these iterates are kept; else the server's
+        alone.
     stop : callable, optional
         Function ``row -> bool``; the run ends when the function returns true. `row` maps column
         names to the newest values. In a private run, `row` has released columns only.
@@ -93,7 +94,7 @@ class Recording:
 
 
 def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
-    """Call `job` at once, as `Federation.once` does in a single process."""
+    """Call `job` and return its result, like `Federation.once` in a single process."""
     return job()
 
 
@@ -113,14 +114,15 @@ class Recorder:
     algorithm : str
         Name of the algorithm for error messages.
     once : callable, optional
-        Method `once` of the federation. Over MPI, rank 0 measures, and all ranks get its results.
+        Method `once` of the federation. Over MPI, rank 0 computes each row, and all ranks get the
+        row.
 
     Attributes
     ----------
     ended : bool
         True if the last record ends the run.
     by_client : dict of str to list of ndarray of shape (n_clients,)
-        Each client's value at every record, for metrics that have values of single clients.
+        Each client's value at every record, for those metrics that measure single clients.
     seconds : list of float
         CPU seconds of the run until each record, without the time of recording.
     """
@@ -169,15 +171,15 @@ class Recorder:
         The keywords `shown` are attributes of `Iterate`. The run ends if `last` is true, for
         example because the iterate meets the algorithm's tolerance. `counts` has the values of the
         algorithm's own columns. An iterate that is not finite is marked as diverged, gets NaN for
-        all metrics, and ends the run. A metric that `Metric.fails` rejects also marks the iterate
-        as diverged and ends the run, except in a private run. The end of a private run must not
-        depend on unreleased values.
+        all metrics, and ends the run. If `Metric.fails` rejects a metric's value, the iterate is
+        marked as diverged and the run ends, except in a private run. The end of a private run must
+        not depend on unreleased values.
 
         Raises
         ------
         InputError
             Raised if the iterate has no basis, factors or classifiers, or has an unknown attribute.
-            Also raised if the iterate's matrix does not have `n_features` rows.
+            Raised if the iterate's matrix does not have `n_features` rows.
         """
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
@@ -197,8 +199,8 @@ class Recorder:
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of finished rounds, and the server's array after these rounds.
 
-        Without a checkpoint, the result is 0 and `held`. A checkpoint also restores the state of
-        the federation and the records.
+        Without a checkpoint, return 0 and `held`. With a checkpoint, restore the state of the
+        federation and the records.
         """
         if self._asked.checkpoint is None:
             return 0, held
@@ -208,7 +210,7 @@ class Recorder:
         return done, held
 
     def keep(self, federation: Any, held: np.ndarray) -> None:
-        """Offer the checkpoint the state after the last record; the server's array is `held`."""
+        """Let the checkpoint save the state after the last record; `held` is the server's array."""
         if self._asked.checkpoint is not None:
             self._asked.checkpoint.keep(self, federation, held)
 

@@ -34,7 +34,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 class Rows:
-    """Rows of all sparse clients as one matrix S, in double precision, minus the clients' means.
+    """Rows of all sparse clients, minus the clients' means, as one matrix S in double precision.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class Frame:
     rows : Rows or DenseRows
         Rows of the (n, d) matrix S.
     chosen : ndarray of int of shape (k,)
-        Numbers of k rows that span the same space as all rows.
+        Indices of k rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
         Cholesky factor L of S Sᵀ, in the order of `rows`.
     start : ndarray of shape (d, p)
@@ -251,10 +251,10 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return the `Frame` of a starting matrix and all clients' rows, or None if it does not pay.
+    """Return the `Frame` of a starting matrix and all rows; None if it is slow or inaccurate.
 
-    A frame does not pay if S has few features, or if S Sᵀ takes longer than products with S. The
-    result is also None if S Sᵀ loses digits, or if the start lies almost in the span of the rows.
+    A frame is slow if S has few features, or if S Sᵀ costs more than several products with S. A
+    frame is inaccurate if S Sᵀ loses digits, or if the start lies almost in the span of the rows.
 
     Parameters
     ----------

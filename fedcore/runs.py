@@ -46,11 +46,12 @@ def execute(
 
     The problem's clients must have passed `fedcore.arrays.check_matrices`. Before the algorithm,
     each function ``begin(federation)`` may exchange messages with the clients and change their
-    samples, as `subtract_mean` does. The records refer to the changed samples. After the algorithm,
-    ``finish(federation, output)`` may exchange messages, but does not change the recorded rows. The
-    ledger charges the messages of `begin` and `finish`, and the output includes their results. In a
-    private run, each of these functions must be marked by `fedcore.federation.execution.protected`.
-    A `transcript` keeps every upload. `noise` is the source of privacy noise, as in `Federation`.
+    samples, as `subtract_mean` does. The recorded metrics refer to the samples that `begin` has
+    changed. After the algorithm, ``finish(federation, output)`` may exchange messages, but does not
+    change the recorded rows. The ledger charges the messages of `begin` and `finish`, and the
+    output includes their results. In a private run, `begin` and `finish` must be marked by
+    `fedcore.federation.execution.protected`. A `transcript` keeps every upload. `noise` is the
+    source of privacy noise, as in `Federation`.
 
     Returns
     -------
@@ -63,9 +64,9 @@ def execute(
     ------
     InputError
         Raised if the rank is too large, if the starting basis does not fit, or if labels are
-        missing. Also raised if the data are zero, or if their squares over- or underflow. Also
-        raised if a private run has an unprotected `begin` or `finish`. Also raised if the algorithm
-        breaks the rules of `fedcore.algorithms` for records or results.
+        missing. Raised in a run without privacy if all samples are zero, or if their squares
+        overflow or underflow. Raised if a private run has an unprotected `begin` or `finish`.
+        Raised if the algorithm breaks the rules of `fedcore.algorithms` for records or results.
     SizeError
         Raised if the run needs more memory than is available.
     """
@@ -117,10 +118,11 @@ def execute(
 def subtract_mean(
     federation: Federation, prepare: Callable[[], None] | None = None
 ) -> dict[str, np.ndarray]:
-    """Subtract the mean of all samples, and return it as ``mean``; a `begin` of `execute`.
+    """Subtract the mean of all samples; this function can be a `begin` of `execute`.
 
-    The function `prepare`, called before the check of the centred samples, may give the clients a
-    Gram matrix, which saves the check a pass over the samples.
+    The result has the mean as ``mean``. The function `prepare` is called before the centred samples
+    are checked. `prepare` may give the clients a Gram matrix, so that the check need not read all
+    samples.
 
     Raises
     ------

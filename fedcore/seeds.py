@@ -3,7 +3,8 @@
 A run's seed is the argument ``seed`` of `fedcore.run`, or the seed of a cell's repeat.
 
 A problem's data
-    use the configuration's ``seed`` with the name's key, then the number of the draw, if any.
+    use the configuration's ``seed``, the key of the problem's name and, for repeated draws, the
+    number of the draw.
 A repeat of a cell
     uses the configuration's ``seed``, the key of ``paper/experiment/problem``, and the repeat's
     number.
@@ -19,8 +20,8 @@ Simulated privacy noise
     uses the run's seed, `NOISE`, four words of a hash of the run's name and parameters, `NOISE`
     again, and the client's id.
 A run of `fedcore.audits.epsilon_bound`
-    uses the audit's seed, 0 or 1 for the canary, and the number of the run. The noise of this run
-    also uses `NOISE` and the client's id.
+    uses the audit's seed, 0 or 1 for the canary, and the number of the run. The run's noise adds
+    `NOISE` and the client's id to these numbers.
 Held-out samples of a user's files
     use the given seed and the key of ``files``.
 The shuffled rows of a data set

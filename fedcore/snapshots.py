@@ -2,7 +2,7 @@
 
 The policy ``log`` keeps the first iterate at or after each of the iterations 0, 1, 2, 4, 8, …, and
 the last iterate. The policy ``all`` keeps every iterate, ``last`` only the last one, and ``none``
-no iterate. Networks have many parameters, and therefore ``log`` keeps only their last iterate.
+no iterate. For networks, which have many parameters, ``log`` keeps only the last iterate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Snapshot:
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         Server's matrix or network parameters.
     clients : dict of str to ndarray of shape (clients, …)
-        Arrays that the first clients hold, by the algorithm's names of the arrays.
+        Arrays of the clients, by the algorithm's names; the size limit may leave only the first
+        clients.
     """
 
     record: int
@@ -50,8 +51,8 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Largest total size in bytes of the server's arrays that are kept. The clients' arrays have
-        the same limit.
+        Largest total size in bytes of the server's arrays that are kept. The kept arrays of the
+        clients have a limit of the same size.
 
     Attributes
     ----------
@@ -71,9 +72,9 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if the policy demands it; else store it as the possibly last iterate.
+        """Keep an iterate if the policy demands it; else store it in case it is the last one.
 
-        If `clients` is true, the clients' arrays are kept, too, up to the size limit.
+        If `clients` is true, a kept iterate includes the clients' arrays, up to the size limit.
         """
         if self.policy == "none":
             return
@@ -134,10 +135,12 @@ def stack(
     iterates : dict of str to ndarray
         Arrays of as many repeats as fit into `limit`. ``iteration`` and ``record_number`` have
         shape (repeats, snapshots) and are padded with −1. ``shared`` has shape (repeats, snapshots,
-        …) and is padded with NaN. The dict is empty if no iterate was kept.
+        …) and is padded with NaN. All three dicts are empty if no iterate was kept, if the first
+        repeat exceeds `limit`, or if the server's arrays are empty.
     client_iterates : dict of str to ndarray
-        Arrays of the first repeat, for as many clients as fit. ``iteration`` and ``record_number``
-        have shape (snapshots,). The clients' arrays have shape (snapshots, clients, …).
+        The clients' arrays in the first repeat, for as many clients as fit into the rest of
+        `limit`. ``iteration`` and ``record_number`` have shape (snapshots,). The clients' arrays
+        have shape (snapshots, clients, …).
     left_out : dict of str to int
         Numbers of ``repeats``, ``snapshots`` and ``clients`` that the arrays leave out.
     """
@@ -175,7 +178,7 @@ def unstack(
     ----------
     iterates, client_iterates : mapping of str to ndarray
     about : mapping
-        Entries ``policy`` and ``left_out``, or an empty mapping if no iterate was kept.
+        Mapping with the entries ``policy`` and ``left_out``; empty if no iterate was kept.
     """
     found = Snapshots(about.get("policy", "none"))
     if not iterates:
@@ -194,7 +197,7 @@ def unstack(
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
-    """Stack the arrays of as many clients as fit into `limit`; return them and that number."""
+    """Stack the arrays of clients that fit into `limit`; return them and the number of clients."""
     shown = [one for one in kept if one.clients]
     if not shown:
         return {}, 0

@@ -64,7 +64,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def T(self) -> _Transposed:
-        """Return the transpose, which supports only products."""
+        """Return the transpose, an object that supports only products."""
         return _Transposed(self)
 
     @property
@@ -91,9 +91,10 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         """Return the rows minus `mean`, a vector in double precision.
 
         If more than half of a column's entries are stored, the column's mean is subtracted from all
-        its entries. Products with such a column would otherwise lose digits if its mean is far
-        larger than its standard deviation. A column of mostly zeros keeps its entries, and each
-        product subtracts its mean. If no column changes, the result shares the stored entries.
+        its entries. Without this subtraction, products would lose digits if the column's mean is
+        far larger than its standard deviation. A column with fewer stored entries stays unchanged,
+        and every product subtracts the column's mean. If no column changes, the result and this
+        matrix share the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -162,7 +163,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the stored values minus μ, and −μ and the number of unstored zeros per column."""
+        """Return the stored values minus μ and, per column, −μ and the number of unstored zeros."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -229,7 +230,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape))
 
     def spectral_norm(self) -> float:
-        """Return the largest singular value, by Lanczos iterations unless a side is small."""
+        """Return the spectral norm, densely if a side is small, else by Lanczos iterations."""
         largest = max(self.max(), -self.min())
         if not largest:
             return 0.0
@@ -276,7 +277,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 class _Transposed:
-    """Transpose of a `SparseRows`, which supports only products."""
+    """Transpose of a `SparseRows`; the transpose supports only products."""
 
     __array_ufunc__ = None  # an array times this asks __rmatmul__
 
@@ -322,13 +323,13 @@ def checked(matrix: Any, who: str) -> SparseRows:
     -------
     SparseRows
         The matrix in float64 (float32 stays float32), with sorted indices without duplicates.
-        `matrix` is not changed. The result shares arrays with `matrix` if they need no change.
+        `matrix` is not changed. The result shares those arrays of `matrix` that need no change.
 
     Raises
     ------
     InputError
-        Raised if the matrix is no SciPy sparse matrix, not two-dimensional, empty or broken. Also
-        raised if its entries are not finite numbers.
+        Raised if the matrix is not a SciPy sparse matrix, not two-dimensional, empty or broken.
+        Raised if an entry is not a finite number.
     """
     if isinstance(matrix, SparseRows):
         return matrix

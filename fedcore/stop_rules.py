@@ -20,8 +20,8 @@ class StopRules:
     ----------
     rules : mapping of str to mapping
         The rules for each column. ``{"at_most": x}`` holds if the value is x or less.
-        ``{"relative_change": x}`` holds if the value differs from the previous value by at most x
-        times its absolute value.
+        ``{"relative_change": x}`` holds if the change from the previous value is at most x times
+        the new absolute value.
 
     Notes
     -----

@@ -40,7 +40,7 @@ from fedcore.words import counted, named
 class RunHistory(History, Mapping[str, np.ndarray]):
     """History of one run, a mapping from column names to arrays of shape (records,).
 
-    In attributes of `History` such as ``columns``, arrays have a leading axis for one repeat.
+    Arrays in the attributes of `History`, such as ``columns``, have a leading axis of length 1.
     """
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -71,8 +71,8 @@ class Result:
         results of `begin`, `center` and `finish` are included.
     released : frozenset of str or None
         Columns of `history` that a private run released, or None for a run without privacy. The
-        privacy guarantee covers only released columns. All other columns, such as metrics, are
-        exact functions of the data and must stay secret.
+        privacy guarantee covers only released columns. Columns that are not released, such as
+        metrics, are exact functions of the data and must stay secret.
     trained : Trained or None
         Last recorded networks for `predict`, or None if the algorithm learns no networks.
     iterates : dict of str to ndarray
@@ -105,8 +105,8 @@ class Result:
         Raises
         ------
         InputError
-            Raised if samples are unfit, or if the client is unknown. Also raised if the server has
-            no complete network, or if the algorithm learns no networks.
+            Raised if samples are unfit, or if the client is unknown. Raised if the server has no
+            complete network, or if the algorithm learns no networks.
         """
         if self.trained is None:
             raise InputError(
@@ -165,14 +165,16 @@ def run(
     clients : sequence or mapping of ndarray or sparse matrix of shape (n_i, n_features)
         One matrix per client, whose rows are samples. The keys of a mapping are the clients' names,
         which error messages mention. Sparse matrices of `scipy.sparse` are never made dense, and
-        algorithms that need dense matrices refuse them. Columns of data frames are matched by name.
+        algorithms that need dense matrices refuse sparse ones. Columns of data frames are matched
+        by name.
     n_components : int
         Rank of the subspace, for algorithms that learn a subspace.
     labels : sequence or mapping of ndarray of shape (n_i,), optional
-        One label per sample, by the names or in the order of the clients. Classes are numbered
-        0, 1, 2, ….
+        Labels of each client's samples: a mapping from the clients' names, or a sequence in the
+        clients' order. Classes are numbered 0, 1, 2, ….
     held_out : pair of sequences or mappings, optional
-        Matrices and labels, one of each per client, on which classifiers are measured.
+        Samples and labels on which classifiers are measured, with one matrix and one label array
+        per client.
     seed : int or numpy.random.SeedSequence, default=0
         Seed of all random numbers except privacy noise (see `simulate`). Equal seeds give equal
         results bit for bit if CPU type, BLAS, its number of threads and library versions are equal.
@@ -180,9 +182,9 @@ def run(
         Starting basis, by default drawn from `seed`. Rows of a data frame are matched with the
         features by name.
     measure : sequence of str, optional
-        Names of metrics to record at every iterate, or an empty list for no metrics. The default is
-        ``objective`` or, for classifiers, ``test_accuracy`` with and ``training_accuracy`` without
-        `held_out`.
+        Names of metrics to record at every iterate, or an empty list for no metrics. By default, a
+        subspace method records ``objective``. By default, classifiers record ``test_accuracy`` if
+        `held_out` is given, and ``training_accuracy`` if not.
     iterates : {"none", "last", "log", "all"}, default="log"
         Iterates to keep, up to 50 MB. ``log`` keeps the iterations 0, 1, 2, 4, 8, … and the last
         iterate (see `fedcore.snapshots`).
@@ -208,8 +210,8 @@ def run(
         If true, show a progress bar over the rounds on standard error.
     **params
         Hyper-parameters of the algorithm, by the names in its ``Params``. If the algorithm has the
-        parameter ``tol``, the default of `run` is 1e-8, and ``tol=0`` makes all rounds. A
-        `fedcore.ConvergenceWarning` says if `tol` is not met.
+        parameter ``tol``, `run` sets ``tol=1e-8`` by default; with ``tol=0``, the algorithm makes
+        all rounds. If the result does not meet `tol`, `run` issues a `fedcore.ConvergenceWarning`.
 
     Returns
     -------
@@ -218,8 +220,8 @@ def run(
     Raises
     ------
     InputError
-        Raised for an unknown algorithm or parameter, or for unfit client data. Also raised if a
-        data frame has two columns of one name, or if the rank is too large.
+        Raised for an unknown algorithm or parameter, or for unfit client data. Raised if a data
+        frame has two columns with the same name, or if the rank is too large.
 
     Examples
     --------
@@ -309,7 +311,7 @@ OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients"
 
 
 def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Raise an `InputError` for an unknown parameter or for `FederatedPCA`'s argument `params`."""
+    """Refuse unknown parameters, and the argument `params`, which only `FederatedPCA` takes."""
     known = {field.name for field in dataclasses.fields(algorithm.parameters)}
     given = params.get("params")
     if "params" not in known and isinstance(given, Mapping):

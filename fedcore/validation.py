@@ -30,7 +30,7 @@ class Rule:
     Attributes
     ----------
     words : str
-        Description of the set, such as "a whole number of at least 1".
+        Description of the valid values, such as "a whole number of at least 1".
     admits : callable
         Function that returns whether a value is valid.
     known : tuple of str
@@ -131,11 +131,11 @@ Share = Annotated[float, real(above=0, below=1)]
 
 @cache
 def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
-    """Return the checks that a class or function declares, and whether None is valid.
+    """Return the checks of each annotated parameter of `owner`, and whether None is valid.
 
-    An annotation ``Annotated[kind, check]`` or ``Annotated[kind, check] | None`` declares the call
-    ``check(value, name)`` of a `Rule` or another callable. An annotation may declare several
-    checks. The annotation ``bool`` declares `FLAG`.
+    An annotation ``Annotated[kind, check]``, with or without ``| None``, declares that the value
+    must pass ``check(value, name)``. A check is a `Rule` or another callable. An annotation may
+    declare several checks. The annotation ``bool`` declares `FLAG`.
 
     Raises
     ------
@@ -209,7 +209,7 @@ def require_valid(rule: Rule, /, **values: Any) -> None:
     ----------
     rule : Rule
     **values : object
-        Values, whose keywords are their names in the error message.
+        Values to check; each keyword is the value's name in the error message.
     """
     for name, value in values.items():
         rule(value, name)

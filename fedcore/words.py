@@ -56,8 +56,8 @@ def named(
     columns : sequence or None
         Names of the features.
     rows : sequence of ndarray of int or None
-        For each client, the numbers of its rows in the user's matrix, if that matrix was split into
-        clients.
+        Row numbers in the user's matrix, one array for each client; None if no matrix was split
+        into clients.
     """
     token = _NAMES.set((clients or (), columns or (), rows or ()))
     try:
@@ -87,7 +87,7 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return the number of a client's row `i` in the user's matrix of all clients, or `i`."""
+    """Return the number of a client's row `i` in the user's matrix, or `i` if none was split."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

@@ -1,11 +1,11 @@
-"""Checks of a user's algorithm, which fedcore's own algorithms pass, too.
+"""Checks of a user's algorithm; fedcore's own algorithms pass the same checks.
 
     from fedcore.testing import check_algorithm
 
     def test_my_pca():
         check_algorithm("my_package.my_pca")
 
-The command ``fedcore check my_package.my_pca`` runs the same checks.
+The command ``fedcore check my_package.my_pca`` runs the checks of `check_algorithm`.
 """
 
 from fedcore.testing.algorithm import check_algorithm

@@ -1,8 +1,9 @@
 """Run all checks of one algorithm.
 
-`Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing, so that a
-recorder can measure. If an algorithm used them for its result, its ledger would lack traffic. The
-check `learns_by_replies_only` finds algorithms whose result depends on such uncharged values.
+`Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing in the ledger,
+so that a recorder can measure. If an algorithm computed its result with these three, the ledger
+would lack traffic. The check `learns_by_replies_only` finds algorithms whose result depends on
+values that the ledger does not charge.
 """
 
 from __future__ import annotations
@@ -63,10 +64,10 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
     The checks run the algorithm on small clients. Every parameter must declare its range and refuse
-    other values. Equal seeds must give equal bytes. Components must be orthonormal. The ledger's
-    costs must equal ``communication``. A step may read only its data and messages, and the server
-    may read only replies. If the algorithm's `case` has an oracle, results must equal the oracle's
-    results. If the `case` has a floor, the algorithm must reach the optimum.
+    values outside this range. Equal seeds must give equal bytes. Components must be orthonormal.
+    The ledger's costs must equal ``communication``. A step may read only its data and messages, and
+    the server may read only replies. If the algorithm's `case` has an oracle, results must equal
+    the oracle's results. If the `case` has a floor, the algorithm must reach the optimum.
 
     Parameters
     ----------
@@ -78,14 +79,14 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
     Returns
     -------
     Report
-        All checks with their outcomes, as ``print`` shows them.
+        Outcomes of all checks; ``print`` shows the outcomes as text.
 
     Raises
     ------
     CheckFailed
         Raised if a check fails; the message is the report.
     InputError
-        Raised if the algorithm cannot be imported, or if the object is no algorithm.
+        Raised if the algorithm cannot be imported, or if the object is not an algorithm.
 
     Examples
     --------
@@ -168,7 +169,7 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
 
 def _wrong(reply: Any) -> Any:
-    """Return a reply with every number changed, and with the ratios of numbers changed, too."""
+    """Return a reply whose numbers, and whose ratios of numbers in an array, are changed."""
     if isinstance(reply, tuple | list):
         return type(reply)(map(_wrong, reply))
     if not isinstance(reply, np.ndarray | np.generic | float | int):

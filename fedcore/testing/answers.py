@@ -1,4 +1,4 @@
-"""Check an algorithm's answer against a plain implementation, and for other orders of clients."""
+"""Compare an algorithm's answer with a plain implementation, and between orders of clients."""
 
 from __future__ import annotations
 
@@ -133,12 +133,12 @@ def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what:
 def rounding_of_data(
     subject: Subject, clients: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> float:
-    """Return a tolerance for V Vᵀ from the effect of rounding the data on the run `found`.
+    """Return a tolerance for V Vᵀ, measured by rounding the data of the run `found`.
 
-    Another order of summation acts like at least one rounding of the data. A method that a stop
-    rule ends amplifies this rounding; FAPS amplifies it up to 1e7 times on centred data. The data
-    are therefore rounded in four ways. The tolerance is ten times the largest relative change of
-    V Vᵀ, and at least `ROUNDING`.
+    A change in the order of summation has at least the effect of rounding the data once. A method
+    that a stop rule ends amplifies this effect; FAPS amplifies it up to 1e7 times on centred data.
+    The data are therefore rounded in four ways. The tolerance is ten times the largest relative
+    change of V Vᵀ, and at least `ROUNDING`.
     """
     plain, moved = projection(found.basis), []
     for seed in range(4):

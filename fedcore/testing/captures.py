@@ -1,9 +1,9 @@
 """Find values that a client step can read besides its data, its state and its message.
 
 A client step is a closure, and could read a value that the server knows but never sent. The ledger
-would not notice. Besides its data and state, a step may therefore read only hyper-parameters,
-broadcast values, and numbers that do not depend on the clients' data. Arrays for a step that runs
-outside the protocol (`Federation.observe`) must be in the message of this step.
+would not charge such a value. Besides its data and state, a step may therefore read only
+hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. Arrays for
+a step that runs outside the protocol (`Federation.observe`) must be in the message of this step.
 """
 
 from __future__ import annotations
@@ -74,9 +74,10 @@ def watched() -> Iterator[dict[str, Any]]:
 def captured_arrays(step: Any, params: Any = None) -> list[str]:
     """Return the places of arrays or random generators in `step`, such as ``"step.closure.Z"``.
 
-    Tensors and generators of PyTorch count, too. The search covers closures, defaults, globals
-    named in the code, bound objects and partial arguments. The search also covers containers and
-    objects inside them. A field of `params` counts only if the searched code names it.
+    Arrays include PyTorch's tensors, and generators include PyTorch's generators. The search covers
+    closures, defaults, globals named in the code, bound objects, partial arguments, containers, and
+    all objects inside these. An array in a field of `params` is listed only if the searched code
+    names the field.
     """
     found, named = [], set()
     torch = sys.modules.get("torch")

@@ -57,8 +57,8 @@ class Case:
         Function ``(S, r) -> params`` that returns parameters with which the method must reach the
         Eckart–Young floor.
     needs : callable
-        Function ``(S, r) -> params`` that returns parameters without a default, or parameters that
-        make the result depend on S alone.
+        Function ``(S, r) -> params`` that gives values to the parameters without a default, and
+        values with which the result depends on S alone.
     settings : tuple of mapping
         Sets of parameters for the runs that are compared with ``communication`` and the oracle.
     random : bool, optional
@@ -95,13 +95,13 @@ def case_of(algorithm: Algorithm) -> Case:
     """Return an algorithm's `Case`.
 
     Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which are
-    None. If a subspace method without entry ``needs`` has the parameter ``rounds`` or ``clip``, the
-    case sets ``rounds=8`` or ``clip=True``.
+    None. Without an entry ``needs``, a subspace method runs with ``rounds=8`` and ``clip=True``, if
+    it has these parameters.
 
     Raises
     ------
     InputError
-        Raised if the case is no mapping, or has a key that is no parameter of `Case`.
+        Raised if the case is not a mapping, or has a key that is not a parameter of `Case`.
     """
     told = algorithm.case
     where = f"case of ALGORITHM of {algorithm.module.__name__}"

@@ -60,7 +60,7 @@ class Report:
         return [finding for finding in self.findings if finding.outcome == "failed"]
 
     def __str__(self) -> str:
-        """Return one line for each check, and a summary; a repeated reason is told only once."""
+        """Return one line for each check, and a summary; a failure's reason is told only once."""
         lines, told = list[str](), set[str]()
         for check, outcome, said in self.findings:
             reason = said.partition("\n")[0]

@@ -31,18 +31,18 @@ def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
 
 
 def uneven_clients() -> list[np.ndarray]:
-    """Return clients of unequal sizes, whose singular values have a gap after the third one."""
+    """Return clients of unequal sizes; their stacked matrix has a gap after singular value 3."""
     return cut(spectrum_matrix(sum(SIZES), FEATURES, SPECTRUM, seed=1), SIZES)
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield two splits of the same rows, with one client or all clients below RANK rows."""
+    """Yield two splits of the same rows: two clients, or all, have fewer than RANK rows."""
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 
 
 def sparse_clients() -> list[scipy.sparse.csr_array]:
-    """Return `uneven_clients` as sparse matrices, with each client's smaller half set to zero."""
+    """Return sparse `uneven_clients`; the smaller half of each client's entries is set to zero."""
     return [
         scipy.sparse.csr_array(np.where(np.abs(s) < np.median(np.abs(s)), 0.0, s))
         for s in uneven_clients()
@@ -65,7 +65,7 @@ def labels_of(clients: Sequence[np.ndarray], r: int = RANK) -> list[np.ndarray]:
 def images(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, draw: int = 0, dtype: Any = np.float64
 ) -> Clients:
-    """Return clients with Gaussian samples, and with classes from linear scores of each client."""
+    """Return clients with Gaussian samples; each client has its own linear scores for classes."""
     rng = np.random.default_rng(seed)
     common = rng.standard_normal((FEATURES, CLASSES))
     forms = [common + 0.5 * rng.standard_normal((FEATURES, CLASSES)) for _ in sizes]
