@@ -1,12 +1,12 @@
 """Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-No other package of fedcore imports PyTorch. The parameters of a network are one vector, with the
-parameters of the body before those of the head. Server and clients exchange and keep such vectors.
-The ledger therefore counts networks like any other array, and the server averages them by ``w =
-federation.mean(update, of=chosen)``. Sizes, splits, initial parameters and hyper-parameters of a
-network need no PyTorch. The plan, the closed formulas of the cost and `fedcore list methods`
-therefore work without PyTorch. The function `learner` gives a run the object that trains and
-evaluates.
+No other package of fedcore imports PyTorch. The parameters of a network are one vector, in which
+the parameters of the body come before those of the head. Server and clients exchange and keep such
+vectors. The ledger therefore counts a network like any other array, and ``w =
+federation.mean(update, of=chosen)`` averages networks. Sizes, splits, initial parameters and
+hyper-parameters of a network need no PyTorch. The plan, the closed formulas of the cost and
+`fedcore list methods` therefore work without PyTorch. The function `learner` returns the object
+that trains and evaluates the networks of a run.
 """
 
 from __future__ import annotations

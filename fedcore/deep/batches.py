@@ -1,4 +1,4 @@
-"""Batches, which hold the samples of one training step, and augmentation of images."""
+"""Make batches, each with the samples of one training step, and augment images."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
 
 class Batch(NamedTuple):
-    """Samples of one training step: inputs (m, …), classes (m,), and the seed of dropout, if any.
+    """Inputs (m, …) and classes (m,) of the samples in one training step, with a seed for dropout.
 
-    For n clients with m samples each, inputs have shape (n, m, …), classes have shape (n, m), and
-    each client has a seed.
+    Without dropout, `noise` is None. For n clients with m samples each, inputs have shape (n, m,
+    …), classes have shape (n, m), and each client has a seed.
     """
 
     x: Tensor
@@ -24,7 +24,7 @@ class Batch(NamedTuple):
     noise: Any = None
 
     def cut(self, share: float) -> tuple[Batch, Batch]:
-        """Return two batches, one with a share of the samples and one with the other samples.
+        """Return two batches: the first has a share of the samples, the second has the rest.
 
         The size of the first batch is rounded down, but is at least one. If no samples are left for
         the second batch, both batches hold all samples.
@@ -45,10 +45,11 @@ def of_several(batches: Sequence[Batch]) -> Batch:
 
 
 def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | None = None) -> Tensor:
-    """Move and mirror the images in an array (m, channels, height, width) at random.
+    """Randomly move and mirror the images in an array (m, channels, height, width).
 
-    An image moves by up to `MAX_SHIFT` pixels along both axes, and is mirrored with probability
-    1/2. The empty border is filled with `ground`, a number for each channel, or with zeros.
+    An image moves by up to `MAX_SHIFT` pixels along each axis, and is mirrored with probability
+    1/2. The empty border is filled with the number that `ground` has for the channel, by default
+    zero.
     """
     m, channels, height, width = x.shape
     top, left = (torch.from_numpy(part) for part in rng.integers(2 * MAX_SHIFT + 1, size=(2, m)))

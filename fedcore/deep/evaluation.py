@@ -42,7 +42,7 @@ class Networks:
             yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        """Return an array of scores, shape (m_i, classes), for the samples of each client."""
         inputs = [self.body.inputs(X) for X in samples]
         features = _outputs(self.body, self.bodies, inputs)
         return [scores.cpu().numpy() for scores in _outputs(self.head, self.heads, features)]
@@ -68,12 +68,12 @@ class Adapted:
         yield self.held
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the scores of the classes, (m_i, classes), for each client's samples."""
+        """Return an array of scores, shape (m_i, classes), for the samples of each client."""
         return self.make().scores(samples)
 
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
-    """Return the outputs of a network in the precision of `w`, computed a few samples at a time."""
+    """Compute a network's outputs for a few samples at a time, in the precision of `w`."""
     device = read_device().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR
@@ -86,8 +86,8 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
     """Return the outputs of each client's network for this client's inputs.
 
-    If all clients use the same network, it computes the outputs for all samples together, unless it
-    mixes the samples of a batch.
+    If all clients use the same network, one computation serves the samples of all clients, unless
+    the network mixes the samples of a batch.
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

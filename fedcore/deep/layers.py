@@ -1,7 +1,8 @@
 """Layers of networks, with the shapes of their parameters, inputs and outputs.
 
-For inputs of a given shape, a layer gives its ``parameters`` and the shape of its ``output``. All
-shapes are shapes of one sample. `fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
+For inputs of a given shape, a layer gives its ``parameters`` and the shape of its ``output``. The
+shapes of inputs and outputs are those of a single sample. `fedcore.deep.one` and
+`fedcore.deep.several` compute the outputs.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Parameter(NamedTuple):
 
 @dataclass(frozen=True)
 class Layer:
-    """Base class of all layers; by default, without parameters and with the input's shape."""
+    """Base class; by default, a layer has no parameters and keeps the shape of its input."""
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
         """Return the layer's tensors of parameters for inputs of this shape."""
@@ -47,7 +48,7 @@ class Softmax(Layer):
 
 @dataclass(frozen=True)
 class Dropout(Layer):
-    """In training, sets each number to zero with probability `share`, and scales the others up."""
+    """Layer that in training zeroes each number with probability `share` and scales up the rest."""
 
     share: float
 
@@ -77,7 +78,7 @@ class Convolution(Layer):
     size: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return kernels, with the input's channels on their last axis, and biases."""
+        """Return the kernels and the biases; the last axis of a kernel is the input's channels."""
         kernel = (self.channels, self.size, self.size, shape[0])
         bound = 1 / math.sqrt(math.prod(kernel[1:]))
         return Parameter(kernel, bound), Parameter((self.channels,), bound)
@@ -88,7 +89,7 @@ class Convolution(Layer):
 
 
 class Pool(Layer):
-    """Maximum of every 2 × 2 pixels; an odd last row or column is left out."""
+    """Maximum of each block of 2 × 2 pixels; an odd last row or column is left out."""
 
     def output(self, shape: Size) -> Size:
         """Return the shape (channels, height, width)."""
@@ -97,12 +98,13 @@ class Pool(Layer):
 
 @dataclass(frozen=True)
 class Reshaped(Layer):
-    """Layer that reads the numbers of sequences in another order, across the samples of a block.
+    """Layer that reads the numbers of a block of samples from memory in another order.
 
-    A block is `block` consecutive samples, or the remaining samples of a batch. The layer orders
-    the numbers of a block as an array (words, samples, numbers of a word). The layer then reads the
-    same memory as an array (numbers of a word, samples, words). The next layer therefore takes one
-    step for every number of a word, and the input of each step mixes several words and samples.
+    A block consists of `block` consecutive samples; the last block of a batch may be smaller. The
+    layer orders the numbers of a block as an array (words, samples, numbers of a word). The layer
+    then reads the same memory as an array (numbers of a word, samples, words). The next layer
+    therefore takes one step for every number of a word, and the input of each step mixes several
+    words and samples.
     """
 
     block: int
@@ -114,12 +116,12 @@ class Reshaped(Layer):
 
 @dataclass(frozen=True)
 class Lstm(Layer):
-    """Long short-term memory from a sequence of vectors to its last output of `width` numbers."""
+    """Long short-term memory; its output is the `width` numbers after a sequence's last vector."""
 
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the weights of input and state and two vectors of biases, each for four gates."""
+        """Return the weights of input and state, and two vectors of biases, all for four gates."""
         gates, bound = 4 * self.width, 1 / math.sqrt(self.width)
         shapes = ((gates, shape[1]), (gates, self.width), (gates,), (gates,))
         return tuple(Parameter(s, bound) for s in shapes)

@@ -2,13 +2,14 @@
 
 The networks ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are from
 Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. The widths and the dropout of
-these networks are those of the authors' code. In the authors' code, ``femnist_mlp3`` has three
-hidden layers where the paper prints two, and a softmax before the softmax of the loss. In the
-authors' code, ``sent140_reshaped`` reads the words of four tweets as if they lay in memory in
-another order. The network ``tiny_mlp`` is for tests and examples. Every head is the last fully
-connected layer, with the dropout before this layer and the softmax after it, if any. The output of
-the body is therefore the representation. The outputs of a network are scores, and their
-cross-entropy is the loss.
+these networks are those of the authors' code. The network ``femnist_mlp3`` follows the authors'
+code, which has three hidden layers, and not the paper, which prints two. The code also has a
+softmax before the softmax of the loss. The network ``sent140_reshaped`` follows the authors' code,
+which reads the words of four tweets from memory in another order (see
+`fedcore.deep.layers.Reshaped`). The network ``tiny_mlp`` is for tests and examples. Every head is
+the last fully connected layer. A dropout directly before this layer and a softmax after this layer
+belong to the head. The output of the body is therefore the representation. The outputs of a network
+are scores, and their cross-entropy is the loss.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class Model:
     Attributes
     ----------
     sample : tuple of int
-        Shape of a sample, with −1 for the size that follows from the number of features.
+        Shape of a sample; −1 stands for a size that follows from the number of features.
     body, head : tuple of Layer
         Layers of the representation, and layers of the head on top of it.
     lower : int
@@ -93,7 +94,7 @@ def sample_shape(name: str, n_features: int) -> Size:
     Raises
     ------
     InputError
-        If the model takes no samples of this many features.
+        If the samples of the model cannot have `n_features` numbers.
     """
     sample = MODELS[name].sample
     known = math.prod(side for side in sample if side > 0)

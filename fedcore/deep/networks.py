@@ -1,7 +1,7 @@
-"""Outputs of a network, and gradients of its loss, at a vector of parameters.
+"""Compute the outputs of a network and the gradients of its loss for given parameters.
 
 For one client, `fedcore.deep.one` computes the layers. For several clients, parameters and batches
-have a leading axis, and `fedcore.deep.several` computes the layers.
+have a leading axis of clients, and `fedcore.deep.several` computes the layers.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Number of samples on which one output depends, which is 1 unless the network has a
-        `Reshaped`.
+        Number of samples on which one output depends: 1 for a network without a `Reshaped` layer.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -61,7 +60,7 @@ class Network:
         return torch.from_numpy(np.require(X, requirements=["C", "W"])).view(-1, *self._sample)
 
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
-        """Return the outputs at the parameters `w` of one client, without dropout."""
+        """Return one client's outputs for the parameters `w`, without dropout."""
         with torch.no_grad():
             return self._outputs(one.COMPUTE, self._tensors(w), x, None)
 
@@ -85,7 +84,7 @@ class Network:
         return torch.cat([part.flatten(lead) for part in found], dim=-1)
 
     def _tensors(self, w: Tensor) -> list[Tensor]:
-        """Return the tensors of all layers; for a single client they are views of `w`."""
+        """Return the tensors of all layers; the tensors of a single client are views of `w`."""
         shapes, lead = [shape for of_layer in self._shapes for shape in of_layer], w.shape[:-1]
         parts = w.split(self._sizes, dim=-1)
         return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]

@@ -1,17 +1,17 @@
 """Newcomers, which are clients that join after the training and train only a head.
 
 The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every
-newcomer gets one network and trains its head alone, epoch after epoch, while the body does not
-change. An epoch is a round in which all newcomers take part (Appendix A.2), so that the momentum
-begins anew with each epoch.
+newcomer gets one network and trains only the head of this network, epoch after epoch. An epoch is a
+round in which all newcomers take part (Appendix A.2). The momentum is therefore zero at the start
+of each epoch.
 
 The paper does not say which network of a method a newcomer gets. Here the network depends on the
-output of the method. If the output has ``parameters``, newcomers get this network of the server.
-FedAvg and APFL give newcomers the same network, if both have the same seed and hyper-parameters. If
-the output has ``body`` and ``heads``, newcomers get the shared body and the mean of the heads. If
-the output has ``models``, newcomers get the mean of these networks. A method whose clients send
-nothing has no network for a newcomer. The ledger does not count what a newcomer receives, because
-the run has ended.
+output of the method. If the output has ``parameters``, newcomers get the server's network, which
+has these parameters. FedAvg and APFL give newcomers the same network, if both have the same seed
+and hyper-parameters. If the output has ``body`` and ``heads``, newcomers get the shared body and
+the mean of the heads. If the output has ``models``, newcomers get the mean of these networks. A
+method whose clients send nothing has no network for a newcomer. The ledger does not count what a
+newcomer receives, because the run has ended.
 """
 
 from __future__ import annotations
@@ -75,14 +75,14 @@ class Newcomers:
     n_features : int
         Number of features of the samples on which the run trains.
     problem : Problem
-        The newcomers' samples, with held-out samples.
+        Problem whose clients are the newcomers, with training samples and held-out samples.
     epochs : int
         Number of passes of each newcomer over its samples.
 
     Attributes
     ----------
     NAME : str
-        Name of the accuracies in the history, where they have a leading axis of repeats.
+        Name of the array of accuracies in the history; the first axis of this array is the repeats.
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict
@@ -144,7 +144,7 @@ class Newcomers:
         output : mapping
             Output of the method.
         seed : SeedSequence
-            Seed of the run. The newcomers' batches depend on this seed alone, so that they are the
+            Seed of the run. The newcomers' batches depend only on this seed, and are therefore the
             same for all methods.
 
         Returns

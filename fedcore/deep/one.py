@@ -17,12 +17,12 @@ Noise: TypeAlias = torch.Generator | None  # of dropout, while training
 
 
 def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
-    """Set entries of `x` that `noise` chooses at random to zero, and scale the other entries up."""
+    """Zero random entries of `x` and scale up the others; without `noise`, return `x`."""
     return x if noise is None else scaled(layer, x, kept(layer, x, noise))
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on a core, for all devices alike, which entries of `x` dropout keeps."""
+    """Draw on a core which entries of `x` dropout keeps, so that all devices keep the same."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -32,7 +32,7 @@ def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve with the channels on the last axis in memory, which is faster on a core."""
+    """Convolve with channels last in memory, because this order is faster on a core."""
     x = x.contiguous(memory_format=torch.channels_last)
     return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
 

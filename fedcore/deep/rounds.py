@@ -1,9 +1,9 @@
-"""Rounds that several methods share, which average networks or bodies, and fine-tuning.
+"""Rounds and fine-tuning that several methods share; the rounds average networks or bodies.
 
-In every method, the server draws the seed of the initial network, and then the clients of each
-round. Methods with the same seed of the run therefore share the initial network and the
-participants. Clients that keep parameters get the seed of the initial network, one number each, and
-draw the network themselves.
+In every method, the server first draws the seed of the initial network, and later the participants
+of each round. Methods with the same seed of the run therefore share the initial network and the
+participants. A client that keeps parameters receives only the seed, which is one number, and draws
+the initial network from this seed.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ def run_rounds(
     """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
     The array `held` is what the server holds. A run that was killed continues from `held` and from
-    the arrays in the clients' states, so nothing else may last from round to round. Each record
-    holds the clients' networks, which are ``networks(held)``, and `more`.
+    the arrays in the clients' states, so that a round must not depend on anything else from earlier
+    rounds. Each record holds `more` and the clients' networks, which ``networks(held)`` returns.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -144,7 +144,7 @@ def average_networks(
     update: Step,
     networks: Callable[[np.ndarray], Any] | None = None,
 ) -> dict[str, Any]:
-    """Average one network for all clients in the rounds of `average`, and fine-tune it.
+    """Train one network by the rounds of `average`, and let the clients fine-tune its head.
 
     The function ``networks(w)`` gives the networks that the clients use; by default all clients use
     the server's network.
@@ -177,10 +177,11 @@ def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
 def fine_tune(
     federation: Federation, learner: Learner, params: Tuned, record: Any, w: np.ndarray
 ) -> None:
-    """Let every client train the head of `w` by itself and record the result, if asked for.
+    """Let every client train its own copy of the head of `w`, and record the result.
 
-    In Section 5.2 of Collins et al., ICML 2021, +FT trains the head of the last network for ten
-    epochs.
+    If ``params.fine_tune`` is 0, or if the last record ended the run, nothing is trained. In
+    Section 5.2 of Collins et al., ICML 2021, the methods with +FT train the head of the last
+    network for ten epochs.
     """
     if not params.fine_tune or record.ended:
         return
@@ -209,8 +210,8 @@ def average_bodies(
     """Average the bodies of all clients' networks in the rounds of `average`.
 
     The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the server
-    averages the heads as well. With "averaged", a client that has not trained yet (see
-    ``state.trained``) uses the mean of the heads.
+    averages the heads in addition to the bodies. In that case, a client that has not trained yet
+    (see ``state.trained``) uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -240,7 +241,7 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return how many parameters `average_bodies` averages, either the body's or all."""
+    """Return the number of parameters that `average_bodies` averages: those of the body, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 

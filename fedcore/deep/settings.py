@@ -39,8 +39,8 @@ class Params(Participating, Checked):
         Factor λ of the weight decay, which adds λ times the weights to their gradient; biases do
         not decay.
     augment : bool
-        Whether to move images by up to four pixels and mirror them, at random and anew in every
-        epoch. Without `ground`, zeros fill the empty border.
+        Whether to move images by up to four pixels and to mirror them, at random in every epoch.
+        Without `ground`, zeros fill the empty border.
     ground : list of float, optional
         Numbers with which `augment` fills the empty border, one for each channel. In a standardised
         channel, black is −mean/deviation, and the default of zero is the mean colour.
@@ -60,7 +60,7 @@ class Params(Participating, Checked):
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
         """Return the cost of all rounds, with `up` and `down` numbers per participant and round.
 
-        In addition, `once` numbers go to every client once in a run.
+        In addition, every client receives `once` numbers in the whole run.
         """
         each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)
@@ -68,7 +68,7 @@ class Params(Participating, Checked):
 
 @dataclass(frozen=True)
 class Tuned(Params):
-    """Hyper-parameters of `Params`, and of fine-tuning after the last round.
+    """The hyper-parameters of `Params`, and one for fine-tuning after the last round.
 
     Attributes
     ----------
@@ -82,14 +82,14 @@ class Tuned(Params):
 
 @dataclass(frozen=True)
 class Personal(Params):
-    """Hyper-parameters of `Params`, and of heads that stay with the clients.
+    """The hyper-parameters of `Params`, and one for the heads, which stay with the clients.
 
     Attributes
     ----------
     first_head : {"initial", "averaged"}
-        Head with which a client begins its first training, either the initial network's head or the
-        mean of the heads from the last round. With "averaged", participants send their heads as
-        well as their bodies.
+        Head with which a client begins its first training: the head of the initial network, or the
+        mean of the heads from the previous round. With "averaged", participants send both their
+        bodies and their heads.
     """
 
     first_head: Annotated[str, one_of(("initial", "averaged"))] = "initial"

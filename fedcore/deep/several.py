@@ -2,7 +2,7 @@
 
 Inputs (n, m, …) and parameters (n, …) have a leading axis of clients. One call of PyTorch serves
 all n clients, because one client's step is too small to keep an accelerator busy. The module
-`fedcore.deep.one` has the same names for one client.
+`fedcore.deep.one` defines functions with the same names for one client.
 """
 
 from __future__ import annotations

@@ -31,16 +31,16 @@ _THERE: dict[Place, tuple[Labelled, Batch]] = {}
 class Learner:
     """The network of a run and the ways to train it; a learner holds no parameters.
 
-    PyTorch takes as many threads as it has in this process. The command line and the workflow give
-    it one thread, so that results do not depend on the number of cores. On an accelerator (see
-    `fedcore.deep.device`), the samples lie in its memory, and the clients of a round make their
-    steps together.
+    PyTorch uses as many threads as this process allows. The command line and the workflow allow one
+    thread, so that results do not depend on the number of cores. On an accelerator (see
+    `fedcore.deep.device`), the samples lie in the accelerator's memory, and the clients of a round
+    make their steps together.
 
     Parameters
     ----------
     params : Params
     clients : Clients
-        Their data are checked once against the network and the batches.
+        Clients whose data are checked once against the network and the batches.
 
     Attributes
     ----------
@@ -52,8 +52,8 @@ class Learner:
     Raises
     ------
     InputError
-        If a client has fewer samples than a batch, or a label that is no class. Also if samples do
-        not fit `augment` and `ground`, or are float64 on the device mps.
+        If a client has fewer samples than a batch, or a label that is not a class of the network.
+        If samples do not fit `augment` or `ground`. If samples are float64 and the device is mps.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -95,8 +95,8 @@ class Learner:
     def step(self, step: AnyStep) -> AnyStep:
         """Mark a client step that trains, so that an accelerator can train clients together.
 
-        The step itself is written for one client. In `descend`, the steps of a round's clients wait
-        for each other, by `fedcore.federation.lockstep`.
+        The code of the step handles one client. At each call of `descend`,
+        `fedcore.federation.lockstep` lets the steps of all clients in a round wait for each other.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
 
@@ -130,7 +130,7 @@ class Learner:
         return [batch._replace(x=x) for batch, x in zip(batches, features, strict=True)]
 
     def _represent(self, body: np.ndarray, inputs: list[Tensor]) -> list[Tensor]:
-        """Return the body's outputs, which one thread computes for all clients side by side.
+        """Return the body's outputs, computed in one thread for all clients that step together.
 
         On an accelerator, PyTorch keeps tens of megabytes of work space for every thread. The
         threads of a thousand clients would fill the memory.
@@ -170,13 +170,13 @@ class Learner:
 
         Each step is ``u ← momentum · u + gradient(w, batch, *fixed)`` and ``w ← w − rate · u``, as
         in PyTorch's SGD. The first step starts from `w` and u = 0. With a `pull`, the second
-        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first of `fixed`. All
-        local training in this package uses this loop.
+        formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first vector in `fixed`.
+        All local training in this package uses this loop.
 
         Clients whose steps run side by side descend together if they pass the same function
-        `gradient`. The function `gradient` then gets and returns arrays with a leading axis of
-        clients. Pass vectors that differ between clients as `fixed`, and not in a closure. If a new
-        `gradient` is made for each client, the clients descend one by one.
+        `gradient` and the same `pull`. The function `gradient` then gets and returns arrays with a
+        leading axis of clients. Pass vectors that differ between clients as `fixed`, and not in a
+        closure. If a new `gradient` is made for each client, the clients descend one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -194,7 +194,7 @@ class Learner:
             return descend_several(gradient, several, how, where)
 
     def proximal(self, strength: float) -> Gradient:
-        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²`` with the loss f on a batch.
+        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²`` for the loss f on a batch.
 
         The anchor is a `fixed` vector of `descend`.
         """
@@ -219,11 +219,11 @@ class Learner:
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
-        """Return the clients' networks if all clients use the server's network."""
+        """Return the clients' networks of a method in which all use the server's network."""
         return self.networks(w, *self.split(w))
 
     def personal(self, held: np.ndarray, models: Sequence[np.ndarray]) -> Networks:
-        """Return the clients' networks if each client has its own model."""
+        """Return the clients' networks of a method in which each client has its own model."""
         bodies, heads = zip(*map(self.split, models), strict=True)
         return self.networks(held, bodies, heads)
 
@@ -238,7 +238,7 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return address, shape and strides, which identify even arrays that overlap in memory."""
+    """Return address, shape and strides, which tell arrays apart even if they share memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 
@@ -248,7 +248,7 @@ def require_classes(y: np.ndarray, classes: int, who: str, model: str) -> None:
     Raises
     ------
     InputError
-        For a wrong label; the error message begins with `who`.
+        If a label is wrong. The error message begins with `who`.
     """
     wrong = (y < 0) | (y >= classes) | (y != np.floor(y))
     if wrong.any():
@@ -278,7 +278,7 @@ class How(NamedTuple):
     pull: float
 
     def move(self, w: Tensor, step: Tensor, gradient: Tensor, fixed: Sequence[Tensor]) -> None:
-        """Make one step from `w`, and change both `w` and the last step, `step`, in place."""
+        """Make one step; write the new parameters into `w` and the new step into `step`."""
         step.mul_(self.momentum).add_(gradient)
         if self.pull:
             w.lerp_(fixed[0], self.rate * self.pull)

@@ -32,7 +32,7 @@ def write(path: str | os.PathLike[str], value: str) -> None:
 
 
 def differs(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file exists and does not have its recorded checksum."""
+    """Return whether a file differs from its recorded checksum; False if either is missing."""
     try:
         known = place(path).read_bytes()
         return known != f"{file_sha256(path)}  {Path(path).name}\n".encode()

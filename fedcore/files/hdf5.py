@@ -3,8 +3,8 @@
 The seal is the last 128 bytes of a file, and is checked before HDF5 reads the file. HDF5 ignores
 bytes after its content, so that other programs can open a sealed file.
 
-In a problem file above 128 MiB, each array has its own sha256 in the attribute ``sha256`` of its
-data set. `value` and `fedcore.files.mapping` check an array's sha256 when they read the array.
+In a problem file larger than 128 MiB, each array has its own sha256 in the attribute ``sha256`` of
+its data set. `value` and `fedcore.files.mapping` check an array's sha256 when they read the array.
 Reading one array therefore does not read the others. The seal of such a large file is the sha256 of
 all bytes outside the arrays, including the attributes. The positions where arrays begin and end are
 stored before the seal.
@@ -114,7 +114,7 @@ def value(data: h5py.Dataset) -> np.ndarray:
 def require_sum(name: str, found: Any, known: str | None) -> None:
     """Raise `BrokenSeal` if the bytes `found` do not have the checksum `known`.
 
-    If `known` is None, the seal covers the bytes.
+    If `known` is None, nothing is checked here, because the seal covers the bytes.
     """
     if known is not None and hashlib.sha256(found).hexdigest() != known:
         raise BrokenSeal(f"the checksum of {name} differs")
@@ -129,7 +129,7 @@ class _Written(io.RawIOBase):
     Attributes
     ----------
     error : OSError or None
-        First error in writing. After this error nothing is written.
+        First error in writing. After an error, all further writes are skipped.
     """
 
     def __init__(self, raw: io.FileIO) -> None:
@@ -267,12 +267,12 @@ def load(
     ----------
     path : path-like
     decode : callable
-        ``file -> content``. The function raises an error if the content is wrong.
+        Function ``file -> content``, which must raise an error if the content is wrong.
     kind : str
         Expected kind of file, "history" or "problem".
     first, again : str
-        Advice to the user if the file is missing (`first`, such as "make it") or damaged (`again`,
-        such as "run again").
+        What the user should do: `first` if the file is missing (such as "make it"), `again` if the
+        file is damaged (such as "run again").
     failure : type of FedcoreError
     """
     with (
@@ -286,7 +286,7 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Return whether a sealed file is of the kind `kind`, as its content shows."""
+    """Return whether the content of a sealed file is of the kind `kind`."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 

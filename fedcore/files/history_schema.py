@@ -123,7 +123,7 @@ def describe(
 
 
 def fill_value(group: str, array: np.ndarray) -> np.generic | None:
-    """Return the number that marks missing values in an array, or None if none can be missing."""
+    """Return the mark of missing values in an array, or None if no value can be missing."""
     if array.dtype.kind == "f":
         return array.dtype.type(np.nan)
     return array.dtype.type(-1) if group in PADDED and array.dtype.kind == "i" else None
@@ -132,10 +132,10 @@ def fill_value(group: str, array: np.ndarray) -> np.generic | None:
 def storage(group: str, array: np.ndarray) -> dict[str, object]:
     """Return the options with which HDF5 stores an array.
 
-    Small arrays are stored whole, iterates in chunks, and recorded columns compressed. Index arrays
-    0, 1, 2, … of dimensions are also compressed, because a network has a million parameters.
-    Compression would reduce iterates only to nine tenths, and writing would take twenty times as
-    long (``benchmarks/bench_history.py``).
+    Recorded columns are compressed. Index arrays 0, 1, 2, … of dimensions are compressed, because a
+    network has a million parameters. Iterates are stored in chunks and not compressed. All other
+    arrays, and small arrays of every kind, are stored whole. Compression would reduce iterates only
+    to nine tenths, and writing would take twenty times as long (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}

@@ -1,4 +1,4 @@
-"""Sequence of matrices that are made or read one at a time, on access."""
+"""Sequence whose matrices are made or read one at a time, when they are accessed."""
 
 from __future__ import annotations
 

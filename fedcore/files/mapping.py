@@ -1,4 +1,4 @@
-"""Read the arrays of a sealed file through a memory map, and check each at its first read.
+"""Read the arrays of a sealed file through a memory map, and check each array at its first use.
 
 The memory map is read-only and backed by the file. A limit on the memory of the process (``ulimit
 -d``) does not count the map.
@@ -51,7 +51,7 @@ class Mapped(LazyMatrices):
         self._found = [d[()] if d.id.get_offset() is None else None for d in datasets]
 
     def _checked(self, i: int) -> np.ndarray:
-        """Return array `i`, whose bytes are all read and checked at the first call."""
+        """Return array `i`; the first call reads and checks all bytes of the array."""
         found = self._found[i]
         if found is None:
             name, start, shape, dtype = self._places[i]

@@ -97,7 +97,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the place and fault of each value that is never allowed, whatever the schema says."""
+    """Yield the place and the fault of each value that no schema allows."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):
@@ -141,7 +141,7 @@ def _fill_defaults(value: Any, rules: Mapping[str, Any], root: Mapping[str, Any]
 
 
 def find_shipped(in_wheel: str, in_checkout: str) -> Path:
-    """Return the path of a file, either in the installed package or beside it in a checkout."""
+    """Return the path of a file in the installed package, or beside the package in a checkout."""
     spec = find_spec(__name__.partition(".")[0])
     assert spec is not None and spec.origin is not None
     package = Path(spec.origin).resolve().parent

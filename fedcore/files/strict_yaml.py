@@ -1,8 +1,8 @@
-"""Read YAML like `yaml.safe_load`, but refuse repeated keys and too large or deep texts.
+"""Read YAML like `yaml.safe_load`, but refuse repeated keys, large texts and deep nesting.
 
-`yaml.safe_load` silently keeps the last of equal keys. A few aliases in a text can expand to any
-number of nodes, and the parser recurses once for each level. Size and depth are therefore checked
-before any object is built.
+If a key is repeated, `yaml.safe_load` silently keeps the last value. A few aliases in a text can
+expand to any number of nodes, and the parser recurses once for each level. Size and depth are
+therefore checked before any object is built.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Generate the synthetic client matrices of the reproduced papers, with one module per model.
 
 The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
-arrays. An iterator keeps only one client in memory while the problem's file is written. A model
+arrays. With an iterator, only one client is in memory while the problem's file is written. A model
 that knows the exact answer returns a list and the `Reference` of the stacked matrices. A model that
 replaces rows by factors returns `Clients` with a `Reduction`. A model with labels returns labelled
 `Clients` and the `Truth` behind the labels.
@@ -54,7 +54,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        If `generate` would raise it, or if the model fails with any other error.
+        If the model refuses the parameters, or fails with any other error than a lack of memory.
     """
     try:
         generate(name, _Undrawn(), params)  # type: ignore[arg-type]

@@ -1,10 +1,11 @@
-"""Stochastic block model, with one adjacency matrix of the same communities per client.
+"""Stochastic block model with one adjacency matrix per client and the same communities for all.
 
 The model is Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed
 eigenspace estimation*. Each of 20 networks has 1000 nodes in two communities and no loops. With ``W
 = [[.25, .1], [.1, .25]]``, edges have the probabilities ``0.8 W`` in the first half of the networks
 and ``0.6 W`` in the second. Every row is scaled to unit norm. The paper does not give the sizes of
-the communities, and here they are equal. A node without a neighbour keeps its row of zeros.
+the communities; here, all communities are equally large. A node without a neighbour keeps its row
+of zeros.
 """
 
 from __future__ import annotations
@@ -37,9 +38,10 @@ def generate(
     n_clients, nodes, communities : int
         Numbers of clients m, nodes d and communities k. The nodes of a community are consecutive.
     within, between : float
-        Entries of W on and off the diagonal, in [0, 1].
+        Entries of W on the diagonal (`within`) and off the diagonal (`between`).
     scales : sequence of float
-        Factors of W, each for an equal share of the clients, in their order.
+        Factors of W. The clients are divided as evenly as possible into consecutive groups, one for
+        each factor.
 
     Returns
     -------

@@ -1,9 +1,9 @@
-"""Neighbouring data sets for privacy audits, which differ in one record.
+"""Pairs of data sets for privacy audits; the two data sets of a pair differ in one record.
 
 One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the
-record that an audit tries to detect. The last row of the neighbour is e₂ or zero, or is missing.
-Replacing e₁ by e₂ changes a Gram matrix as much as replacing one row of unit norm by another can.
-All other rows depend only on the size of the data.
+record that an audit tries to detect. In the neighbouring data set, the last row is e₂, is zero, or
+is missing. No replacement of one row of unit norm by another changes a Gram matrix more than the
+replacement of e₁ by e₂. All other rows depend only on the size of the data.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NEIGHBOUR = {
 
 
 class NeighbourPair(NamedTuple):
-    """Mean and difference of the Gram matrices G₁ with the canary and G₀ without, shape (d, d).
+    """Mean and difference of two Gram matrices (d, d): G₁ with the canary, and G₀ without it.
 
     Attributes
     ----------
@@ -61,22 +61,23 @@ def generate(
     rng : numpy.random.Generator
         Not used, because neighbouring data sets must share all rows but the last.
     samples, n_features : int
-        Numbers of rows, with the canary, and of columns.
+        Number of rows, the canary included, and number of columns.
     length : float
-        Norm of all rows but the canary.
+        Norm of every row except the canary.
     axes : bool
-        Whether all rows but the canary cycle through the axes, instead of being random on the
-        sphere. Rows on the axes serve audits of methods that estimate the spread of the rows.
+        Whether all rows except the canary lie on the axes in turn, and not at random on the sphere.
+        Rows on the axes serve audits of methods that estimate the spread of the rows.
     lean : float
-        The canary becomes e₁ − lean·e₂, and with `replaced` e₂ − lean·e₁, scaled to unit norm. A
+        The last row is e₁ − lean·e₂ or, with `replaced`, e₂ − lean·e₁, scaled to unit norm. A
         positive `lean` serves audits of methods in which a row a enters as a⟨a, w⟩. If w is near e₁
-        + e₂, the two canaries then have nearly opposite gradients.
+        + e₂, these two rows then have nearly opposite gradients.
     held : float
-        Second entry of the canary, with and without `zeroed`. A positive `held` serves audits with
-        neighbours that differ in one entry. At an equal gap, a larger `held` rotates a singular
-        vector more.
+        Second entry of the last row, whether `zeroed` is true or false. A positive `held` serves
+        audits with neighbours that differ in one entry. If the gap between the singular values
+        stays the same, a larger `held` rotates a singular vector more.
     replaced, removed, zeroed : bool
-        Whether e₂ replaces the canary, the canary is removed, or its first entry is 0.
+        Three alternatives for the neighbour: e₂ replaces the canary, the canary is removed, or the
+        first entry of the canary is 0.
 
     Returns
     -------
@@ -85,8 +86,8 @@ def generate(
     Raises
     ------
     InputError
-        If a size is below 2, or more than one neighbour is chosen. `lean` may be combined only with
-        `replaced`, and `held` only with `zeroed`.
+        If a size is below 2, or more than one alternative is chosen. If `lean` is combined with
+        `removed`, `zeroed` or `held`. If `held` is combined with `replaced` or `removed`.
     """
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
@@ -111,7 +112,7 @@ def generate(
 def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     """Return the mean and difference of the Gram matrices of `data` and its neighbour.
 
-    Both data sets give the same result.
+    The result is the same for the data set with the canary and for its neighbour.
 
     Parameters
     ----------
@@ -123,7 +124,7 @@ def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     Raises
     ------
     InputError
-        If `neighbours` is no key of `NEIGHBOUR`.
+        If `neighbours` is not a key of `NEIGHBOUR`.
     """
     if neighbours not in NEIGHBOUR:
         known = ", ".join(NEIGHBOUR)

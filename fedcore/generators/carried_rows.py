@@ -1,16 +1,16 @@
-"""Rows with exact singular values, where only some rows carry the top singular vector.
+"""Rows with exact singular values, of which only some contribute to the top singular vector.
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
 iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
 ±1/√m on the first m = h n rows and zero on the others. The other columns of U are orthonormalised
-random signs, whose largest entry is about the least possible. Hence
+random signs, so that their largest entry is about as small as possible. Hence
 
     ‖U‖_∞² = 1 / (h n),
 
-to a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``. The top right singular
-vector is (1, …, 1)/√d, whose largest entry 1/√d is the least possible. If m < d, ‖U‖_∞ = 1/√m is
-therefore larger than 1/√d. Each of the first m rows has a norm of at least σ₁/√m. Such long rows do
-not matter if neighbouring data sets differ in one entry.
+with an error of a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``. The top
+right singular vector is (1, …, 1)/√d, whose largest entry 1/√d is the smallest that a unit vector
+can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger than 1/√d. Each of the first m rows has a norm
+of at least σ₁/√m. Such long rows do not matter if neighbouring data sets differ in one entry.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def generate(
     gap : float
         Relative gap κ = (σ₁² − σ₂²)/σ₁².
     carriers : float
-        Share h of the rows with a component along the top direction.
+        Share h of the rows that have a component along the top direction.
     top : float
         Largest singular value σ₁.
 
@@ -56,7 +56,7 @@ def generate(
     Raises
     ------
     InputError
-        If there are fewer samples than features, or if the share is no whole number of rows.
+        If there are fewer samples than features, or if h n is not a whole number.
     """
     require_valid(whole(n_features), n_samples=n_samples)
     m = round(carriers * n_samples)

@@ -1,4 +1,4 @@
-"""Gaussian rows of Theorem 1.2 of Nguyen, Ene & Nguyen, or rows with exactly their spectrum.
+"""Gaussian rows as in Theorem 1.2 of Nguyen, Ene & Nguyen, or rows with this spectrum exactly.
 
 The paper is *Adaptive power iteration method for differentially private PCA*. Rows are drawn from
 N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenvector of Σ̄² is v = (1, …,
@@ -14,11 +14,11 @@ of the rows is κ up to rounding. For κ below √(d/n), the gap of a random sam
 Exact rows are not divided by L, but scaled so that the longest has norm 1. With ``kind = sign``,
 entries ±1 replace the normal entries, which makes the coherence of the rows nearly minimal.
 
-With ``moments``, the client holds ``AᵀA/√d`` of the exact rows A. The algorithm `dn26` uses second
-moments (footnote 2), for neighbouring data sets that differ in one entry by at most 1. A row of
-norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The largest entry of v is at
-least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest entry of v, as one entry
-does.
+With ``moments``, the client holds ``AᵀA/√d`` of the exact rows A. The algorithm `dn26` gets these
+second moments (footnote 2 of the paper). Neighbouring data sets then differ in one entry by at most
+1. A row of norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The largest entry of
+v is at least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest entry of v. A change
+of one entry by 1 has the same bound.
 
 With ``canary``, the last row is the canary e₁ of `fedcore.generators.canary`. With ``removed``, the
 canary is missing. Before the division by L, the canary has norm L, the largest that the theorem's
@@ -61,7 +61,7 @@ def generate(
     rng : numpy.random.Generator
         Not used with `canary`, because neighbouring data sets must share all other rows.
     n_samples, n_features : int
-        Numbers n of rows, with the canary, and d of features.
+        Number n of rows, the canary included, and number d of features.
     gap : float
         Relative gap κ.
     minor : int, optional
@@ -73,19 +73,20 @@ def generate(
     moments : bool
         Whether the second moments replace the rows (only with `exact`).
     canary, removed : bool
-        Whether the last row is the canary, and whether the canary is missing (not with `exact`).
+        Whether the last row is the canary, and whether this last row is left out. Neither is
+        possible with `exact`.
 
     Returns
     -------
     list of one ndarray of shape (n_samples, n_features)
-        The array has one row less with `removed`, and shape (n_features, n_features) with
-        `moments`.
+        With `removed`, the array has one row fewer. With `moments`, the shape is (n_features,
+        n_features).
 
     Raises
     ------
     InputError
-        If `minor` is not below `n_features`, `exact` has too few rows, or options do not fit
-        together.
+        If `minor` is not below `n_features`, `exact` has too few rows, or options exclude each
+        other.
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:

@@ -1,8 +1,8 @@
-"""Clients without a common feature, where each client has normal entries in other columns.
+"""Clients without common features: each has normal entries in columns of its own.
 
-In one exchange, the message of client i is zero outside the features of client i. A sum over
-clients therefore shows the part of each client. For the algorithm `fedpower`, the sum shows the
-weights that the server gives to the clients.
+In one exchange, the message of client i is zero outside the features of client i. The sum of all
+messages therefore shows the contribution of each client. For the algorithm `fedpower`, the sum
+shows the weights that the server gives to the clients.
 """
 
 from __future__ import annotations

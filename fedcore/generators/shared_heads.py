@@ -109,8 +109,8 @@ def generate(
     test_noise : float
         Standard deviation of the noise that the metric `noisy_test_error` adds to test labels.
     new_clients, new_samples : int
-        Number of clients that take no part in training, and number of samples of each. New clients
-        have heads from N(0, I_k) and labels with noise σ.
+        Number of clients that take no part in training, and number of samples of each such client.
+        New clients have heads from N(0, I_k) and labels with noise σ.
 
     Returns
     -------
@@ -121,8 +121,8 @@ def generate(
     Raises
     ------
     InputError
-        If a value is out of range, the rank is above the number of clients or features, or no heads
-        with this condition number exist or are found.
+        If a value is out of range, the rank is above the number of clients or features, or heads
+        with this condition number do not exist or are not found.
     """
     if rank > min(n_clients, n_features):
         raise InputError(

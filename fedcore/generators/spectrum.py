@@ -5,11 +5,11 @@ define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23
 and V (m × n) come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows
 of ``Aᵀ = V Σ Uᵀ``.
 
-The uniform matrix Y behind V is drawn into the memory of the clients. Cholesky QR gives ``V = Y
-R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. V itself is stored only if Y is
-nearly square, and thus ill-conditioned. Otherwise, peak memory is the memory of the clients and
-some n × n matrices. The exact answer (Σ and U) is known. The random draws depend on m and n, and
-not on the division into clients.
+The uniform matrix Y, from which V is computed, is drawn into the memory of the clients' matrices.
+Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. V
+itself is stored only if Y is nearly square, and thus ill-conditioned. Otherwise, the peak memory is
+that of the clients' matrices and of some n × n matrices. The exact answer (Σ and U) is known. The
+random draws depend on m and n, and not on the division into clients.
 """
 
 from __future__ import annotations
@@ -51,9 +51,10 @@ def generate(
     n_features : int
         Number n of features.
     n_clients, n_samples : int, optional
-        Numbers of clients and of all samples m, which are divided as evenly as possible.
+        Number of clients, and number m of all samples, which are divided among the clients as
+        evenly as possible.
     sizes : sequence of int, optional
-        Samples of each client, in place of `n_clients` and `n_samples`.
+        Number of samples of each client, in place of `n_clients` and `n_samples`.
     kind : str
         For ``geometric``, ``Σ_ii = ξ^(1 − i)``. For ``arithmetic``, ``Σ_ii = 1 − (i − 1)/(n − 1) ·
         (1 − 1/κ)``.
@@ -119,7 +120,7 @@ def _sizes(n_clients: int | None, n_samples: int | None, sizes: Sequence[int] | 
 
 
 def _cholesky_factor(blocks: Sequence[np.ndarray]) -> np.ndarray | None:
-    """Return R of the QR factorisation of the stacked blocks, or None if it is ill-conditioned."""
+    """Return R of the QR factorisation of the stacked blocks, or None if R is ill-conditioned."""
     try:
         R = scipy.linalg.cholesky(gram_matrix(blocks), overwrite_a=True, check_finite=False)
     except np.linalg.LinAlgError:

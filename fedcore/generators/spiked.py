@@ -5,10 +5,10 @@ eigenspace estimation*. Each of 20 clients has 100 000 rows from ``N(0, U Uᵀ +
 100, k = 4 and σ = 0.6. U is an orthonormalised d × k matrix of N(0.5, 1) entries. Every row is
 scaled to unit norm.
 
-A client's rows M are drawn in chunks, and only the d × d triangular factor R of their QR
-decomposition is kept, with ``RᵀR = MᵀM``. The factor R suffices for methods that use only products
-with MᵀM. The factors of all clients take 1.6 MB, and the rows 1.6 GB. A `Reduction` keeps the
-number and the largest norm of the rows.
+A client's rows M are drawn in chunks, and only the triangular factor R (d × d) of the QR
+decomposition of M is kept. Therefore ``RᵀR = MᵀM``. The factor R suffices for methods that use only
+products with MᵀM. The factors of all clients take 1.6 MB; the rows would take 1.6 GB. A `Reduction`
+keeps the number of rows and their largest norm.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
 
 With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. For h = 1, the coherence is least.
 For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With
-``gaussian``, c is normal and clipped to [−1, 1], which is about its distribution for normalised
-Gaussian rows.
+``gaussian``, c is normal and clipped to [−1, 1]. For normalised Gaussian rows, c has about this
+distribution.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ ICML 2015). The finite losses of several equal mechanisms therefore have a binom
 The loss of a Laplace mechanism also has a distribution in closed form. Laplace losses, and
 compositions with too many losses, are put on a grid of evenly spaced losses. The probability of
 each loss is divided between the two nearest grid points, so that the total probabilities under the
-two neighbouring data sets do not change. The grid makes no δ(ε) smaller (Doroshenko et al.,
+two neighbouring data sets do not change. The grid never makes δ(ε) smaller (Doroshenko et al.,
 *Connect the dots*, PETS 2022). The error of the grid is of second order in its step.
 
 If a paper states its own ε, the formula is in the module of the paper's algorithm.
@@ -88,7 +88,7 @@ def require_delta(delta: Any) -> None:
 
 
 def _key(events: Mapping[Event, int]) -> Key:
-    """Return the sorted counts of events, with equal privacy losses counted together."""
+    """Return sorted counts of events; events with equal privacy loss are counted together."""
     counts: dict[tuple[str, float, float], int] = {}
     for event, count in events.items():
         if isinstance(event, Bounded):
@@ -117,7 +117,7 @@ class Loss(NamedTuple):
     Attributes
     ----------
     endless : float
-        Probability of an infinite loss, which is δ at ε = ∞.
+        Probability of an infinite loss, which is the limit of δ(ε) for ε → ∞.
     more : callable
         Function ``ε -> δ(ε) − endless``.
     """
@@ -164,7 +164,7 @@ def _loss(key: Key, delta: float) -> Loss:
 
 
 class Losses(NamedTuple):
-    """Privacy losses and their probabilities; `lost` is the probability of cut-off losses."""
+    """Privacy losses and their probabilities; `lost` is the total probability of cut-off losses."""
 
     values: np.ndarray
     weights: np.ndarray
@@ -184,7 +184,7 @@ class Grid(NamedTuple):
         return Losses(self.low + self.step * np.arange(len(self.weights)), self.weights, self.lost)
 
     def of_step(self, step: float) -> Grid:
-        """Return the losses on a grid with another step, which must not be smaller."""
+        """Return the losses on a grid with the given step, which must be at least `self.step`."""
         if step == self.step:
             return self
         at = self.step * np.arange(len(self.weights))
@@ -192,7 +192,7 @@ class Grid(NamedTuple):
 
 
 def _bounded(epsilon: float) -> Grid:
-    """Return the losses ε, with probability ``e^ε/(1 + e^ε)``, and −ε of an (ε, 0)-DP mechanism."""
+    """Return the losses ±ε of an (ε, 0)-DP mechanism; +ε has probability ``e^ε/(1 + e^ε)``."""
     return Grid(-epsilon, 2.0 * epsilon, special.expit([-epsilon, epsilon]))
 
 
@@ -200,7 +200,8 @@ def _laplace(epsilon: float) -> Grid:
     """Return the losses of a Laplace mechanism on a grid.
 
     The loss is at most l with probability ``exp((l − ε)/2)/2`` for l in [−ε, ε), and never above ε.
-    Each grid cell gives ``exp((l − ε)/2) tanh(step/4)/2`` to the losses l at its two ends.
+    Each grid cell adds ``exp((l − ε)/2) tanh(step/4)/2`` to the probability of the loss l at each
+    of its two ends.
     """
     step = 2.0 * epsilon / CELLS
     ends = np.ones(CELLS + 1)
@@ -211,7 +212,7 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the losses of `count` independent mechanisms; each cut drops at most mass `cut`."""
+    """Return the total loss of `count` mechanisms; each sum drops at most the probability `cut`."""
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:
@@ -223,7 +224,7 @@ def _repeated(one: Grid, count: int, cut: float) -> Grid:
 
 
 def _added(one: Grid, other: Grid, cut: float) -> Grid:
-    """Return the distribution of the sum of two independent losses, at most `MAX_LOSSES` values."""
+    """Return the distribution of the sum of two losses, with at most `MAX_LOSSES` values."""
     step = max(one.step, other.step)
     weights = np.convolve(one.of_step(step).weights, other.of_step(step).weights)
     low, lost = one.low + other.low, one.lost + other.lost

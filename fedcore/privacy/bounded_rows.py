@@ -1,4 +1,4 @@
-"""Two conditions of every sensitivity: rows have bounded norm, and sums are in double precision.
+"""Ensure what every sensitivity requires: rows of bounded norm and sums in double precision.
 
 A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is missing, the
 error changes. From some 10⁵ rows on, this change can exceed the contribution of the row. A release
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale rows of norm above `bound` to norm `bound`; without such rows, return `data` itself.
+    """Scale longer rows to norm `bound`; if no row is longer than `bound`, return `data` itself.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 
 
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """Yield pairs of a slice and the rows of this slice in double precision.
+    """Yield pairs ``(slice, rows)``, where `rows` are the rows of this slice in double precision.
 
     Float64 data come as one block, without a copy.
 
@@ -96,8 +96,8 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
     """Return a copy in double precision, in which rows of norm above `LONGEST_ROW` are zero.
 
-    Methods for rows of any norm need this copy. Products of longer rows could overflow, and NaN in
-    the output would reveal such a row.
+    Methods that accept rows of any norm need this copy. Products of longer rows could overflow, and
+    NaN in the output would reveal such a row.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def require_rows(data: np.ndarray, client: int, bound: float = 1.0) -> None:
 def require_norm(
     norm: float, bound: float, what: str, *, slack: float = 1e-6, advice: str = CLIP
 ) -> None:
-    """Require that the norm of a row is at most `bound`, up to the relative `slack`."""
+    """Require that the norm of a row is at most `bound`, up to a relative error of `slack`."""
     if norm > bound * (1.0 + slack):
         raise InputError(
             f"{what} has norm {norm:.6g}, above the {bound:g} that the privacy guarantee rests on: "

@@ -1,4 +1,4 @@
-"""Calibration of the least noise for which releases are (ε, δ)-DP."""
+"""Find the least noise for which releases are (ε, δ)-DP."""
 
 from __future__ import annotations
 

@@ -2,18 +2,18 @@
 
 After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. A client
 step calls a method of this object to release a value. The call adds the noise and charges the
-event. A reply must consist of values that mechanisms returned in the same call of the step.
-Any other upload counts as unprotected, and makes the run's ε infinite. A step declares by `derived`
-a value that it computed from releases. A step marked by `post_processing` only repeats earlier
-releases. The ledger trusts these declarations and the stated sensitivities. The ledger notices
-forgotten noise, but not a wrong proof.
+event. A reply must consist of values that mechanisms returned in the same call of the step. Any
+other upload counts as unprotected, and makes the run's ε infinite. If a step computes a value from
+releases, the step declares this value by `derived`. A step marked by `post_processing` only repeats
+earlier releases. The ledger trusts these declarations and the stated sensitivities. The ledger
+notices forgotten noise, but not a wrong proof.
 
 Every record belongs to one client, so that the privacy losses of the clients do not add up. The
-run's ε is the largest ε of a client, and is the guarantee towards the server and every other
+run's ε is the largest ε of any client. This ε is the guarantee against the server and every other
 observer of all messages. The server knows the run's seed. Noise therefore comes from a separate
-random stream, from the operating system's entropy unless the run is a simulation
-(`fedcore.privacy.noise`). Noise is drawn in floating point, and the guarantee does not cover
-attacks on the last bits of the noise (Mironov, CCS 2012).
+random stream. The seed of this stream is entropy of the operating system, unless the run is a
+simulation (`fedcore.privacy.noise`). Noise is drawn in floating point, and the guarantee does not
+cover attacks on the last bits of the noise (Mironov, CCS 2012).
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Privacy:
     simulated : bool, default=False
         True if the noise can be drawn again from a seed. Such noise protects nobody.
     weakened : float, optional
-        Factor of the noise in an audit with weakened noise. The ledger charges the full noise.
+        Factor by which an audit weakens the noise. The ledger charges the full noise.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Privacy:
         return {step for account in self.accounts for step in account.unprotected}
 
     def epsilon(self, *, delta: float | None = None) -> float:
-        """Return the largest ε of a client so far, or infinity after an unprotected upload.
+        """Return the largest ε of any client so far, or infinity after an unprotected upload.
 
         If a run has stopped adaptively, this ε can be below the run's budget. In that case quote
         the budget as the guarantee (docs/privacy.md).
@@ -120,7 +120,7 @@ class Privacy:
         ----------
         delta : float, optional
             The δ at which ε is stated, by default the ledger's δ. If several runs each spend all of
-            their δ, their composition has a finite ε only at the sum of these δ.
+            their δ, their composition has a finite ε only at a δ of at least the sum.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
@@ -191,7 +191,7 @@ class Mechanisms:
     Parameters
     ----------
     rng : numpy.random.Generator
-        Generator of the client's noise, independent of its public stream ``state.rng``.
+        Generator of the client's noise, independent of the client's public stream ``state.rng``.
     account : Account
 
     Attributes
@@ -204,7 +204,7 @@ class Mechanisms:
     -----
     Released values must be finite real numbers; otherwise an `InputError` is raised. Integers and
     booleans become float64 before noise is added. Noise on float32 values is added in float64, and
-    the sum is rounded.
+    the sum is rounded to float32.
     """
 
     def __init__(self, rng: np.random.Generator, account: Account) -> None:
@@ -242,7 +242,7 @@ class Mechanisms:
         sensitivity : float
             Largest L1 distance between values for neighbouring data.
         noise_multiplier : float
-            Scale of the noise in units of `sensitivity`, which is 1/ε.
+            Scale b of the noise, in units of `sensitivity`. The release is (1/b)-DP.
         """
         require_valid(POSITIVE, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
         value = _real(value)
@@ -285,8 +285,8 @@ class Mechanisms:
 
         The result is None if no query reaches the threshold. The method is the sparse vector
         technique with one answer (Dwork & Roth, *Algorithmic foundations of differential privacy*,
-        Algorithm 1). The threshold gets noise Lap(2Δ/ε), and every query gets noise Lap(4Δ/ε). The
-        release is ε-DP for any number of queries.
+        Algorithm 1). The threshold gets noise Lap(2Δ/ε), and every query gets noise Lap(4Δ/ε) or,
+        with `monotone`, Lap(2Δ/ε). The release is ε-DP for any number of queries.
 
         Parameters
         ----------
@@ -297,9 +297,9 @@ class Mechanisms:
             Largest change Δ of any query between neighbouring data.
         epsilon : float
         monotone : bool, default=False
-            True if a change of one record moves all queries in the same direction, as adding a row
-            does with counts. For such queries, noise Lap(2Δ/ε) on a query is enough (Lyu, Su & Li,
-            VLDB 2017, Theorem 5).
+            True if a change of one record moves all queries in the same direction, for example if
+            the queries are counts and a row is added. For such queries, noise Lap(2Δ/ε) is enough
+            (Lyu, Su & Li, VLDB 2017, Theorem 5).
         """
         require_valid(POSITIVE, sensitivity=sensitivity, epsilon=epsilon)
         self._charge(Bounded(float(epsilon), mechanism="sparse vector"))

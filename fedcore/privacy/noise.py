@@ -32,10 +32,10 @@ SECRET = "noise from the operating system's entropy, not kept"
 
 
 class Weakened(NamedTuple):
-    """Source of noise scaled by a factor, although the ledger charges the full noise.
+    """Source of noise that is scaled by a factor; the ledger still charges the full noise.
 
     An audit runs a method with weakened noise to show that the audit would notice too little noise.
-    `fedcore.run` cannot weaken noise, and the history of a run with weakened noise says so.
+    `fedcore.run` cannot weaken noise. If the noise of a run is weakened, the history says so.
 
     Attributes
     ----------

@@ -57,8 +57,9 @@ class Clients(Sequence[Any]):
         Matrices, or a function that returns them. The function is called at most once, at the first
         access to a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
-        Shapes and data types of the matrices, required with a function. With `shapes`, the matrices
-        of a sequence such as `fedcore.files.lazy.LazyMatrices` are read one at a time, when used.
+        Shapes and data types of the matrices, required if `matrices` is a function. If `shapes` is
+        given, each matrix of a sequence such as `fedcore.files.lazy.LazyMatrices` is read when it
+        is used.
     gram : ndarray of shape (d, d), optional
         Gram matrix ``Σ SᵢᵀSᵢ``. With the Gram matrix, methods that need only sums of products do
         not read the matrices.
@@ -75,8 +76,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results from all data (`kept`) and from each client's data (`kept_of`) for use in later
-        runs. These results must depend only on the data.
+        Results that are kept for later runs, from all data (`kept`) and from each client's data
+        (`kept_of`). These results must depend only on the data.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -111,7 +112,7 @@ class Clients(Sequence[Any]):
     @overload
     def __getitem__(self, i: slice) -> list[Any]: ...
     def __getitem__(self, i: int | slice) -> Any:
-        """Return matrix `i`, and read all matrices at the first call if a function returns them."""
+        """Return matrix `i`; if a function gives the matrices, the first call reads them all."""
         if self._read is not None:
             found, self._read = self._read(), None
             self._stack = found if isinstance(found, np.ndarray) else None
@@ -226,7 +227,7 @@ def require_size(clients: Clients, what: str = "the data") -> None:
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:
-    """Raise an error if held-out samples lack labels, or differ in clients or features.
+    """Require labels, and as many clients and features in held-out samples as in training samples.
 
     Raises
     ------

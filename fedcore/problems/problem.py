@@ -35,7 +35,7 @@ class Reference(NamedTuple):
 
 
 def reference_of(blocks: Iterable[np.ndarray]) -> Reference:
-    """Return the SVD of vertically stacked blocks in double precision, one block at a time."""
+    """Return the SVD of stacked blocks in double precision; the blocks are read one at a time."""
     factor = triangular_factor(blocks)
     _, sigma, right_t = scipy.linalg.svd(factor, full_matrices=False, check_finite=False)
     return Reference(sigma, np.ascontiguousarray(right_t.T))
@@ -64,7 +64,7 @@ class Problem:
     truth : Truth, optional
         Model that generated the clients' labels, if known.
     held_out : Clients, optional
-        Labelled samples of every client for measuring classifiers. No client trains on held-out
+        Labelled samples of every client on which classifiers are tested. No client trains on these
         samples.
     setting : dict
         Parameters of the generator that differ between random draws of the same problem.
@@ -118,9 +118,9 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Exact answer as arrays for the history file.
 
-        The arrays are the singular values of the stacked matrices or, with a `truth`, of the true
-        heads. If there are held-out samples, the arrays are each client's numbers of training and
-        held-out samples.
+        The answer is the singular values of the stacked matrices or, with a `truth`, of the true
+        heads. If there are held-out samples, the answer is each client's numbers of training and
+        held-out samples. If `by_products` is true, the answer is empty.
         """
         if self.held_out is not None:
             return {
@@ -178,7 +178,7 @@ class Problem:
         return self.clients.n_features
 
     def with_largest_row(self, norm: float) -> Problem:
-        """Return the problem with all rows scaled by a factor, so that the largest norm is `norm`.
+        """Return the problem with all rows scaled by one factor; the longest then has norm `norm`.
 
         Raises
         ------
@@ -201,9 +201,9 @@ class Problem:
         """Return the loss ``min_U ½‖S − U Vᵀ‖²_F = ½‖S (I − Q Qᵀ)‖²_F`` of the stacked clients S.
 
         Q is an orthonormal basis of range(V). In the computation, the factor ``Σ Wᵀ`` of the SVD of
-        S replaces S, because it has at most d rows. If `by_products` is true, the loss is computed
-        as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖². The loss for the last V is
-        kept, because methods with a fixed V need it at every iteration.
+        S replaces S, because this factor has at most d rows. If `by_products` is true, the loss is
+        computed as ½(‖S‖² − ‖S Q‖²), with a rounding error relative to ‖S‖². The loss for the last
+        V is kept, because methods with a fixed V need this loss at every iteration.
 
         Parameters
         ----------
@@ -228,8 +228,8 @@ class Problem:
     def leading_vectors(self, k: int) -> np.ndarray:
         """Return the k leading right singular vectors of the stacked clients, shape (d, k).
 
-        If `by_products` is true, products with the data give the vectors, which are kept for the
-        largest k so far.
+        If `by_products` is true, the vectors are computed from products with the data, and the
+        vectors for the largest k so far are kept.
         """
         if not self.by_products:
             return self.right_vectors[:, :k]
@@ -239,7 +239,7 @@ class Problem:
 
 
 def _dense_blocks(clients: Clients) -> Iterator[np.ndarray]:
-    """Yield the matrices in double precision, with a sparse matrix as dense blocks of rows."""
+    """Yield the matrices in double precision; a sparse matrix comes as dense blocks of rows."""
     for matrix in clients:
         if isinstance(matrix, SparseRows):
             yield from matrix.blocks(max(4 * clients.n_features, 1024))

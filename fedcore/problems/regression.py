@@ -1,8 +1,8 @@
 """Linear regression with a shared representation, ``y = ⟨w_i, Bᵀ x⟩ + noise``.
 
-Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for personalized
-federated learning* (ICML 2021), Section 4. Every function takes the arrays of one client, or the
-stacked arrays of several clients of equal size.
+The model is from Collins, Hassani, Mokhtari & Shakkottai, *Exploiting shared representations for
+personalized federated learning* (ICML 2021), Section 4. Every function takes the arrays of one
+client, or the stacked arrays of several clients of equal size.
 """
 
 from __future__ import annotations

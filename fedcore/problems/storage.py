@@ -48,7 +48,7 @@ def save(
 
 
 def load(path: str | os.PathLike[str]) -> Problem:
-    """Read a problem from a file, or the first of several draws.
+    """Read the problem in a file; if the file holds several draws, read the first.
 
     Raises
     ------
@@ -172,7 +172,7 @@ def _require_fit(problem: Problem) -> None:
 
 
 def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
-    """Return the clients' arrays from one HDF5 data set for all clients, or one per client."""
+    """Return the clients' arrays from one HDF5 data set for all clients or one for each client."""
     if isinstance(found, h5py.Dataset):
         return hdf5.value(found)
     return [hdf5.value(item) for item in found.values()]

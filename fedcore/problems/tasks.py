@@ -37,7 +37,8 @@ class Task(ABC):
     printed : tuple of str
         Names of the metrics that the command line records by default.
     problem : mapping
-        Default settings of the command line for samples, as keys of a problem in a paper's file.
+        Default settings that the command line applies to samples. The keys are those of a problem
+        in a paper's configuration file.
     """
 
     fields: ClassVar[tuple[str, ...]]
@@ -69,7 +70,7 @@ class Task(ABC):
 
     @abstractmethod
     def components(self, output: Mapping[str, Any]) -> np.ndarray | None:
-        """Return an orthonormal basis of an output's subspace as rows, or None if there is none."""
+        """Return an output's subspace as orthonormal rows, or None if there is no subspace."""
 
 
 class Subspace(Task):
@@ -110,7 +111,7 @@ class Subspace(Task):
 
 
 class Classification(Task):
-    """Task to train networks that classify samples, one for all clients or one for each."""
+    """Task to train networks that classify samples: one network for all clients or one for each."""
 
     fields = ("model",)
     packages = ("torch",)
@@ -121,11 +122,11 @@ class Classification(Task):
     problem: ClassVar = {"scale": "unit", "precision": "single", "held_out": 0.2}
 
     def measures(self, problem: Problem) -> tuple[str, ...]:
-        """Return the name of the accuracy on held-out samples or, without any, on training ones."""
+        """Return ``test_accuracy`` if samples are held out, and ``training_accuracy`` if not."""
         return ("training_accuracy" if problem.held_out is None else "test_accuracy",)
 
     def check(self, settings: Any, problem: Problem, *, private: bool) -> None:
-        """Accept all data, because the network checks whether they fit."""
+        """Accept all data, because `fedcore.deep.learner` checks whether they fit the network."""
 
     def check_samples(self, clients: Clients) -> None:
         """Accept all samples."""
