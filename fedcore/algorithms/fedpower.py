@@ -219,8 +219,8 @@ def intervals(params: Params) -> Iterator[int]:
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of one d×r block downloaded per client and round, and of the uploaded blocks.
 
-    A client that sends uploads one block, and a second block if its Zᵢ is aligned. With
-    `participants` the number of uploaded blocks is random, and the cost is its largest value.
+    A sending client uploads one block, or two blocks if its Zᵢ is aligned. With `participants` the
+    number of uploaded blocks is random, and the cost is its largest value.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)

@@ -141,7 +141,7 @@ def _has_text(module: str) -> bool:
 
 
 def _imports(tree: ast.Module, module: str, *, is_package: bool) -> Iterator[str]:
-    """Yield the modules of fedcore and of the module's own package that a syntax tree imports.
+    """Yield the modules that a module imports from fedcore and from its own package.
 
     Imports under ``if TYPE_CHECKING`` are ignored.
     """

@@ -288,7 +288,7 @@ class _Repeats:
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
 
     def _recording(self, repeat: int, *, twin: bool) -> Recording:
-        """Return the settings for recording a repeat or its twin, such as metrics and stop rule."""
+        """Return the settings with which a repeat is recorded, such as metrics and stop rule."""
         cell, rule = self._cell, StopRules(self._cell.stop) if self._cell.stop else None
         return Recording(
             self._measure,

@@ -146,7 +146,7 @@ class Federation:
         self.shape = Shape(len(data), data.n_samples, data.n_features)
 
     def protect(self, *, delta: float, neighbours: str) -> None:
-        """Start the privacy accounts, which give clients ``state.privacy`` and the ledger an ε.
+        """Start privacy accounts: clients then have ``state.privacy``, and the ledger has an ε.
 
         Call this method before the first upload; see `fedcore.privacy.mechanisms`.
 

@@ -203,7 +203,8 @@ class Failure(NamedTuple):
     Attributes
     ----------
     stage : int
-        0 if a step failed, 1 if its reply cannot be counted, 2 if the reply cannot be added.
+        0 if a step failed, 1 if the ledger cannot count its reply, 2 if the reply cannot be added
+        to the other replies.
     place : int
         Place of the client in the order in which clients were asked.
     error : Exception

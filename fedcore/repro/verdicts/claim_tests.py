@@ -100,8 +100,8 @@ class Part:
         Numbers of agreeing runs and of all runs, or of points that hold and of all points. The
         tuple is empty if nothing is counted.
     lack : str
-        Kind of evidence that is lacking if the runs cannot tell. A panel has the kind that most of
-        its undecided points lack.
+        Kind of evidence that the runs lack, if they cannot decide. A panel has the kind that most
+        of its undecided points lack.
     at : tuple of str
         Names of points that lack the evidence in `lack`; may be empty.
     silent : str

@@ -155,7 +155,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Apply a cell's test to the values of its column, with runs in the order of their seeds."""
+    """Apply the test of a cell to the values in its column, which are sorted by seed."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)
