@@ -234,7 +234,8 @@ PARTS = [  # of an item: what was kept, what a part of a run finds, which is the
     (of_runs("holds", 6), of_runs("fails", 4), 0, {}),  # as problems are left out
     (of_runs("holds", 6), of_runs("fails", 6), 1, {}),
     (of_runs("holds", 6), of_runs("fails", 4), 1, {"whole": True}),
-    (made("a", "holds"), left_out(made("a", "holds")), 1, OTHER_RULE),
+    (made("a", "holds"), left_out(made("a", "holds")), 0, OTHER_RULE),  # and is marked
+    (of_runs("holds", 6), of_runs("fails", 4), 1, OTHER_RULE),
 ]
 
 
@@ -244,6 +245,16 @@ def test_what_a_part_of_a_run_finds_replaces_what_it_has_judged_in_full(
 ):
     kept(before)
     assert kept(now, **options) == [(before, now)[then]]
+
+
+def test_an_earlier_word_stays_with_the_test_that_found_it(kept, tmp_path):
+    """So that the pages mark it until it is judged again."""
+    rules = []
+    for now, rule in ((made("a", "holds"), "a rule"), (left_out(made("a", "holds")), "another")):
+        kept(now, papers=PAPERS | {"mf": {"a": rule}})
+        notes = json.loads((tmp_path / "kept/kept/run.json").read_text())
+        rules.append(notes["mf"]["rules"])
+    assert rules == [{"a": "a rule"}] * 2
 
 
 def claims_of(title, code, limit):

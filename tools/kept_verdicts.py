@@ -69,12 +69,13 @@ def collect(
         paper, notes = file.stem, noted(results, file.stem, codes) | made
         last = earlier_runs.get(paper, {})
         rules = last.get("rules", {})
-        could = {i for i, rule in checked[paper].items() if rules.get(i, rule) == rule}
-        could = could if notes["missing"] else set()
-        found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could)
+        could = set(checked[paper]) if notes["missing"] else set()
+        alike = {i for i, rule in checked[paper].items() if rules.get(i, rule) == rule}
+        found, stayed = with_earlier(verdict_pages.read(file), before.get(paper, []), could, alike)
         tables_of[paper] = found
         run[paper] = joined(notes, runs_of(stayed, last))
-        run[paper]["rules"] = dict(sorted(checked[paper].items()))
+        kept_rules = {i: rule for i, rule in rules.items() if i in stayed}  # `retell` marks others
+        run[paper]["rules"] = dict(sorted((checked[paper] | kept_rules).items()))
     for paper, verdicts in tables_of.items():
         write(root, paper, verdicts)
     for old in root.glob("papers/*/verdicts.tsv"):
@@ -110,7 +111,10 @@ def retell(root: Path, papers: Mapping[str, Any]) -> None:
 
 
 def with_earlier(
-    verdicts: Sequence[Verdict], before: Sequence[Verdict], could: Collection[str]
+    verdicts: Sequence[Verdict],
+    before: Sequence[Verdict],
+    could: Collection[str],
+    alike: Collection[str],
 ) -> tuple[list[Verdict], list[str]]:
     """Put earlier verdicts in the place of those that are not made; return their ids, too.
 
@@ -121,15 +125,17 @@ def with_earlier(
     verdicts, before : sequence of Verdict
         Of a run, and of those before it.
     could : collection of str
-        Ids of the items that a run of the whole paper judges, and judges as the run before did.
+        Ids of the items that a run of the whole paper judges.
+    alike : collection of str
+        Ids of the items that have the same test as before. Others take any new word.
     """
     judged = {(v.id, v.printed): v for v in before if v.id in could}
 
     def chosen(v: Verdict) -> Verdict:
         earlier = judged.get((v.id, v.printed), v)
         if v.word != NOT_RUN:
-            fewer = [r.how for r in v.readings] == [r.how for r in earlier.readings]
-            fewer = fewer and _runs(v) < _runs(earlier)
+            same = [r.how for r in v.readings] == [r.how for r in earlier.readings]
+            fewer = v.id in alike and same and _runs(v) < _runs(earlier)
             return earlier if fewer else v
         more = earlier.word != NOT_RUN or _runs(earlier) > _runs(v)
         return earlier if more else v
