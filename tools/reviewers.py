@@ -183,11 +183,10 @@ FIELDS = {
 
 def page(root: Path) -> str:
     """Return docs/reviewers.md: of each headline claim a command, its minutes and the kept word."""
-    parts = [TOP]
+    parts, runs = [TOP], kept_runs(root)
     for file in sorted(root.glob("papers/*/claims.yaml")):
         paper, printed = file.parent.name, claims.read(file)
-        record = root / kept_cells.FOLDER / f"{paper}.jsonl"
-        run = kept_cells.read(record) if record.is_file() else None
+        run = runs.get(paper)
         kept = file.with_name("verdicts.tsv")
         words = {v.id: v.word for v in verdict_pages.read(kept)} if kept.is_file() else {}
         rows: list[tables.Row] = []
@@ -207,36 +206,41 @@ def page(root: Path) -> str:
                 )  # fmt: skip
         if rows:
             parts += [f"## [{paper}](../papers/{paper}/README.md)\n", tables.markdown(rows)]
-    parts += [*resources(root), *open_items(root)]
+    parts += [*resources(runs), *open_items(root, runs)]
     return "\n".join([*parts, *certificates(root / "kept" / "certificates")])
 
 
-def resources(root: Path) -> list[str]:
-    """Return what the kept run of each paper with a record took: CPU hours and largest job."""
+def kept_runs(root: Path) -> dict[str, kept_cells.KeptRun]:
+    """Return the record of each paper's kept run; papers without a record are absent."""
+    files = sorted((root / kept_cells.FOLDER).glob("*.jsonl"))
+    return {file.stem: kept_cells.read(file) for file in files}
+
+
+def resources(runs: dict[str, kept_cells.KeptRun]) -> list[str]:
+    """Return what the kept run of each paper took: CPU hours and the memory of the largest job."""
     rows: list[tables.Row] = []
-    for record in sorted((root / kept_cells.FOLDER).glob("*.jsonl")):
-        run = kept_cells.read(record)
+    for paper, run in runs.items():
         seconds = sum(cell.cpu for cell in run.cells.values()) + sum(run.problems.values())
         rows.append(
-            {"paper": record.stem, "cells": len(run.cells), "CPU hours": round(seconds / 3600, 2),
+            {"paper": paper, "cells": len(run.cells), "CPU hours": round(seconds / 3600, 2),
              "largest job, GB": round(max(cell.mb for cell in run.cells.values()) / 1000, 1),
              "run of": run.date, "CPU": run.machine["CPU"]}
         )  # fmt: skip
     return ["## What a run takes\n", TAKES, tables.markdown(rows)] if rows else []
 
 
-def open_items(root: Path) -> list[str]:
+def open_items(root: Path, runs: dict[str, kept_cells.KeptRun]) -> list[str]:
     """Return what would decide each undecided item of the papers with a record of their run."""
     found: dict[str, list[tables.Row]] = {kind: [] for kind in DECIDES}
-    for record in sorted((root / kept_cells.FOLDER).glob("*.jsonl")):
-        folder, run = root / "papers" / record.stem, kept_cells.read(record)
+    for paper, run in runs.items():
+        folder = root / "papers" / paper
         printed = claims.read(folder / "claims.yaml")
         items = claims.by_id(printed)
         for verdict in verdict_pages.printed_items(verdict_pages.read(folder / "verdicts.tsv")):
             if verdict.word != UNDECIDED:
                 continue
             kind, growth, then = what_decides(verdict, items[verdict.id], printed["changes"])
-            row: tables.Row = {"paper": record.stem, "item": f"{verdict.title} ({verdict.source})"}
+            row: tables.Row = {"paper": paper, "item": f"{verdict.title} ({verdict.source})"}
             if kind == RUNS:
                 cells = run.items.get(verdict.id, [])
                 hours = sum(run.cells[cell].cpu for cell in cells) * (growth - 1) / 3600
@@ -279,10 +283,8 @@ def what_decides(
                 each = demand._replace(cells=len(one.parts))
                 growths.append(judge_runs([runs], {}, each).growth)
         if unsure and {part.lack for part in unsure} <= {FEW, DOUBT}:
-            borne_out = all(
-                part.lack == FEW and 2 * part.share[0] > part.share[1] for part in unsure
-            )
-            states.add(HOLDS if borne_out else FAILS)
+            most = [part.lack == FEW and 2 * part.share[0] > part.share[1] for part in unsure]
+            states.add(HOLDS if all(most) else FAILS)
     if len(states) > 1 or not lacks:
         return AUTHORS, 0.0, ""
     if SILENT in lacks:
