@@ -2,8 +2,8 @@
 
 The public names are `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`,
 `FedcoreError` and `ConvergenceWarning`. Python imports each public name at its first use, so that
-the command line starts quickly. Two parts of SciPy are imported together with fedcore, because
-their import adds warning filters. A later call of fedcore must not add warning filters.
+the command line starts quickly. Importing fedcore also imports the two parts of SciPy whose import
+adds warning filters. Later calls of fedcore therefore add no filter.
 
 A module imports only from modules in later items of this list:
 

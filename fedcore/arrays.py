@@ -142,8 +142,9 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
     Raises
     ------
     InputError
-        Raised if there is no client, or if a matrix is not a finite 2-D array or has named columns.
-        Only `fedcore.user_tables.matrices.check_clients` matches columns by name.
+        Raised if there is no client, or if a matrix is not a finite 2-D array. Raised if matrices
+        differ in width, or if only some are sparse. Raised for named columns, which
+        `fedcore.user_tables.matrices.check_clients` accepts and matches.
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
@@ -263,7 +264,7 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
 
 
 def require_no_path(value: Any, who: str) -> None:
-    """Refuse a file's path in place of a matrix, and name the function that reads files."""
+    """Refuse a file's path in place of a matrix; the error names the function that reads files."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"

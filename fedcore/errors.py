@@ -211,7 +211,8 @@ def too_large(error: BaseException) -> str | None:
 def foreign_errors(what: str, others: bool) -> Iterator[None]:
     """Turn an error in another package's code into an `InputError` that names its file and line.
 
-    A `FedcoreError` passes unchanged. If `others` is false, every error passes unchanged.
+    A `FedcoreError` passes unchanged. For code of fedcore itself, `others` is false, and every
+    error passes unchanged.
     """
     try:
         yield

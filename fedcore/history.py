@@ -73,7 +73,7 @@ class History:
         ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p parameters
         of its network, of shape (repeats, snapshots, p). The arrays may have fewer repeats than
         `columns`, because `fedcore.snapshots` limits their size. The entry
-        ``about["iterates"]["left_out"]`` counts the repeats without arrays.
+        ``about["iterates"]["left_out"]`` counts the repeats without kept iterates.
     reference : dict of str to ndarray
         Known arrays of the exact answer, such as the singular values of the samples.
     about : dict
@@ -186,7 +186,7 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Join the histories of a cell's single repeats to the history of the cell.
+        """Join the histories of single repeats into the history of their cell.
 
         Parameters
         ----------
@@ -456,7 +456,7 @@ class History:
         return figure
 
     def to_xarray(self) -> Any:
-        """Return the history as the tree that xarray's ``open_datatree`` reads from its HDF5 file.
+        """Return the tree that xarray's ``open_datatree`` reads from the history's HDF5 file.
 
         Returns
         -------

@@ -29,13 +29,13 @@ class Factors(Protocol):
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, or one zero if U is exact."""
+        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, or a single 0 if U is exact."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitFactors:
-    """Factors of which each client keeps its part Uᵢ, of shape (n_i, r), as ``state.U``.
+    """Factors V and U; each client keeps its part Uᵢ of U, of shape (n_i, r), as ``state.U``.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class ExactFactors:
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return a single zero, which is the excess of every client."""
+        """Return an array with a single 0, the excess of every client."""
         return np.zeros(1)
 
 
@@ -103,7 +103,7 @@ class Classifiers(Protocol):
     held: np.ndarray  # the parameters that the server holds, shape (p,); p is 0 without any
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield each array of network parameters once."""
+        """Yield every array of network parameters; no array is yielded twice."""
         ...
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
@@ -113,7 +113,7 @@ class Classifiers(Protocol):
 
 @dataclass(eq=False)
 class Iterate:
-    """Present result of an algorithm: ``basis``, ``factors`` or ``classifiers``.
+    """Current result of an algorithm: ``basis``, ``factors`` or ``classifiers``.
 
     Attributes
     ----------
@@ -133,7 +133,7 @@ class Iterate:
         Aligned bases of the clients, before the server combines them.
     clients : callable, optional
         Function ``() -> {name: one array for each client}`` that reads the clients' arrays outside
-        the protocol for a history.
+        the protocol. A history can store these arrays.
     derived : dict
         Cached values; the key of a value is the function that computed the value from this iterate.
     """

@@ -141,9 +141,10 @@ def column_space(v: np.ndarray) -> np.ndarray:
     """Return an orthonormal basis of range(`v`).
 
     The rank k of `v` is counted after scaling its columns to length one. Short columns therefore do
-    not lower the rank. A singular value of the scaled matrix counts as zero if it is at most
-    ``(2 + r/2) eps``, the rounding of QR for a dependent column. If `v` has full rank, the basis
-    equals `orth(v)` up to rounding, and otherwise it comes from QR with pivoting.
+    not lower the rank. A singular value of the scaled matrix counts as zero if it is at most ``(2 +
+    r/2) eps``. Because QR rounds, a linearly dependent column can give a singular value of this
+    size. If `v` has full rank, the basis equals `orth(v)` up to rounding. If `v` has lower rank,
+    the basis comes from QR with pivoting.
 
     Parameters
     ----------
@@ -183,7 +184,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     Returns
     -------
     int
-        Number of spoiled directions, which is r if `v` is not finite.
+        Number of spoiled directions, or r if `v` is not finite.
     """
     if not np.isfinite(v).all():
         return v.shape[1]

@@ -69,7 +69,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Add the rounds that took place before the algorithm to the bar's total."""
+        """Add to the bar's total the rounds that took place before the algorithm started."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}

@@ -44,7 +44,7 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run from which a stop rule can read only the released columns."""
+    """Row of a private run; a stop rule can read only the released columns of the row."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -69,15 +69,15 @@ class Recording:
     iterates : {"none", "last", "log", "all"}
         Policy of `fedcore.snapshots` that chooses the iterates whose arrays are kept.
     client_iterates : bool, default=False
-        If true, the server's and the clients' arrays of these iterates are kept; else the server's
-        alone.
+        Whether the clients' arrays of the chosen iterates are kept in addition to the server's
+        arrays.
     stop : callable, optional
         Function ``row -> bool``; the run ends when the function returns true. `row` maps column
         names to the newest values. In a private run, `row` has released columns only.
     measured : mapping
         Integers ``every`` and ``last``. Metrics are computed if the iteration is a multiple of
-        ``every`` or belongs to the last ``last`` rounds; otherwise they are NaN. By default,
-        metrics are computed at every iterate.
+        ``every``, or exceeds the planned number of rounds minus ``last``. At all other iterates,
+        metrics are NaN. By default, metrics are computed at every iterate.
     on_iterate : callable, optional
         Function ``on_iterate(record, iterate)``, called with each iterate and its number from 0.
     checkpoint : Checkpoint, optional
@@ -108,14 +108,14 @@ class Recorder:
     ledger : Ledger
         Ledger of the federation.
     recording : Recording, optional
-        Options of the recording. By default, rows have no metrics.
+        Options of the recording. The default options compute no metrics.
     counts_released : collection of str
-        Columns of the algorithm that a private run releases.
+        Those of the algorithm's own columns that a private run releases.
     algorithm : str
         Name of the algorithm for error messages.
     once : callable, optional
-        Method `once` of the federation. Over MPI, rank 0 computes each row, and all ranks get the
-        row.
+        Method `Federation.once`, which calls the function that computes a row. Over MPI, rank 0
+        computes each row, and all ranks get the row.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Recorder:
     by_client : dict of str to list of ndarray of shape (n_clients,)
         Each client's value at every record, for those metrics that measure single clients.
     seconds : list of float
-        CPU seconds of the run until each record, without the time of recording.
+        CPU seconds of the run up to each record, not counting the time that recording takes.
     """
 
     def __init__(
@@ -168,12 +168,12 @@ class Recorder:
     ) -> bool:
         """Record one iterate and return whether the run ends.
 
-        The keywords `shown` are attributes of `Iterate`. The run ends if `last` is true, for
-        example because the iterate meets the algorithm's tolerance. `counts` has the values of the
-        algorithm's own columns. An iterate that is not finite is marked as diverged, gets NaN for
-        all metrics, and ends the run. If `Metric.fails` rejects a metric's value, the iterate is
-        marked as diverged and the run ends, except in a private run. The end of a private run must
-        not depend on unreleased values.
+        The keyword arguments `shown` are the attributes of the recorded `Iterate`. The run ends if
+        `last` is true, for example because the iterate meets the algorithm's tolerance. `counts`
+        has the values of the algorithm's own columns. An iterate that is not finite is marked as
+        diverged, gets NaN for all metrics, and ends the run. If `Metric.fails` rejects a metric's
+        value, the iterate is marked as diverged and the run ends, except in a private run. The end
+        of a private run must not depend on unreleased values.
 
         Raises
         ------

@@ -2,14 +2,14 @@
 
 Let S stack all samples, with n rows and d ≫ n features. Iterations on G = SᵀS that start from X
 stay in the span of X and of the rows of S. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ,
-gives S = L Bᵀ with the orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X
-outside range(B). Coordinates in the orthonormal basis [B E] keep inner products, angles and QR
-factorisations. A product with G multiplies the coordinates along B by LᵀL. As with a Gram matrix,
-products are accurate to ``eps ‖S‖²``. The cost of a product does not grow with d.
+gives S = L Bᵀ with the orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X that
+is orthogonal to range(B). Coordinates in the orthonormal basis [B E] keep inner products, angles
+and QR factorisations. A product with G multiplies the coordinates along B by LᵀL. As with a Gram
+matrix, products are accurate to ``eps ‖S‖²``. The cost of a product does not grow with d.
 
 A `Block` represents the matrix [B E] z by its coordinates z. Messages and iterates of shape (d, p)
-are blocks. The ledger charges a block like the represented matrix. A block becomes an array when
-somebody reads it. The matrix [B E] is never formed.
+are blocks. The ledger charges a block as much as the matrix that it represents. A block becomes an
+array when code reads its entries. The matrix [B E] is never formed.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class Frame:
     chosen : ndarray of int of shape (k,)
         Indices of k rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
-        Cholesky factor L of S Sᵀ, in the order of `rows`.
+        Cholesky factor L of S Sᵀ, whose rows have the order of `rows`.
     start : ndarray of shape (d, p)
         Orthonormal matrix X, which is not copied.
 
@@ -201,7 +201,7 @@ class Frame:
 
 
 class Block:
-    """Matrix [B E] z with d rows, which is formed only when somebody reads it.
+    """Matrix [B E] z with d rows; its entries are computed only when code reads them.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
 
 
 def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return spanning rows and the factor L of ``S Sᵀ = L Lᵀ``, or None if L would lose digits."""
+    """Return indices of spanning rows, and L of ``S Sᵀ = L Lᵀ``; None if L would lose digits."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR_MEAN * own.sum():

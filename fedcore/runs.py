@@ -46,10 +46,10 @@ def execute(
 
     The problem's clients must have passed `fedcore.arrays.check_matrices`. Before the algorithm,
     each function ``begin(federation)`` may exchange messages with the clients and change their
-    samples, as `subtract_mean` does. The recorded metrics refer to the samples that `begin` has
-    changed. After the algorithm, ``finish(federation, output)`` may exchange messages, but does not
-    change the recorded rows. The ledger charges the messages of `begin` and `finish`, and the
-    output includes their results. In a private run, `begin` and `finish` must be marked by
+    samples, as `subtract_mean` does. The recorded metrics refer to the changed samples. After the
+    algorithm, ``finish(federation, output)`` may exchange messages, but does not change the
+    recorded rows. The ledger charges the messages of `begin` and `finish`, and the output includes
+    their results. In a private run, `begin` and `finish` must be marked by
     `fedcore.federation.execution.protected`. A `transcript` keeps every upload. `noise` is the
     source of privacy noise, as in `Federation`.
 
@@ -120,14 +120,15 @@ def subtract_mean(
 ) -> dict[str, np.ndarray]:
     """Subtract the mean of all samples; this function can be a `begin` of `execute`.
 
-    The result has the mean as ``mean``. The function `prepare` is called before the centred samples
-    are checked. `prepare` may give the clients a Gram matrix, so that the check need not read all
-    samples.
+    The returned dict has the mean under the key ``mean``. The function `prepare` is called before
+    the centred samples are checked. `prepare` may give the clients a Gram matrix, so that the check
+    need not read all samples.
 
     Raises
     ------
     InputError
-        Raised if the centred samples are zero or too small.
+        Raised if there is only one sample, if the centred samples are zero, or if their squares
+        overflow or underflow.
     """
     if federation.shape.n_samples == 1:
         raise InputError("n_samples = 1: one sample has no variance about its mean")
@@ -148,7 +149,7 @@ def _require_variance(federation: Federation, mean: np.ndarray) -> None:
 
 
 def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
-    """Refuse functions `begin` and `finish` of a private run that are not marked as protected."""
+    """Raise an `InputError` if a private run's `begin` or `finish` is not marked as protected."""
     if not getattr(finish, "protected", finish is None):
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "

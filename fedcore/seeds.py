@@ -1,33 +1,35 @@
 """Seeds and spawn keys of all random streams.
 
-A run's seed is the argument ``seed`` of `fedcore.run`, or the seed of a cell's repeat.
+Each random stream has a seed and a spawn key (see `numpy.random.SeedSequence`). A run's seed is the
+argument ``seed`` of `fedcore.run`, or the seed of a cell's repeat. Keys that a run adds follow the
+spawn key of the run's seed.
 
 A problem's data
-    use the configuration's ``seed``, the key of the problem's name and, for repeated draws, the
-    number of the draw.
+    are drawn with the configuration's ``seed``. The spawn key is the key of the problem's name,
+    followed by the number of the draw if draws are repeated.
 A repeat of a cell
-    uses the configuration's ``seed``, the key of ``paper/experiment/problem``, and the repeat's
-    number.
-The server
-    uses the run's seed and `SERVER`.
-A client
-    uses the run's seed, `CLIENT` and the client's id.
-A newcomer
-    uses the run's seed, 4, `CLIENT` and the newcomer's number.
+    has the configuration's ``seed``. The spawn key is the key of ``paper/experiment/problem``,
+    followed by the repeat's number.
+The server's random numbers
+    have the run's seed and the spawn key `SERVER`.
+A client's random numbers
+    have the run's seed and the spawn key (`CLIENT`, the client's id).
+A newcomer's random numbers
+    have the run's seed and the spawn key (4, `CLIENT`, the newcomer's number).
 Privacy noise
-    uses fresh entropy of the operating system for each client.
+    has fresh entropy of the operating system as its seed, for each client.
 Simulated privacy noise
-    uses the run's seed, `NOISE`, four words of a hash of the run's name and parameters, `NOISE`
-    again, and the client's id.
+    has the run's seed. The spawn key is `NOISE`, four words of a hash of the run's name and
+    parameters, `NOISE` again, and the client's id.
 A run of `fedcore.audits.epsilon_bound`
-    uses the audit's seed, 0 or 1 for the canary, and the number of the run. The run's noise adds
-    `NOISE` and the client's id to these numbers.
-Held-out samples of a user's files
-    use the given seed and the key of ``files``.
-The shuffled rows of a data set
-    use the option ``shuffle`` as seed.
-The users of the tweets data set
-    use the option ``seed``.
+    has the audit's seed. The spawn key is 0 or 1, for the first or second of two neighbouring data
+    sets, and the run's number. Noise in such a run appends `NOISE` and the client's id to this key.
+The choice of held-out samples from a user's files
+    has the given seed and the key of ``files`` as spawn key.
+The order of a data set's shuffled rows
+    has the option ``shuffle`` as seed.
+The choice of users in the tweets data set
+    has the option ``seed`` as seed.
 
 A repeat's seed does not depend on the algorithm, so that competing methods share data and starts. A
 repeat's seed depends on names, so that a renamed paper, experiment or problem gets other random
@@ -57,7 +59,7 @@ def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Return the child of a seed sequence with this spawn key, whatever was spawned before."""
+    """Return the child of a seed sequence with the spawn key `key`, whatever was spawned before."""
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
 
 

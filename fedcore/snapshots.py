@@ -34,8 +34,8 @@ class Snapshot:
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         Server's matrix or network parameters.
     clients : dict of str to ndarray of shape (clients, …)
-        Arrays of the clients, by the algorithm's names; the size limit may leave only the first
-        clients.
+        Arrays of the clients, keyed by the names that the algorithm gives to its arrays; the size
+        limit may leave only the first clients.
     """
 
     record: int
@@ -97,7 +97,7 @@ class Snapshots:
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the server's arrays in all kept iterates."""
+        """Return the size in bytes of the server's arrays in all kept iterates."""
         return sum(one.shared.nbytes for one in self.kept)
 
     def _keep(self) -> None:
@@ -197,7 +197,7 @@ def unstack(
 
 
 def _stack_clients(kept: Sequence[Snapshot], limit: int) -> tuple[dict[str, np.ndarray], int]:
-    """Stack the arrays of clients that fit into `limit`; return them and the number of clients."""
+    """Stack the arrays of clients up to `limit` bytes; return them and how many clients fit."""
     shown = [one for one in kept if one.clients]
     if not shown:
         return {}, 0

@@ -31,7 +31,7 @@ def refuse(what: str) -> NoReturn:
 
 
 class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
-    """Matrix ``S − 1 μᵀ`` of a CSR matrix S and, if the data are centred, their mean μ.
+    """Matrix ``S − 1 μᵀ`` of a CSR matrix S and a mean μ, which is zero for data without centring.
 
     Parameters
     ----------
@@ -93,8 +93,8 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         If more than half of a column's entries are stored, the column's mean is subtracted from all
         its entries. Without this subtraction, products would lose digits if the column's mean is
         far larger than its standard deviation. A column with fewer stored entries stays unchanged,
-        and every product subtracts the column's mean. If no column changes, the result and this
-        matrix share the stored entries.
+        and every product subtracts the column's mean instead. If no column changes, the result and
+        this matrix share the stored entries.
         """
         matrix, left = self.matrix, mean if self.mean is None else self.mean + mean
         filled = 2 * np.bincount(matrix.indices, minlength=self.shape[1]) > len(self)
@@ -328,8 +328,8 @@ def checked(matrix: Any, who: str) -> SparseRows:
     Raises
     ------
     InputError
-        Raised if the matrix is not a SciPy sparse matrix, not two-dimensional, empty or broken.
-        Raised if an entry is not a finite number.
+        Raised if the matrix is no SciPy sparse matrix, is not two-dimensional, is empty, is not
+        numeric, or has invalid indices. Raised if an entry is not a finite number.
     """
     if isinstance(matrix, SparseRows):
         return matrix

@@ -1,4 +1,4 @@
-"""Rules that end a run, based on the columns of its newest row."""
+"""Rules that end a run, based on the columns of the newest row of its history."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("at_most", "relative_change")
 class StopRules:
     """Rule that ends a run as soon as each of several rules has held at least once.
 
-    One run thus shows how many rounds each of the rules needs.
+    One run thus shows for each rule how many rounds pass until the rule holds.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ class StopRules:
 
     Notes
     -----
-    In a private run, a rule on a column that is not released raises an `InputError`.
+    In a private run, a rule on a column that the privacy guarantee does not cover raises an
+    `InputError`.
     """
 
     def __init__(self, rules: Mapping[str, Mapping[str, float]]) -> None:
@@ -50,7 +51,7 @@ class StopRules:
 
 
 def require_released(columns: Iterable[str], released: Collection[str]) -> None:
-    """Raise an `InputError` if a private run's stop rule reads a column that is not released."""
+    """Raise an `InputError` if a private run's stop rule reads a column outside `released`."""
     for name in columns:
         if name not in released:
             raise InputError(

@@ -78,7 +78,8 @@ class Result:
     iterates : dict of str to ndarray
         Kept iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared`` has
         the server's matrices, shape (snapshots, n_features, n_components), or the p parameters of
-        its networks, shape (snapshots, p). A private run releases these arrays and `components`.
+        its networks, shape (snapshots, p). In a private run, the privacy guarantee covers these
+        arrays and `components`.
     """
 
     components: np.ndarray | None
@@ -190,8 +191,8 @@ def run(
         iterate (see `fedcore.snapshots`).
     stop : callable, optional
         Function ``row -> bool``, such as `fedcore.stop_rules.StopRules`, which is called with every
-        recorded row. The run ends when `stop` returns true. In a private run, `stop` may read
-        released columns only.
+        recorded row. The run ends when `stop` returns true. In a private run, `stop` may read only
+        columns that the privacy guarantee covers (see `Result`).
     begin, finish : callable, optional
         Functions that exchange messages with the clients (see `execute`).
         ``begin(federation) -> mapping`` runs before the algorithm, after `center`.

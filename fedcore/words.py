@@ -87,7 +87,7 @@ def feature(i: int) -> str:
 
 
 def row(who: str, i: int) -> int:
-    """Return the number of a client's row `i` in the user's matrix, or `i` if none was split."""
+    """Return the number of a client's row `i` in the user's matrix; `i` if no matrix was split."""
     every = _NAMES.get()[2]
     if isinstance(who, ClientName) and who.number < len(every):
         return int(every[who.number][i])

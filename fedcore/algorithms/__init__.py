@@ -8,10 +8,10 @@ At its end the module declares the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
-The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call,
-before the first round, has iteration 0. In the loop ``for k in record.rounds(most):``, most methods
-pass the round's number k as iteration. The loop ends after ``most`` rounds, or as soon as
-``record`` has ended the run.
+The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call of
+``record``, before the first round, has iteration 0. In the loop ``for k in record.rounds(most):``,
+methods usually pass the round's number k as iteration. The loop ends after ``most`` rounds, or as
+soon as ``record`` has ended the run.
 
 A method for a subspace passes the argument ``basis=…`` or ``factors=…`` to ``record``. A method for
 classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
@@ -24,11 +24,11 @@ over numbers that the server chooses, such as a number of local steps. A client 
 over arrays, nor over numbers computed from the clients' data. The server must broadcast the arrays
 that a client step needs, and the client may keep them.
 
-A private method has a parameter ``epsilon``; with ``epsilon=None`` it runs without privacy. Before
-the first upload, the method calls ``federation.protect(delta=…, neighbours=…)``, which starts the
-account of ε. The client steps of a private method add noise with ``state.privacy``. If a step
-computes a value from noisy releases, it passes the value through `derived` (see
-`fedcore.privacy.mechanisms`).
+A differentially private method has a parameter ``epsilon``; with ``epsilon=None`` the method runs
+without privacy. Before the first upload, the method calls
+``federation.protect(delta=…, neighbours=…)``, which starts to count the privacy loss ε. The client
+steps of a private method add noise with ``state.privacy``. If a step computes a value from noisy
+releases, it passes the value through `derived` (see `fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -66,10 +66,10 @@ class Algorithm:
     paper : str
         Short name of the paper to which the method belongs.
     parameters : type
-        Frozen dataclass of hyper-parameters. A method for a subspace needs the fields
-        ``n_components`` and ``start``, and a method for classifiers needs ``model``. Subclasses of
-        `fedcore.parts.params.Parameters` (for classifiers, of `fedcore.deep.settings.Params`) have
-        the required fields, and check every value.
+        Frozen dataclass of hyper-parameters. The class of a method for a subspace needs the fields
+        ``n_components`` and ``start``. The class of a method for classifiers needs the field
+        ``model``. Subclasses of `fedcore.parts.params.Parameters` (for classifiers, of
+        `fedcore.deep.settings.Params`) have the required fields, and check every value.
     run : callable
         ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
         dict contains ``V`` or ``basis`` of shape (n_features, n_components).
@@ -87,7 +87,7 @@ class Algorithm:
     columns : mapping of str to (str, str)
         Unit and description of each history column that the method fills by ``counts``.
     released : frozenset of str
-        Names of those `columns` that a private run releases with its privacy guarantee. The other
+        Names of the `columns` whose values the guarantee of a private run covers. The other
         `columns` are computed from the data without noise.
     gram_products_only : bool
         Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`. If
@@ -95,7 +95,7 @@ class Algorithm:
     commutes : callable, optional
         ``commutes(params)`` tells whether the method commutes with rotations of the features. A
         method commutes if it uses the data only in matrix products and inner products, and never
-        reads a single feature. Experiments with the option ``cut`` need a method that commutes.
+        uses one feature by itself. Experiments with the option ``cut`` need a method that commutes.
         None means that the method never commutes.
     private_fit : mapping, optional
         Parameters with which a private `FederatedPCA` runs the method. With these parameters the
@@ -105,7 +105,8 @@ class Algorithm:
         ``steps(params, k)`` is the number of products with the data that a client makes in round k.
         None means one product per client and round.
     citation : str
-        Source of the method, which histories store and web pages print below the docstring.
+        Source of the method. Histories store the source, and web pages print it below the
+        docstring.
     look : (str, str), optional
         Colour and line style in figures, as keys of ``COLOURS`` and ``LINES`` of
         `fedcore.reports.curve_styles`. By default the method's name determines colour and line
@@ -202,9 +203,10 @@ class Algorithm:
         ----------
         values : mapping
         form : str
-            Form in which error messages ask the user to give a parameter.
+            How error messages tell the user to write a parameter, such as ``--set NAME=VALUE``.
         drop : str
-            Advice in the error message if `values` has ``n_components`` and the algorithm does not.
+            Advice in the error message for ``n_components`` in `values`, if the algorithm has no
+            parameter of this name.
 
         Raises
         ------

@@ -8,9 +8,10 @@ one row changes the sum by at most θ. The noise is in proportion to θ:
 
 Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
 of rows n is therefore not public. The queries of the sparse vector technique count the rows *above*
-a threshold and compare the count with a margin. The paper makes the same test in another form,
-which contains n. The count of rows above a threshold has sensitivity 1 and is monotone. The range
-of θ is fixed in advance, and rows may have any norm, so that no parameter is taken from the data.
+a threshold and compare the count with a margin. The paper writes the comparison of count and margin
+in another form, which contains n. The count of rows above a threshold has sensitivity 1 and is
+monotone. The range of θ is fixed in advance, and rows may have any norm, so that no parameter is
+taken from the data.
 
 ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
 ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector
@@ -59,14 +60,15 @@ class Params(Budgeted):
     rounds : int
         Number T of steps of the power method.
     failure : float
-        Probability β that the search skips a threshold that no row exceeds.
+        Bound β on the probability that the search passes over a threshold although no row exceeds
+        this threshold.
     search_share : float
         Share of the zCDP budget that the calibration ``tight`` gives to the threshold search.
     ratio : float
         Ratio of successive thresholds in the search.
     constant : str
-        Noise of the calibration ``paper``. ``statement`` takes the noise of the paper's
-        pseudo-code, and ``proof`` the larger noise of the proof of Lemma 3.1.
+        Formula for the noise with the calibration ``paper``. ``statement`` takes the formula of the
+        paper's pseudo-code, and ``proof`` takes the larger noise of the proof of Lemma 3.1.
     """
 
     rounds: CountOrZero = 10

@@ -5,7 +5,7 @@ Algorithm 1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FO
 among the resulting bases X by the utility ‖A X‖²_F. Neighbouring data sets differ by one added or
 removed row a, which changes the utility by at most ‖a‖² ≤ 1.
 
-The paper gives no constants for the search. Here the exponential mechanism is
+The paper gives no constants for the search. In fedcore the exponential mechanism is
 (`choice_share`·ε)-DP. All steps of all guesses have the same noise, the least that the accountant
 allows for the whole run. The calibration ``paper`` is refused. With several clients, each client
 adds noise to the products of its own rows and chooses a guess by its own rows. The server takes the
@@ -48,7 +48,7 @@ class Params(Budgeted):
     guesses : int
         Number of guesses of the gap κ.
     unit : float
-        Number of steps for the guess κ = 1, in place of the logarithm in Corollary 1.1.
+        Number of steps for the guess κ = 1. The number replaces the logarithm in Corollary 1.1.
     choice_share : float
         Share of ε that the exponential mechanism spends.
     """

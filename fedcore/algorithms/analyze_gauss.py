@@ -5,13 +5,13 @@ and above the diagonal are independent N(0, σ²). Neighbouring data sets differ
 removed row a. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA
 therefore has sensitivity 1.
 
-``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, where this σ is not proved.
-``calibration="tight"`` takes the least σ with which the Gaussian mechanism is (ε, δ)-DP (Balle &
-Wang, ICML 2018). For one component, the angle between the result and the exact component satisfies
-``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to first order in the noise. Here E is the expectation, and σⱼ
-are the singular values of A. With several clients, each client perturbs its own matrix. The server
-adds the matrices and need not be trusted. The summed noise of m clients has m times the variance of
-one client's noise.
+``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, because this σ is not proved
+to suffice for ε > 1. ``calibration="tight"`` takes the least σ with which the Gaussian mechanism is
+(ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the angle between the result and the exact
+component satisfies ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to first order in the noise. Here E is the
+expectation, and σⱼ are the singular values of A. With several clients, each client perturbs its own
+matrix. The server adds the matrices and need not be trusted. The summed noise of m clients has m
+times the variance of one client's noise.
 """
 
 from __future__ import annotations

@@ -11,9 +11,9 @@ falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. 
 T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ V S), without a message. The
 method records Z, which after one round equals the Z of SSI.
 
-If V has no room for the next block, the server restarts: it replaces V by the leading Ritz vectors,
-half as many columns. After a restart T is diagonal, and no product with AAᵀ has to be computed
-again.
+If V has no room for the next block, the server restarts. A restart replaces V by the leading Ritz
+vectors, which fill half of the room. After a restart T is diagonal, and no product with AAᵀ has to
+be computed again.
 
 If the complement of range(V) has fewer than p dimensions, Q holds a basis of the complement and is
 padded with Ritz vectors. If `memory` allows ⌈n/p⌉ blocks, range(V) is the whole space after ⌈n/p⌉
@@ -25,8 +25,8 @@ orthogonal to V.
 After k rounds the server knows the products of a Gram matrix with k·p orthonormal vectors. After
 n/p rounds the server knows the whole Gram matrix. Without secure aggregation, the server learns the
 Gram matrix of every client. With secure aggregation, the server learns only the sum of the clients'
-Gram matrices. Other methods with the same messages reveal about as much, because they need more
-rounds for the same accuracy.
+Gram matrices. Other methods that exchange n×p blocks reveal about as much, because these methods
+need more rounds for the same accuracy.
 """
 
 from __future__ import annotations

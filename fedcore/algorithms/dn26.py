@@ -3,23 +3,25 @@
 The method makes a private estimate of the coherence of the top eigenvectors of the symmetrised
 matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is in proportion to the coherence
 estimate. The abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen, describe the method
-without its constants. The constants below are derived here.
+without its constants. The constants below were derived for fedcore.
 
 Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
 singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the coherence, the
-largest norm of a row of U_k or V_k. A neighbour A′ = A + E has ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. The
+largest norm of a row of U_k or V_k. For a neighbour A′ = A + E of A, ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. The
 constant b is 1 if neighbours differ in one entry. If neighbours differ in one row, b is √d by
 composition over the entries of the row (the model of Table 1). By Davis & Kahan and by Weyl,
 ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors Z′ of A′.
 
 Step 1 estimates γ by ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)``, which is below γ with probability
-1 − δ₁. Between neighbours, γ moves by at most 2.
+1 − δ₁. The gaps γ of two neighbours differ by at most 2.
 
 Step 2 estimates m by ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂) log(1/2δ₁))``, which is above m with
-probability 1 − δ₁. Between neighbours, log m moves by at most ``s = log(1 + 2b/(γ̂ − 3))``.
+probability 1 − δ₁. The values of log m of two neighbours differ by at most
+``s = log(1 + 2b/(γ̂ − 3))``.
 
-Step 3 releases Z times a random rotation, with Gaussian noise. Between neighbours, Z times a
-rotation moves by at most √2 b m̂/(γ̂ − 1). The code computes only the block V_k of Z.
+Step 3 multiplies Z by a random rotation, adds Gaussian noise, and releases the result. After a
+suitable rotation, the matrices Z of two neighbours differ by at most √2 b m̂/(γ̂ − 1). The code
+computes only the block V_k of Z.
 
 If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. The budgets are
 ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3 is the

@@ -14,22 +14,22 @@ Gaussian noise is added to their mean.
 Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``. The eigenvalue
 gap λ̄₁ − λ̄₂ of the population is taken as known.
 
-Neighbouring data sets differ in one replaced row. A row is in one batch only, so that each batch
+Neighbouring data sets differ in one replaced row. Each row is in a single batch, so that each batch
 may spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the
 other half, (ε₂, δ₂). As in the paper's analysis, τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with ζ = 0.01
 covers all gradients with high probability. A gradient has d' = dk coordinates, because its k
 columns are flattened.
 
 With ``calibration="paper"``, the histogram of each coordinate spends ε₂/(4√(2 d' log(4/δ₂))) and
-δ₂/4d'. The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved for
-ε ≤ 4. ``calibration="tight"`` takes the least noise that the accountant allows, with half of the
-zCDP budget for the histograms.
+δ₂/4d'. The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
+suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise that the accountant allows, with
+half of the zCDP budget for the histograms.
 
 The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget are
 fedcore's choices. The choices were not compared with the full text of the paper. The paper's
-algorithm ends if a private histogram is empty. Here w keeps its value if the histogram of step 1 is
-empty. If the histogram of a coordinate is empty, the interval has the centre 0. Several clients
-pass w on from one to the next.
+algorithm ends if a private histogram is empty. In fedcore, w keeps its value if the histogram of
+step 1 is empty. If the histogram of a coordinate is empty, the interval has the centre 0. With
+several clients, w passes from client to client.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def private_mean(
 ) -> np.ndarray:
     """Return a private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
 
-    All `batches` batches of the run share the probability of failure `FAILURE`.
+    `FAILURE` bounds the probability that a gradient in any of the run's `batches` batches exceeds
+    τ.
 
     Returns
     -------

@@ -13,10 +13,10 @@ In each round the client iterates from Xᵢ towards the dominant p-dimensional e
 The parameters `inner` and `solver` set the accuracy of the clients' solves. The accuracy of the
 solves sets the rate, the factor by which the error changes in a round. Let b = Σβᵢ be the sum of
 the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer and for equal clients, exact
-solves have the rate b/(b + g). With q steps of ``power`` the rate is ``(b + g cᵠ)/(b + g)``, where
-c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous subspace iteration (SSI), whose
-rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more than βᵢ, exact solves do not
-converge until rule (25) has raised βᵢ.
+solves have the rate b/(b + g). With q steps of the solver ``power``, the rate is
+``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous
+subspace iteration (SSI), whose rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more
+than βᵢ, exact solves do not converge until rule (25) has raised βᵢ.
 
 With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
 the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to this
@@ -92,7 +92,8 @@ class Params(ssi.Rounds):
     delta : float
         Factor δᵢ of the rule ``residual``.
     inner_steps : int
-        Largest number of inner iterations in a round, and for ``fixed`` the exact number.
+        Largest number of inner iterations in a round. With the rule ``fixed``, every round makes
+        this number of inner iterations.
     solver : str
         Name of the inner iteration, one of `fedcore.parts.eigensolvers`.
     signs : str
@@ -245,7 +246,7 @@ def signs_follow(params: Params) -> bool:
 
 
 def _square(data: np.ndarray, state: Any, kind: str) -> Any:
-    """Return ‖Aᵢ‖² in the norm `kind`, which is computed once and kept with the data."""
+    """Return ‖Aᵢ‖² in the norm `kind`; ‖Aᵢ‖ is computed once and kept with the data."""
     name, several = f"{kind}_norm", data.shape[:-2]
     if not hasattr(state.kept, name):
         each = data if several else [data]

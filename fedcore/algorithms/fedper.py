@@ -6,9 +6,9 @@ hᵢ together, for E epochs of SGD on its loss fᵢ:
     (φᵢ, hᵢ) ← SGD(fᵢ, from (φ, hᵢ)),    φ ← mean φᵢ.
 
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
-not weighted and the head is the last layer. In the code of Collins et al., the server averages
-heads as well as bodies, as with ``first_head="averaged"`` here. With averaged heads, a client that
-is chosen for the first time begins with the mean head.
+not weighted and the head is the last layer. In the code of Collins et al., the server averages both
+heads and bodies, which ``first_head="averaged"`` reproduces. With averaged heads, a client that is
+chosen for the first time begins with the mean head.
 """
 
 from __future__ import annotations

@@ -10,15 +10,15 @@ orthonormalises Yᵢ and continues with the result. At a synchronisation the cli
 and the server aligns and sums the Yᵢ. The method equals `local_power` if there is no noise, all
 clients take part, and iteration T is a synchronisation.
 
-If `participants` is a number K, the server draws K clients at every synchronisation. By default it
-draws with replacement, as in Algorithm 3. A client that was drawn w times sends once and has weight
-w. The first client is the reference for the alignment and sends in every round. If iteration T
-falls between two synchronisations, a last round averages the aligned bases Zᵢ, and the
+If `participants` is a number K, the server draws K clients at every synchronisation. By default the
+server draws with replacement, as in Algorithm 3. A client that was drawn w times sends once and has
+weight w. The first client is the reference for the alignment and sends in every round. If iteration
+T falls between two synchronisations, a last round averages the aligned bases Zᵢ, and the
 orthonormalised average is the answer.
 
-The function `standard_deviation` computes s. The privacy account charges every product of a client
-that sends. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and the paper's
-noise ν is m/n times s. The factor m/n changes no iterate.
+The function `standard_deviation` computes s. The privacy account counts every product that a
+sending client computes. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and
+the paper's noise ν is m/n times s. The factor m/n changes no iterate.
 
 Unlike in the paper, a client that does not send does not compute, because the next broadcast would
 overwrite its work. By default the start Z₀ has uniform entries as in `local_power`, and not
@@ -220,7 +220,7 @@ def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of one d×r block downloaded per client and round, and of the uploaded blocks.
 
     A sending client uploads one block, or two blocks if its Zᵢ is aligned. With `participants` the
-    number of uploaded blocks is random, and the cost is its largest value.
+    number of uploaded blocks is random, and the cost counts the largest possible number.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)
@@ -235,7 +235,7 @@ def sensitivity(r: int) -> float:
     """Return the sensitivity of ``MᵀM Z`` for r orthonormal columns Z: 1 if r = 1, else √2.
 
     The sensitivity is the largest ``‖(aaᵀ − bbᵀ) Z‖_F`` for a row a that is replaced by a row b.
-    For any r, ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² = ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``. For a single
+    For every Z, ``‖(aaᵀ − bbᵀ) Z‖_F² ≤ ‖aaᵀ − bbᵀ‖_F² = ‖a‖⁴ + ‖b‖⁴ − 2 (aᵀb)² ≤ 2``. For a single
     column the norm is at most ``‖aaᵀ − bbᵀ‖₂ ≤ 1``. Orthogonal unit rows a and b attain the bound
     for one column if range(Z) contains a. The rows attain the bound for several columns if range(Z)
     contains both a and b.

@@ -7,8 +7,8 @@ gradients at the old point:
 
 A message has the d k numbers of B and, as last row, the k numbers of w. The authors' notebook
 leaves XᵀX out of the quadratic part of the gradient in B, whereas the gradient here is complete.
-With ``init="random"`` and no given ``start``, the first head w is drawn from N(0, I_k). Otherwise w
-starts from zero.
+With ``init="random"`` and no given ``start``, the first head w is drawn from N(0, I_k). With a
+given ``start`` or another ``init``, the first head w is zero.
 """
 
 from __future__ import annotations

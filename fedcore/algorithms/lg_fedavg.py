@@ -6,7 +6,7 @@ shared upper layers g together, for E epochs of SGD on its loss fᵢ:
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 
 The network's attribute ``lower`` (see `fedcore.deep.models`) is the number of lower layers in
-Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in that appendix, training
+Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in Appendix A.2, training
 starts from random parameters, and not from the result of FedAvg. The code of Collins et al. has
 more lower layers than the appendix: the networks for CIFAR keep their first fully connected layer
 with the clients (``lower`` = 8).
@@ -88,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the seed, and of downloading g and uploading gᵢ in every round."""
+    """Return the cost of sending the seed once, and g down and gᵢ up in every round."""
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)

@@ -6,13 +6,13 @@ is 1. In a round with q local steps, client i computes Yᵢ and the server compu
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in the code of Li et al., q includes the last multiplication of a round. The client sends the
-result Yᵢ of this multiplication without orthonormalising it. With q = 1 the method is `ssi`. The
-rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. For ``none`` Dᵢ is the identity,
-and for ``sign`` Dᵢ fixes the sign of each column. For ``procrustes`` Dᵢ is the orthogonal matrix
-that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For ``sign`` and ``procrustes`` a client sends Zᵢ beside Yᵢ, as in
-FedPower. A round with q = 1 sends no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention
-an alignment.
+As in the code of Li et al., q includes the last multiplication of a round. The client does not
+orthonormalise the result Yᵢ of the last multiplication, and sends Yᵢ. With q = 1 the method is
+`ssi`. The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. For the alignment
+``none``, Dᵢ is the identity, and for ``sign``, Dᵢ fixes the sign of each column. For the alignment
+``procrustes``, Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For the alignments
+``sign`` and ``procrustes``, a client sends Zᵢ beside Yᵢ, as in FedPower. A round with q = 1 sends
+no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ the new block:
 The best β for blocks of p columns is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ.
 With the best β the error falls by a factor near 1 − √(2 gap) per round instead of 1 − gap, where
 gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes in every round the (p+1)-st
-Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The estimate of λ_{p+1} is the largest of these values so far. The
-server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value is at most its eigenvalue,
-so that the estimated β is at most the best β, up to rounding.
+Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The estimate of λ_{p+1} is the largest (p+1)-st Ritz value of all
+rounds so far. The server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value is at
+most its eigenvalue, so that the estimated β is at most the best β, up to rounding.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Params(ssi.Params):
     Attributes
     ----------
     sigma_next : float, optional
-        Singular value σ_{p+1}(A), in data units. By default, the server estimates it from Ritz
+        Singular value σ_{p+1}(A), in data units. By default, the server estimates σ_{p+1} from Ritz
         values.
     """
 

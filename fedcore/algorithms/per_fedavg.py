@@ -7,10 +7,10 @@ results. A batch is cut into a support set D and a target set D′, and a step h
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
 The set D is eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021),
-Appendix A.2. The algorithm has a third set D″, for which this appendix and this module use D. The
+Appendix A.2. The algorithm has a third set D″, which Collins et al. and fedcore replace by D. The
 paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is
-over all its samples. With ``fine_tune`` clients train the head of w after the last round, as for
-`fedcore.algorithms.fedavg`.
+over all samples of the client. With ``fine_tune`` clients train the head of w after the last round,
+as for `fedcore.algorithms.fedavg`.
 
 ``form="sum"`` reproduces the class for Per-FedAvg in the code of Collins et al., although none of
 their programs uses that class. The class makes the inner step on a copy of the network, and
@@ -104,7 +104,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 def _run_sum(
     federation: Federation, learner: Learner, params: Params, rng: np.random.Generator, record: Any
 ) -> dict[str, Any]:
-    """Run the method with ``form="sum"``, as the authors' code does."""
+    """Run the method with ``form="sum"``, as the code of Collins et al. does."""
     f = learner.whole.gradient
 
     def gradient(w: Tensor, batch: Batch) -> Tensor:
@@ -138,9 +138,8 @@ def _run_sum(
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of downloading w and uploading wᵢ in every round, and of fine-tuning.
 
-    For fine-tuning, every client downloads the last w. With ``form="sum"``, clients download no w
-    for fine-tuning. Instead, every client downloads the seed of the initial network before the
-    first round.
+    For fine-tuning, every client downloads the last w. With ``form="sum"``, every client downloads
+    the seed of the initial network before the first round, and downloads no w for fine-tuning.
     """
     if params.form == "sum":
         return rounds.cost_of_own_networks(params, shape)

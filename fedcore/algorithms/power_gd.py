@@ -6,12 +6,12 @@ with the weights ``β_k = k/(k+3)``.
 
 A step is ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact solution. In the eigenbasis T of VᵀV,
 each column of the error is therefore multiplied by its own factor, ``(U_t − Û) T = E₀ diag(p_t)``.
-The code advances only the r factors p_t, from which the loss follows. The code also advances
-q_t = 1 − p_t, because q_t can be far below the rounding error of p_t. At the end the code computes
-``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic, these iterates equal those of gradient descent,
-but a step does not read the data. Instead of E₀ the code stores
-``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. The entries of
-``E₀ diag(σ)`` are of the magnitude of the data.
+A step of the code updates only the r factors p_t and the r numbers q_t = 1 − p_t. The loss follows
+from p_t. The code updates q_t separately, because q_t can be far below the rounding error of p_t.
+At the end the code computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic, the iterates U_t
+equal those of gradient descent, but a step of the code does not read the data. Instead of E₀ the
+code stores ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. The entries
+of ``E₀ diag(σ)`` are of the magnitude of the data.
 
 The entries of the start ``U₀`` are independent N(0, 1/nᵢ), as in the authors' code (the paper says
 "random"). With ``orthonormalise`` (Remark 4), an orthonormal basis of range(V) replaces V. With an
@@ -57,7 +57,7 @@ class Params(power_iteration.Params):
 
 
 def fixed_basis(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Send V to the clients, and return V with the counts of Algorithm 1."""
+    """Send V to the clients, and return V and the count of directions that rounding has spoiled."""
     found, counts = power_initialisation(federation, params)
     found = Scaled(orth(found.V)) if params.orthonormalise else found
     federation.broadcast(found.V)

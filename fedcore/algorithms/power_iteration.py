@@ -5,7 +5,7 @@ with the best condition number κ(V).
 
 The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds up the sketches to
 obtain V. The server sends V to the clients, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server
-adds up the products. This multiplication is repeated α times. The result is ``V = (SᵀS)^α Sᵀ Φ``
+adds up the products. In this way V is multiplied α times by SᵀS. The result is ``V = (SᵀS)^α Sᵀ Φ``
 after α + 1 communications. As in the paper, V is not orthonormalised between the multiplications,
 because the paper needs the singular values of V.
 
@@ -60,8 +60,8 @@ class Params(Parameters):
         Whether condition numbers are compared before (``initial``) or after (``final``) the
         multiplications.
     start : ndarray of shape (n_features, n_components), optional
-        If `start` is given, Sⁱ `start` takes the place of the Gaussian matrix Φⁱ, and `samples`
-        must be 1.
+        If `start` is given, the product of Sⁱ and `start` replaces the Gaussian matrix Φⁱ, and
+        `samples` must be 1.
     """
 
     power: CountOrZero = 0
@@ -105,13 +105,13 @@ class Scaled(NamedTuple):
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Return an equal `Scaled` with exponent 0, or the nearest one that keeps V in range."""
+        """Return an equal `Scaled` with the exponent nearest to 0 that keeps V in range."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
 
     def shifted(self, by: int) -> Scaled:
-        """Return an equal `Scaled` with `by` powers of two moved from V to the exponent."""
+        """Return an equal `Scaled`, with V divided by 2^`by` and `by` added to the exponent."""
         return Scaled(np.ldexp(self.V, -by), self.exponent + by)
 
     def _size(self) -> int:
@@ -122,14 +122,17 @@ class Scaled(NamedTuple):
     def output(self, **more: Any) -> dict[str, Any]:
         """Return a dict of ``V``, ``exponent`` and the entries of `more`.
 
-        The product ``V · 2^exponent`` is (SᵀS)^α SᵀΦ. The exponent is 0 unless (SᵀS)^α SᵀΦ is
-        outside the range of its precision.
+        The product ``V · 2^exponent`` is (SᵀS)^α SᵀΦ, unless `power_gd` has orthonormalised V. The
+        exponent is 0 unless (SᵀS)^α SᵀΦ would overflow or underflow.
         """
         return {"V": self.V, **more, "exponent": np.int64(self.exponent)}
 
 
 def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Return the best-conditioned V = (SᵀS)^α SᵀΦ of `params.samples` draws of Φ, and its counts.
+    """Return V = (SᵀS)^α SᵀΦ for the best of `params.samples` draws of Φ, and its lost directions.
+
+    For the best draw, the sketch SᵀΦ or the result V has the least condition number, as
+    `params.select` says. The lost directions are those of V that rounding has spoiled.
 
     Warns
     -----
@@ -168,7 +171,8 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 def communication(params: Any, shape: Shape) -> Cost:
     """Return the cost of Algorithm 1, which has m + α rounds (m(α + 1) for ``select="final"``).
 
-    At the end the server sends the last V to the clients. This message does not count as a round.
+    At the end the server sends the last V to the clients. The message with the last V does not
+    count as a round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

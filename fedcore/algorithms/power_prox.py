@@ -3,8 +3,9 @@
 With V from Algorithm 1 fixed, every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by
 proximal gradient steps of length 1/σ_max(V)². The regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``)
 or the nuclear norm (``nuclear``). With ``momentum`` the steps are accelerated, with β_k = k/(k+3)
-(FISTA). The method needs no communication after V. A step uses only VᵀV and SⁱV, and not the data.
-The metric ``objective`` is the loss without the regulariser.
+(FISTA). Once the clients have V, the method needs no communication. A step uses VᵀV and SⁱV, which
+are computed once, and does not read the data. The metric ``objective`` is the loss without the
+regulariser.
 """
 
 from __future__ import annotations

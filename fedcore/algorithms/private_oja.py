@@ -7,22 +7,24 @@ paper):
     w ← w/‖w‖.
 
 The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known. Neighbouring data sets differ in
-one replaced row. Because a row is used once, a step is a local randomiser, and shuffling amplifies
-its privacy.
+one replaced row. Because each row is used once, a step is a local randomiser, and shuffling
+amplifies the step's privacy.
 
 ``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1, where n is the
 number of full batches. Lemma 3.1 proves this formula, except for the value of C, if
-ε ≤ √(log(n/δ)/n). A larger ε is refused. ``calibration="tight"`` accepts every ε. If n is large
-enough, shuffling the rows lets each step spend a budget ε₀ above ε. The budget ε₀ follows from
-Feldman, McMillan & Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for the δ of the Gaussian
-mechanism. The number of rows is public, because neighbouring data sets have equally many rows.
+ε ≤ √(log(n/δ)/n). ``calibration="paper"`` refuses ε > √(log(n/δ)/n), and ``calibration="tight"``
+accepts every ε. If n is large enough, shuffling the rows lets each step spend a budget ε₀ above ε.
+The budget ε₀ follows from Feldman, McMillan & Talwar (FOCS 2021), Theorem 3.1, with Theorem 3.8 for
+the δ of the Gaussian mechanism. The number of rows is public, because neighbouring data sets have
+equally many rows.
 
 The paper has neither batches nor k > 1 columns. For k > 1 columns, clipping uses the Frobenius
-norm, and steps are orthonormalised. The mean of a batch gets noise once, and a replaced row changes
-this mean by 2β/`batch`. If the last batch is incomplete, the sum over its rows is divided by
-`batch`, and not by the number of its rows. If all other rows are fixed, the shuffle puts a row into
-one of at least n batches. The amplification is therefore computed for n local randomisers. Several
-clients pass w on from one to the next, and each client shuffles its own rows.
+norm, and each step orthonormalises the columns. The mean of a batch gets noise once, and a replaced
+row changes this mean by at most 2β/`batch`. If the last batch is incomplete, the sum over its rows
+is divided by `batch`, and not by the number of its rows. If all other rows are fixed, the shuffle
+puts a row into one of at least n batches. The amplification is therefore computed for n local
+randomisers. With several clients, w passes from client to client, and each client shuffles its own
+rows.
 """
 
 from __future__ import annotations
@@ -89,7 +91,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×k block to every client and one back, with one client per round."""
+    """Return the cost of one d×k block sent to each client and back, with one client per round."""
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 

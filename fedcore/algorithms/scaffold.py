@@ -10,14 +10,14 @@ variate c, all zero at first:
 The client replies with y − x and cᵢ⁺ − cᵢ. The server adds η_g times the mean of the differences
 y − x to x. The server also adds |S|/N times the mean of the differences cᵢ⁺ − cᵢ to c.
 
-As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the steps have momentum β. As in their
-code, the divisor in cᵢ⁺ is K η even with momentum. Momentum makes x − y about 1/(1 − β) times as
-large as K η mean gradients. The difference cᵢ − c should be a difference of gradients. The error of
-cᵢ − c is therefore multiplied by −β/(1 − β) whenever client i takes part. With β = 0 the error of
-cᵢ − c vanishes. With β = 1/2, as in Collins et al., the error changes only its sign. With β > 1/2
-the error grows without bound. The code of Collins et al. clips the corrected gradients at norm 10,
-which corresponds to ``clip`` = 10. With ``fine_tune`` the method is SCAFFOLD+FT (see
-`fedcore.algorithms.fedavg`).
+As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the steps have momentum β. As in the code
+of Collins et al., the divisor in cᵢ⁺ is K η even with momentum. Momentum makes x − y about
+1/(1 − β) times as large as K η times the mean gradient. The difference cᵢ − c should be a
+difference of gradients. The error of cᵢ − c is therefore multiplied by −β/(1 − β) whenever client i
+takes part. With β = 0 the error of cᵢ − c vanishes. With β = 1/2, as in Collins et al., the error
+changes only its sign. With β > 1/2 the error grows without bound. The code of Collins et al. clips
+the corrected gradients at norm 10, which corresponds to ``clip`` = 10. With ``fine_tune`` the
+method is SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Each round multiplies the server's basis Z by the Gram matrix of the data of all
 
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
-The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ orthonormalises a matrix with uniform
-entries in [−1, 1]. In a round every client receives one n×p block and sends one n×p block, where n
-is the number of features. The server does not send the last Z to the clients.
+The columns of Aᵢ are the samples of client i. A matrix with uniform entries in [−1, 1] is
+orthonormalised to give the start Z⁽⁰⁾. In a round every client receives one n×p block and sends one
+n×p block, where n is the number of features. The server does not send the last Z to the clients.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def communication(params: Any, shape: Shape) -> Cost:
 def starting_basis(
     federation: Federation, params: Parameters, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return Z⁽⁰⁾, which is `params.start` or uniform entries in [−1, 1], orthonormalised."""
+    """Return Z⁽⁰⁾: orthonormalise `params.start`, or a matrix with uniform entries in [−1, 1]."""
     d = federation.shape.n_features
     columns, start = params.columns(d), params.start
     if start is None:

@@ -1,1 +1,1 @@
-"""Attacks on transcripts and outputs, which bound from below how much a server learns."""
+"""Attacks that bound from below what a server learns from transcripts and outputs."""

@@ -5,15 +5,16 @@ event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The aud
 two data sets of `fedcore.generators.canary`, which are neighbours under the relation of the
 method's ledger. The audit scores what the server saw. E is "the score is beyond a threshold" or
 "the score is NaN". Half of the runs serve to choose E. The other half of the runs gives
-Clopper–Pearson bounds, on P(E) from below and on P′(E) from above. With the chosen confidence,
+Clopper–Pearson bounds: a lower bound on P(E) and an upper bound on P′(E). With the chosen
+confidence,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
 (Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
-whole run is one Gaussian mechanism of some μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian mechanism
-makes the stronger claim ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs then bound μ. This
-bound on μ gives a tighter bound on the ε at δ than the formula above (Nasr et al., *Tight auditing
-of differentially private machine learning*, USENIX Security 2023).
+whole run is one Gaussian mechanism with a parameter μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian
+mechanism satisfies the stronger inequality ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs
+then bound μ. This bound on μ gives a tighter bound on ε at the given δ than the formula above (Nasr
+et al., *Tight auditing of differentially private machine learning*, USENIX Security 2023).
 
 A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
 ε supports the claim only if the same audit would expose noise that is too small. Every audit
@@ -105,13 +106,14 @@ def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     Z, (G₁ − G₀) Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood
     ratio. If the client sends its own Z with Y, the score uses that Z. If the reply is a Gram
     matrix, or its upper triangle row by row, the same formula applies with Z = I. If the reply V is
-    a basis, or a d × r matrix with r < d that answers no message, the score is ``tr Vᵀ(G₁ − G₀)V``.
-    For any other vector, such as a vote, the score is 0.
+    a basis, the score is ``tr Vᵀ(G₁ − G₀)V``. If neither server nor client has sent a Z, a d × r
+    matrix V with r < d has the same score. For a vector that holds no upper triangle, such as a
+    vote, the score is 0.
 
     Raises
     ------
     InputError
-        For a reply of another shape.
+        If the shape of the reply fits none of these forms.
     """
     between, change = pair
     d = len(change)
@@ -158,17 +160,17 @@ def audit(
     runs : int
         Number of runs on each data set; half of these runs serve to choose the threshold.
     delta : float
-        δ of the bound, and the algorithm's hyper-parameter ``delta``.
+        The δ at which ε is bounded; the algorithm gets it as its hyper-parameter ``delta``.
     confidence : float
     seed : int
     samples, n_features : int
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
-        Factor below 1 that multiplies all noise; the ledger is charged for the full noise. An audit
-        of the unchanged method says something only if the same audit refutes the ε that this
-        weakened twin claims.
+        Factor below 1 that multiplies all noise; the ledger is charged for the full noise. The
+        factor makes a weakened twin of the method. An audit of the method means little unless the
+        same audit refutes the ε of the twin.
     **params
-        Other hyper-parameters of the algorithm.
+        Hyper-parameters of the algorithm other than ``n_components`` and ``delta``.
 
     Raises
     ------
@@ -243,8 +245,8 @@ def lower_bound(
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the claim is about a Gaussian mechanism; see `is_gaussian`. If True, the bound holds
-        for Gaussian mechanisms only.
+        Whether the method is a Gaussian mechanism by its ledger; see `is_gaussian`. If True, the
+        bound holds for Gaussian mechanisms only.
 
     Raises
     ------
@@ -293,7 +295,7 @@ def _privacy(recorder: Recorder) -> Privacy:
 
 
 def _is_basis(matrix: np.ndarray) -> bool:
-    """Return whether the columns are orthonormal up to 1e-5, as noisy products hardly ever are."""
+    """Return whether the columns are orthonormal up to 1e-5; noisy products hardly ever are."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.allclose(matrix.T @ matrix, np.eye(matrix.shape[1]), rtol=0.0, atol=1e-5))
 
@@ -319,8 +321,8 @@ def _bounds(
 ) -> np.ndarray:
     """Return Clopper–Pearson lower bounds on ε, or on μ if `gaussian` is true.
 
-    A bound is −∞ if the counts give no information, for example without any hit. The bounds on the
-    two probabilities share the error probability equally.
+    A bound is −∞ if the counts give no information, for example if `hits` is 0. The bounds on P(E)
+    and P′(E) each get half of the error probability.
     """
     error = (1.0 - confidence) / 2.0
     low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits

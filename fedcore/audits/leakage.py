@@ -12,17 +12,17 @@ Q``. The error ``‖G (I − QQᵀ)‖_F`` of Φ does not grow with the rounds, 
 the space. This result is Proposition 2, which holds for exact linear replies and exact arithmetic.
 
 In floating point, the Z⁽ʲ⁾ of a converging iteration are soon nearly dependent, and the paper's
-formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B solves ``min ‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F`` by a QR
-factorisation, which is updated with every round. Later messages improve the precision of directions
-that the first messages hardly contain. If spectra decay quickly, or if a full span takes many
-rounds, the replies in double precision do not determine all of G. The error then stays above zero
-even if the Z⁽ʲ⁾ span the space.
+formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B minimises ``‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F``, and comes from a
+QR factorisation that is updated with every round. Later messages improve the precision of
+directions that the first messages hardly contain. If the spectrum of G decays quickly, or if the
+Z⁽ʲ⁾ span the space only after many rounds, replies in double precision do not determine all of G.
+The error then stays above zero even if the Z⁽ʲ⁾ span the space.
 
-Replies of other methods are not ``G Z``. Replies of LocalPower come from several local steps and
-orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that changes from round to round. No Φ
-explains all replies of these methods, so the attack takes the Φ of least norm among those with the
-least misfit. The error of this Φ may grow with the rounds. A large error means that *this* attack
-fails; another attack may succeed. The guess Φ = 0 has error 1.
+In methods other than subspace iteration, the replies are not ``G Z``. Replies of LocalPower come
+from several local steps and orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that
+changes from round to round. No Φ explains all replies of these methods. The attack takes the
+least-squares solution Φ of least norm. The error of this Φ may grow with the rounds. A large error
+means that *this* attack fails; another attack may succeed. The relative error of Φ = 0 is 1.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 class Reconstruction:
     """The attack, which `add` updates with the messages of one more round.
 
-    A round costs O(n² p) operations. Computing Φ or its error costs at most O(n³) operations.
+    A round with messages of p columns costs O(n² p) operations. Computing Φ or its error costs at
+    most O(n³) operations.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def start_transcript() -> Transcript:
 def column(
     problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
 ) -> list[float]:
-    """Return the reconstruction error at each record, or NaN before the first pair.
+    """Return the reconstruction error at each record, or NaN before the attack has used a pair.
 
     The attack does not use the first `left_out` pairs.
     """
@@ -177,7 +178,7 @@ def _matrix(message: Any) -> np.ndarray | None:
 
 
 def _project(matrix: np.ndarray, basis: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the part of `matrix` orthogonal to `basis`, and the coefficients of the other part."""
+    """Return the part of `matrix` orthogonal to `basis`, and the coefficients in `basis`."""
     inside = basis.T @ matrix
     rest = matrix - basis @ inside
     again = basis.T @ rest

@@ -26,10 +26,10 @@ def configure_accelerator() -> None:
 def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends.
 
-    If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number.
-    Without such a variable, the command takes one thread and says so, because more threads make
-    small products much slower on a machine with other work. PyTorch gets as many threads as BLAS.
-    An accelerator is configured by `fedcore.deep.device.configure_torch`.
+    If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number. If no
+    such variable is set, the command takes one thread and says so. More threads would make small
+    products much slower on a machine with other work. PyTorch gets as many threads as BLAS. An
+    accelerator is configured by `fedcore.deep.device.configure_torch`.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:
@@ -43,7 +43,7 @@ def limit_threads(threads: int | None) -> None:
 
 @contextlib.contextmanager
 def _environment(variables: Mapping[str, str]) -> Iterator[None]:
-    """Set environment variables, for libraries that are loaded later and for child processes."""
+    """Set environment variables for child processes and for libraries that are loaded later."""
     before = os.environ.copy()
     os.environ.update(variables)
     try:

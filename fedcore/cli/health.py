@@ -92,7 +92,7 @@ def _extras() -> Iterator[Line]:
 
 
 def _plugins() -> Iterator[Line]:
-    """Import every plug-in of other packages, and report for each whether its import works."""
+    """Import each plug-in that another package provides, and report whether the import works."""
     from fedcore import algorithms, generators, metrics
     from fedcore.datasets.registry import loader_of, plugins
 

@@ -184,7 +184,7 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the title (first line) of `what`, and parameters of `function` outside `given`.
+    """Return the title (first line) of `what`, and the parameters of `function` that `given` lacks.
 
     Each parameter is listed with its default, or with the word ``required``.
     """

@@ -142,7 +142,7 @@ def _require(
         raise InputError("--delta goes with --epsilon: give that, too")
     if epsilon is not None and 0 < components < 1:
         raise InputError(
-            f"--components {components:g} is found from exact variances, which --epsilon hides",
+            f"--components {components:g} needs exact variances, which --epsilon hides",
             advice=[Advice("give a whole number", {"components": "2"})],
         )
     if figure is not None and components == 1:

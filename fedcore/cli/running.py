@@ -215,7 +215,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body`, whose federations use `engine`; with ``mpi``, every rank calls `body`."""
+    """Call `body`, and run its federations on `engine`; with ``mpi``, every rank calls `body`."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

@@ -36,9 +36,9 @@ class Archive:
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open the member with the full name `name`, which may have at most `most` bytes.
+        """Open the member with the full name `name`; refuse one of more than `most` bytes.
 
-        The stream yields no more bytes than the size that the archive states for the member.
+        The stream yields at most as many bytes as the archive states for the member.
         """
         if self._file.getinfo(name).file_size > most:
             says = f"{name} holds more than the {most} bytes that are allowed"
@@ -54,7 +54,7 @@ class Archive:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Archive]:
-    """Open a zip archive, and raise a `DataError` that names the archive if it is damaged."""
+    """Open a zip archive; if the archive is damaged, raise a `DataError` with its path."""
     try:
         with zipfile.ZipFile(path) as file:
             yield Archive(path, file)

@@ -67,7 +67,7 @@ class Servers:
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Return whether the server of a URL responds, and ask it again only after `seconds`."""
+        """Return whether a URL's server responds; ask again only after `seconds`."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:
@@ -76,7 +76,7 @@ class Servers:
         return answered
 
     def save(self) -> None:
-        """Write the record to its file if a server was asked.
+        """Write the record to its file, if `ask` has asked a server.
 
         If writing fails, the next process asks the servers again.
         """
@@ -101,7 +101,7 @@ def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
 
 
 class _Arriving:
-    """Response from a URL, which a thread receives, so that `read` can fail after `seconds`.
+    """Response that a thread receives from a URL, so that `read` can fail after `seconds`.
 
     The time limit covers name lookup, connection, headers and body together. A socket's own timeout
     starts again with every byte, and thus never stops a very slow server.

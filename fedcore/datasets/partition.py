@@ -354,7 +354,7 @@ def check(spec: Mapping[str, Any]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Entries of `spec` without ``by``, which are arguments of the partitioner.
+        Entries of `spec` other than ``by``, which are the arguments of the partitioner.
     """
     by = spec.get("by", "")
     require_known(by, PARTITIONERS, "unknown partition")

@@ -154,8 +154,8 @@ def load(
         Whether to make the offline surrogate instead of reading files.
     options : mapping, optional
         ``shuffle`` (int) is the seed of a permutation of the rows. ``samples`` (int) is the number
-        of rows to keep after the permutation. Most surrogates are made with this number of rows.
-        Data sets have further options, such as ``identities`` for celeba.
+        of rows to keep after the permutation. Most surrogates are made with ``samples`` rows. Data
+        sets have further options, such as ``identities`` for celeba.
     registry : path-like, optional
 
     Returns

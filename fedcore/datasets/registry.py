@@ -90,7 +90,7 @@ def loader_of(point: EntryPoint) -> Callable[..., Any]:
 def find(
     name: str, registry: str | os.PathLike[str] | None = None
 ) -> tuple[dict[str, Any] | None, EntryPoint | None]:
-    """Return a data set's registry entry and its entry point, one of which is None.
+    """Return a data set's registry entry and None, or None and its entry point.
 
     A registry entry takes precedence over an entry point of the same name.
     """

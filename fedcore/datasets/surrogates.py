@@ -118,7 +118,7 @@ def faces(
 
 
 def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
-    """Return random sentences with users and sentiments, as 4 word vectors of 300 numbers each.
+    """Return random sentences with users and sentiments; a sentence is 4 vectors of 300 numbers.
 
     The vocabulary has 200 words, and half of the words are pleasant. A user has 50 to 80 sentences.
     A sentence is positive if most of its words are pleasant. The sentiments of every eighth user

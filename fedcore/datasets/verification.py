@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def exists(path: Path) -> bool:
-    """Return whether a path exists, or raise a DataError if its folder may not be searched."""
+    """Return whether a path exists, or raise a DataError if its folder cannot be searched."""
     try:
         return path.exists()
     except OSError as error:

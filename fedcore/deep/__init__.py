@@ -1,11 +1,11 @@
 """Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-No other package of fedcore imports PyTorch. The parameters of a network are one vector, in which
+Only this package of fedcore imports PyTorch. The parameters of a network are one vector, in which
 the parameters of the body come before those of the head. Server and clients exchange and keep such
 vectors. The ledger therefore counts a network like any other array, and ``w =
-federation.mean(update, of=chosen)`` averages networks. Sizes, splits, initial parameters and
-hyper-parameters of a network need no PyTorch. The plan, the closed formulas of the cost and
-`fedcore list methods` therefore work without PyTorch. The function `learner` returns the object
+federation.mean(update, of=chosen)`` averages networks. The sizes, initial parameters and
+hyper-parameters of a network need no PyTorch. The workflow's plan, the closed formulas of the cost
+and `fedcore list methods` therefore work without PyTorch. The function `learner` returns the object
 that trains and evaluates the networks of a run.
 """
 

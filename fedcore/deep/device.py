@@ -1,12 +1,12 @@
 """The device on which networks are trained, which is a core or an accelerator.
 
-The environment variable ``FEDCORE_DEVICE`` names the device, because it is a property of the
-machine. The value is ``cpu`` (the default), ``together``, or PyTorch's name of an accelerator
+The environment variable ``FEDCORE_DEVICE`` names the device, because the device is a property of
+the machine. The value is ``cpu`` (the default), ``together``, or PyTorch's name of an accelerator
 (``cuda``, ``cuda:1``, ``mps``, …). With ``cpu``, clients train one after the other. On an
 accelerator, the clients of a round make each training step together. With ``together``, a core
-computes, and the clients of a round make each training step together. This value is meant for
-tests, and is slower than ``cpu``. Results of two devices differ by rounding. Each history names the
-device of its run.
+computes, and the clients of a round make each training step together. The value ``together`` is
+meant for tests, and is slower than ``cpu``. Results of two devices differ by rounding. Each history
+names the device of its run.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ def read_device() -> Device:
 def configure_torch() -> None:
     """Set PyTorch's options for this process, so that accelerators are as precise as a core.
 
-    Accelerators then compute in full single precision, and not with mantissas of 10 bits. With the
-    options for cuDNN and cuBLAS, PyTorch promises that equal seeds give equal bytes. No test on an
-    accelerator has confirmed this promise yet. The command line and the jobs of the workflow call
-    this function. `fedcore.run` does not call this function, because the process belongs to the
-    user. In a program of your own, call this function before anything is computed on the
-    accelerator.
+    With these options, accelerators compute in full single precision, and not with mantissas of 10
+    bits. With the options for cuDNN and cuBLAS, PyTorch promises that equal seeds give equal bytes.
+    No test on an accelerator has confirmed this promise yet. The command line and the jobs of the
+    workflow call this function. `fedcore.run` does not call this function, because the process
+    belongs to the user. In a program of your own, call this function before anything is computed on
+    the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -75,10 +75,10 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
     ----------
     where : torch.device or str
     what : str
-        Part of the error message that names what needs the memory.
+        Words for the error message that say what needs the memory.
     remedy : str
-        Part of the error message that names what would need less memory. Other parts of the message
-        name remedies that always help.
+        Words for the error message that say what would need less memory. After these words, the
+        message names remedies that always help.
 
     Raises
     ------

@@ -116,7 +116,7 @@ class Reshaped(Layer):
 
 @dataclass(frozen=True)
 class Lstm(Layer):
-    """Long short-term memory; its output is the `width` numbers after a sequence's last vector."""
+    """Long short-term memory; the output is the state, `width` numbers, after the last vector."""
 
     width: int
 

@@ -2,8 +2,8 @@
 
 The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every
 newcomer gets one network and trains only the head of this network, epoch after epoch. An epoch is a
-round in which all newcomers take part (Appendix A.2). The momentum is therefore zero at the start
-of each epoch.
+round in which all newcomers take part (Appendix A.2). As at the start of every round, the momentum
+is zero at the start of each epoch.
 
 The paper does not say which network of a method a newcomer gets. Here the network depends on the
 output of the method. If the output has ``parameters``, newcomers get the server's network, which
@@ -82,11 +82,12 @@ class Newcomers:
     Attributes
     ----------
     NAME : str
-        Name of the array of accuracies in the history; the first axis of this array is the repeats.
+        Name of the history's array of accuracies; the first axis of this array runs over the
+        repeats.
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict
-        Facts about the newcomers for the history.
+        Facts about the newcomers, which the history stores.
 
     Raises
     ------

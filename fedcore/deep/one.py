@@ -22,7 +22,7 @@ def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on a core which entries of `x` dropout keeps, so that all devices keep the same."""
+    """Draw on a core which entries of `x` dropout keeps, so that all devices keep equal entries."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -48,7 +48,7 @@ def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tenso
 
 
 def reshaped(layer: kinds.Reshaped, x: Tensor, noise: Any) -> Tensor:
-    """Read sequences (m, words, numbers) as (m, numbers, words); see `layers.Reshaped`."""
+    """Give (m, words, numbers) the shape (m, numbers, words), in the order of `layers.Reshaped`."""
     lines = x.shape[:0:-1]  # numbers, words
     blocks = (block.transpose(0, 1) for block in x.split(layer.block))
     return torch.cat([b.reshape(lines[0], -1, lines[1]).transpose(0, 1) for b in blocks])

@@ -47,7 +47,7 @@ class Trained:
         return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
-        """Return the scores of `X` by one client's network; the others score only one sample."""
+        """Return the scores of `X` by one client's network; all other networks score one sample."""
         if client not in range(self.n_clients):
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]

@@ -210,7 +210,7 @@ def average_bodies(
     """Average the bodies of all clients' networks in the rounds of `average`.
 
     The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the server
-    averages the heads in addition to the bodies. In that case, a client that has not trained yet
+    averages the heads in addition to the bodies. With "averaged", a client that has not trained yet
     (see ``state.trained``) uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)

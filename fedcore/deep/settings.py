@@ -68,7 +68,7 @@ class Params(Participating, Checked):
 
 @dataclass(frozen=True)
 class Tuned(Params):
-    """The hyper-parameters of `Params`, and one for fine-tuning after the last round.
+    """The hyper-parameters of `Params`, and one more for fine-tuning after the last round.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Tuned(Params):
 
 @dataclass(frozen=True)
 class Personal(Params):
-    """The hyper-parameters of `Params`, and one for the heads, which stay with the clients.
+    """The hyper-parameters of `Params`, and one more for the heads, which stay with the clients.
 
     Attributes
     ----------

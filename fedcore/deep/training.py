@@ -1,4 +1,4 @@
-"""Local training and evaluation of a network, from which methods build their client steps."""
+"""Train and evaluate networks; methods build their client steps from the class `Learner`."""
 
 from __future__ import annotations
 
@@ -219,7 +219,7 @@ class Learner:
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
-        """Return the clients' networks of a method in which all use the server's network."""
+        """Return the clients' networks for a method whose clients use the server's network."""
         return self.networks(w, *self.split(w))
 
     def personal(self, held: np.ndarray, models: Sequence[np.ndarray]) -> Networks:
@@ -238,7 +238,7 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return address, shape and strides, which tell arrays apart even if they share memory."""
+    """Return an array's address, shape and strides, to tell arrays apart that share memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 

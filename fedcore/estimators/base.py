@@ -29,7 +29,7 @@ class NotFittedError(InputError, AttributeError):
 
 
 class Transformer(ABC):
-    """Base class with parameters, printing, and the other methods that scikit-learn expects.
+    """Base class with the methods that scikit-learn expects of a transformer, such as `get_params`.
 
     A subclass stores every constructor argument in an attribute of the argument's name. The
     argument ``params`` is a mapping with the hyper-parameters of the algorithm.
@@ -208,7 +208,7 @@ class Transformer(ABC):
         Raises
         ------
         InputError
-            If `transform` has another value, or if the library is not installed.
+            If `transform` is none of these values, or if the library is not installed.
         """
         if transform is None:
             return self

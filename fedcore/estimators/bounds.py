@@ -2,7 +2,7 @@
 
 Each sample is clipped independently of the others, so that neighbouring data sets stay neighbours.
 Apart from the clipped samples, everything in this module is computed only from the bounds and from
-released values.
+values that were released with privacy noise.
 """
 
 from __future__ import annotations

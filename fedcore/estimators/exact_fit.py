@@ -101,9 +101,9 @@ def gram_comes_first(federation: Federation, r: int) -> bool:
 def pooled_gram(clients: Clients) -> np.ndarray:
     """Return ``Σ SᵢᵀSᵢ`` over the matrices Sᵢ of dense clients, shape (d, d), without copies.
 
-    NumPy's ``rows.T @ rows`` takes only a part of the time of `fedcore.linalg.gram_matrix`: 0.4
-    with 6 features, 0.9 with 500 features. The workflow keeps `gram_matrix`, because NumPy's
-    rounding would change the workflow's results.
+    NumPy's ``rows.T @ rows`` is faster than `fedcore.linalg.gram_matrix`: it takes 0.4 of the time
+    with 6 features, and 0.9 of the time with 500 features. The workflow keeps `gram_matrix`,
+    because NumPy's rounding would change the workflow's results.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return sum(rows.T @ rows for rows in blocks(clients))

@@ -24,7 +24,7 @@ ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries ma
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """Return the sum of `moments` from a double-precision Gram matrix, or None without one."""
+    """Return the sum of `moments` from a double-precision Gram matrix, or None if there is none."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -43,7 +43,7 @@ def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarr
 
 
 def moments_and_products(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Return `moments` and the client's product ``SᵢᵀSᵢ Z``, for runs without convergence test."""
+    """Return `moments` and the product ``SᵢᵀSᵢ Z``, which runs without a convergence test need."""
     scores = data @ Z
     return np.append(_moments(data, scores), data.T @ scores)
 
@@ -59,7 +59,8 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
     """Collect the data's moments along the basis; `fedcore.run` gets this function as ``finish``.
 
     If the algorithm has no convergence test, the clients also send their products with the basis.
-    The result then holds the sum of these products as ``products``, and the basis as ``sent``.
+    The result of such a run holds the sum of these products as ``products``, and the basis as
+    ``sent``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Probabilistic PCA, the Gaussian model whose likelihood scores a fit.
+"""Probabilistic PCA, the Gaussian model that gives `FederatedPCA.score` its likelihood.
 
 The model comes from Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999),
 and `sklearn.decomposition.PCA` uses the same model. Samples minus their mean, divided by the
@@ -31,7 +31,7 @@ class Model(NamedTuple):
     noise : float
         Variance σ² of each direction orthogonal to the components.
     scale : ndarray of shape (d,)
-        Scales of the features, which are the diagonal of D, in data units.
+        The diagonal of D: the scales of the features, in data units.
     """
 
     components: np.ndarray
@@ -82,7 +82,7 @@ class Model(NamedTuple):
         return -0.5 * (d * np.log(2 * np.pi) + logs + inside @ (1.0 / variances) + rest * outside)
 
     def _regular(self) -> tuple[np.ndarray, float]:
-        """Return the variances along the components, and 1/σ², which has no effect if r = d."""
+        """Return the variances along the components, and 1/σ², which is arbitrary if r = d."""
         r, d = self.components.shape
         variances = np.maximum(self.variances, self.noise)
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding

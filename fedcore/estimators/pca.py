@@ -35,21 +35,21 @@ class FederatedPCA(Transformer):
     up and d down, with d = n_features. A second round for the mean (d + 1 doubles up, d down)
     follows if a client has a feature whose mean is above 2²⁰ times its standard deviation. With
     ``scale=True``, a round for the scales costs each client d doubles up and d down. The
-    algorithm's rounds follow, and then a last round for the principal axes.
+    algorithm's rounds come next, and a last round for the principal axes ends the fit.
 
     In the last round, the server sends an orthonormal basis Z. Each client i replies with the r×r
     matrix ``Zᵀ SᵢᵀSᵢ Z`` and the sum of squares of its samples Sᵢ outside range(Z). The server
-    rotates Z to the eigenvectors of the summed r×r matrices. After a run without a convergence
-    test, the clients also send the n_features · r doubles ``SᵢᵀSᵢ Z``, by which the server tests Z.
-    The history ends before the last round.
+    rotates Z to the eigenvectors of the summed r×r matrices. If the algorithm has no convergence
+    test, each client also sends the n_features · r doubles ``SᵢᵀSᵢ Z``, from which the server
+    estimates the error of Z. The history does not include the last round.
 
     **What the server sees of a client.** Without secure aggregation, the server sees every reply of
     every client. The replies give a client's mean, its number of samples, and the number of its
-    features with a mean far from zero. In every round of the default algorithm, the server also
-    sees the product of the client's covariance with r + 1 more directions. After n_features /
-    (r + 1) rounds, these products determine the client's covariance, and `fedcore.audits.leakage`
-    rebuilds it. All exchanges allow secure aggregation; the server then sees these quantities only
-    for the pooled data. Slower algorithms reveal about as much of a client's data as the default
+    features with a mean far from zero. In every round of the default algorithm, the server sees the
+    product of the client's covariance with r + 1 new directions. After n_features / (r + 1) rounds,
+    these products determine the client's covariance, and `fedcore.audits.leakage` rebuilds the
+    covariance. With secure aggregation, which all exchanges allow, the server sees only the sums of
+    the clients' replies. Slower algorithms reveal about as much of a client's data as the default
     algorithm. For a privacy guarantee, give `epsilon`, which adds noise to every exchange.
 
     Parameters
@@ -58,8 +58,8 @@ class FederatedPCA(Transformer):
         Number of components r; None means ``min(n_samples, n_features)``. A share between 0 and 1
         means the fewest components that explain more than this share of the variance. For None or a
         share, the algorithm computes all components, so that the server learns the pooled
-        covariance. The default algorithm then takes one round, in which each client sends and
-        receives n_features² numbers.
+        covariance. With None or a share, the default algorithm takes one round, in which each
+        client sends and receives n_features² numbers.
     algorithm : str, default="auto"
         Name of a registered algorithm; ``fedcore.algorithms.names()`` lists them. "auto" means
         block_krylov, or analyze_gauss if `epsilon` is given.
@@ -82,23 +82,24 @@ class FederatedPCA(Transformer):
         a residual test (block_krylov, momentum_power, ssi) take `tol`, with the default 1e-8. If
         rounding does not allow `tol`, the run ends at the accuracy that rounding allows, in float32
         often 1e-6 to 1e-4. `error_estimate_` gives the sine that was reached, and a sine above 1e-3
-        causes a warning. Directions of singular values that agree to 1e-8 are interchangeable.
+        causes a warning. Directions of equal singular values are arbitrary within their span.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
         Seed of the run. The same seed gives the same result, bit for bit if CPU type, BLAS, its
-        number of threads and library versions are the same. None takes fresh entropy at every
-        `fit`, and a generator of `numpy.random` gives its next numbers. Privacy noise never comes
-        from this seed, except with ``params={"simulate": True}``.
+        number of threads and library versions are the same. With None, every `fit` draws fresh
+        entropy. With a generator of `numpy.random`, every `fit` draws the generator's next numbers.
+        Privacy noise comes from this seed only if `params` sets ``simulate`` to True.
     epsilon, delta : float, optional
         Privacy parameters: the whole fit is (ε, δ)-differentially private if one record of one
         client is added or removed. The guarantee holds against everyone who sees the messages,
         including the server. The guarantee covers the mean, the scales, the algorithm's rounds and
         the last round. A private fit requires `bounds`, a number of components, and analyze_gauss
-        or noisy_power. Every fit, also in a grid search, spends ε and δ anew.
+        or noisy_power. Every fit spends ε and δ anew, and a grid search makes many fits.
     bounds : (low, high) or float, optional
         Public bounds of the entries of a sample, as two numbers or two arrays of shape
         (n_features,). A single number for `bounds` is the largest norm of a sample. Clients clip
-        their samples to these bounds, and the noise grows with the bounds. A Series, a data frame
-        or a mapping such as ``{"age": (0, 120), …}`` is matched by the columns' names.
+        their samples to these bounds, and the noise grows with the bounds. Bounds in a Series, a
+        data frame or a mapping such as ``dict(age=(0, 120), …)`` are matched to the features by
+        name.
     verbose : bool or int, default=False
         Whether to show a progress bar of the rounds on standard error.
 
@@ -120,9 +121,10 @@ class FederatedPCA(Transformer):
         largest are rounding errors, because they come from a Gram matrix.
     explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False``, the divisor is
-        ``n_samples_``, and the values are second moments about zero. A private fit raises each sum
-        of squares to at least the public standard deviation of its noise. The attributes
-        `singular_values_` and `noise_variance_` come from the raised sums.
+        ``n_samples_``, and the values are second moments about zero. A private fit replaces each
+        noisy sum of squares that is below the standard deviation of its noise by this standard
+        deviation. The attributes `singular_values_` and `noise_variance_` come from the resulting
+        sums.
     explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` divided by the total variance of all features.
     noise_variance_ : float
@@ -133,11 +135,11 @@ class FederatedPCA(Transformer):
         Estimate of the sine of the largest angle between the computed and the exact subspace, by
         the algorithm's convergence test. ``docs/error_estimate.md`` says how often and how far the
         true angle exceeds the estimate. In a run without a convergence test, the estimate comes
-        from the products of the last round. An estimate from these products is often too small,
-        because the next singular value is unknown. The value is 1 if nothing is known. For a
-        private fit, the estimate says how far the noise may have rotated the subspace of the
-        samples, clipped to `bounds` and divided by `scale_`. The estimate of a private fit is the
-        norm of the noise over the gap of the released eigenvalues
+        from the products of the last round. An estimate from the last round's products is often too
+        small, because the next singular value is unknown. The value is 1 if nothing is known about
+        the angle. For a private fit, the estimate says how far the noise may have rotated the
+        principal subspace of the clipped and scaled samples. The estimate of a private fit is the
+        norm of the noise divided by the gap of the released eigenvalues
         (`fedcore.estimators.private.sines`), and costs no ε. Among private fits with an estimate
         below 1, at most one in 20 has a larger error than its estimate. If the estimate of a
         private fit is 1, the components cannot be distinguished from noise.
@@ -146,7 +148,7 @@ class FederatedPCA(Transformer):
         rounding limit, `error_estimate_` is above `tol`. The value is None if the algorithm makes
         no convergence test.
     n_iter_ : int
-        Number of iterations, which is the number of rounds if the algorithm has a convergence test.
+        Number of iterations; each iteration is one round if the algorithm has a convergence test.
     n_samples_ : int
         Number of samples of all clients; in a private fit, this number is noisy.
     history_ : RunHistory
@@ -157,12 +159,12 @@ class FederatedPCA(Transformer):
     n_features_in_ : int
         Number of features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if the clients are data frames and all names are strings. The columns of other
-        clients, and of data frames given to `transform`, are matched by these names.
+        Column names, if the clients are data frames and all names are strings. `fit` matches the
+        clients' columns by these names, and `transform` matches the columns of a data frame.
 
     See Also
     --------
-    fedcore.run : Run an algorithm without the last round of a fit.
+    fedcore.run : Run an algorithm without the round for the principal axes.
 
     Examples
     --------
@@ -229,9 +231,9 @@ class FederatedPCA(Transformer):
         clients : sequence, mapping or matrix
             One matrix of shape (n_i, n_features) per client, with samples as rows. In a mapping,
             the keys are the clients' names, which errors then mention. A single matrix is one
-            client, or as many clients as there are `groups`.
+            client, or one client per value in `groups`.
         y : None
-            Not used; scikit-learn passes it.
+            Ignored; scikit-learn's tools pass this argument.
         groups : array-like of shape (n_samples,), optional
             The client of every row, if `clients` is a single matrix.
 
@@ -315,7 +317,7 @@ class FederatedPCA(Transformer):
             One matrix, or the matrices of several clients, as in `fit`. A grid search over a list
             of clients holds out whole clients.
         y : None
-            Not used; scikit-learn passes it.
+            Ignored; scikit-learn's tools pass this argument.
 
         Returns
         -------
@@ -426,7 +428,7 @@ class FederatedPCA(Transformer):
 
 
 def distance(model: FederatedPCA) -> str:
-    """Return a line with the estimated angle between a fitted subspace and the exact one."""
+    """Return a line of text with the estimated angle between the fitted and the exact subspace."""
     sine = model.error_estimate_
     noise = ""
     if model.ledger_.privacy is not None and sine > private.WARNING_SINE:

@@ -6,8 +6,8 @@ clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then ha
 1. The clients upload the noisy sum of ``a = (x − c)/ρ`` over their samples x, and the number of
    samples times κ. The vector c is the middle of the bounds, and the divisor ρ makes ‖a‖ ≤ 1 for
    every sample. The vector (a, κ) of a sample has norm at most √(1 + κ²). The server clips the mean
-   to the bounds. If scales are wanted, each feature is first divided by its largest distance from c
-   within the bounds.
+   to the bounds. If scales are wanted, each feature of x − c is divided by its largest magnitude
+   within the bounds before ρ is chosen.
 
 2. If scales are wanted, the clients upload the noisy sums of ``((x − mean)/w)²``, with w the
    largest distances from the mean within the bounds. A sample's vector of squares has norm at most
@@ -17,13 +17,13 @@ clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then ha
 3. The algorithm runs on the samples ``b = (x − mean)/scale/ρ′``, where the divisor ρ′ makes
    ‖b‖ ≤ 1.
 
-4. The clients upload the noisy moments of the algorithm's basis Z. These moments are the upper
-   triangle of ``Σ y yᵀ`` with y = Zᵀb for each b, and the squares outside range(Z),
-   ``Σ ‖b‖² − ‖y‖²``. A record adds a vector of norm at most ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares
-   below the standard deviation of their noise are replaced by this standard deviation, because
-   smaller squares cannot be distinguished from noise. Without a given start, Z has one column more
-   than the requested number of components. The diagonal entry of ``Σ y yᵀ`` for the extra column is
-   about the next eigenvalue, which `sines` needs.
+4. The clients upload noisy second moments of their samples b along the algorithm's basis Z. With y
+   = Zᵀb, these moments are the upper triangle of ``Σ y yᵀ`` and the squares outside range(Z),
+   ``Σ ‖b‖² − ‖y‖²``. One record adds to the moments a vector of norm at most
+   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
+   this standard deviation, because smaller squares cannot be distinguished from noise. Without a
+   given start, Z has one column more than the requested number of components. The diagonal entry of
+   ``Σ y yᵀ`` for the extra column is about the next eigenvalue, which `sines` needs.
 
 All noise is Gaussian. Releases with noise multipliers zᵢ together give the privacy of one release
 with multiplier z, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
@@ -194,8 +194,8 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
     d : int
         Number of features.
     rounds, last : float
-        Standard deviations of the noise in one entry: `rounds` for the algorithm's sums, `last` for
-        `squares`.
+        `rounds` is the standard deviation of the noise in one entry of the algorithm's sums, and
+        `last` is the same for one entry of `squares`.
     steps : int
         Number of steps of an iteration; 0 for a direct method.
 
@@ -213,10 +213,10 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 
 
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
-    """Warn if noise hides the components' subspace, and say how many leading components remain.
+    """Warn if noise hides the components' subspace, and say how many leading components it spares.
 
-    If there are as many components as features, `estimates` has no entry for all components
-    together.
+    `estimates` has one entry for each number of leading components. If all features are components,
+    the last entry is left out, because all components together span the whole space.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
@@ -306,7 +306,7 @@ def _mean(
 
 
 def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
-    """Return each feature's largest distance from `point` within the bounds, or 1 instead of 0."""
+    """Return each feature's largest distance from `point` within the bounds; 0 is replaced by 1."""
     widths = bounds.widths(point)
     return np.where(widths > 0, widths, 1.0)
 

@@ -111,7 +111,7 @@ class Request:
         Raises
         ------
         InputError
-            If `n_components` is too large, or is not a whole number, a share or None.
+            If `n_components` is too large, or is neither a whole number nor a share nor None.
         """
         r: Any = self.n_components
         if not self.counts_components:
@@ -151,7 +151,7 @@ class Found(NamedTuple):
     result : Result
         Result of the run, with ``mean`` and ``scale`` in its output.
     estimate : float
-        Estimate of the sine of the largest angle to the exact subspace; 1 if nothing is known.
+        Estimate of the sine of the largest angle to the exact subspace; 1 if the angle is unknown.
     """
 
     axes: Axes
@@ -176,7 +176,7 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return a run's seed; None gives fresh entropy, and a generator gives its next numbers."""
+    """Return a run's seed; None stands for fresh entropy, and a generator for its next numbers."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):

@@ -8,8 +8,8 @@ Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other coordinates changes ``
 
 A method commutes with rotations of the features if it uses data only through inner products,
 products with the data and products with their transpose. Such a method computes the same iterates
-in J + p coordinates as in all d features, except for rounding and the dropped coordinates. If J +
-p ≥ d, the run uses the features themselves.
+in J + p coordinates as in all d features, except for rounding and the dropped coordinates. If J + p
+≥ d, the run uses all d features.
 
 Metrics are computed from the data in the reduced coordinates. The history keeps iterates in all d
 features, and the ledger counts the traffic of all d features.

@@ -1,7 +1,8 @@
 """Make a problem from its specification in a configuration file.
 
-Problems from a generator do not depend on the module for data sets, and problems from a data set do
-not depend on the module for generators; see `digests`.
+`digests` lists the modules that a problem depends on. A change of the code for data sets does not
+affect generated problems, and a change of the code for generators does not affect problems from
+data sets.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def build(
     draw : int, optional
         Number of the draw, if the problem has several independent draws.
     held : bool
-        Whether to keep the clients' matrices in memory. If `held` is false, clients are computed
-        again at each read, if they come from a data set or from a generator that yields clients.
+        Whether to keep the clients' matrices in memory. If `held` is false, the matrices from a
+        data set, or from a generator that yields clients, are computed anew at each read.
     """
     key = (name_key(name),) if draw is None else (name_key(name), draw)
     rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=key))
@@ -93,7 +94,8 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
     """Build a problem as `build_draws` does, and write it to the file `path` client by client.
 
-    If `code`, the fingerprint of the code, is not empty, the file also stores the digest `recipe`.
+    `code` is the fingerprint of the code. Unless `code` is empty, the file stores the digest that
+    `recipe` returns.
     """
     how = {key: options[key] for key in ("seed", "surrogate")}
     made_from = recipe(name, spec, code=code, **how) if code else ""
@@ -119,8 +121,8 @@ def check(spec: Mapping[str, Any]) -> None:
 def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
     """Return name and digest of each module that a problem of this specification depends on.
 
-    Imports of `fedcore.experiments.build` itself are ignored, because this module imports the
-    modules of all kinds of source.
+    The imports of `fedcore.experiments.build` are not followed, because `build` imports the code
+    for both generators and data sets.
     """
     kind = _kind(spec)
     own = (__name__, fingerprint.digest(__name__))

@@ -1,7 +1,7 @@
 """Cells of experiments: a cell is an algorithm with fixed parameters on one problem.
 
-A parameter with the value ``reference`` is replaced by a number of the problem, such as its largest
-singular value. Some theorems and baselines assume that such a number is known.
+The value ``reference`` of a parameter stands for a quantity of the problem, such as its largest
+singular value. Some theorems and baselines assume that this quantity is known.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Cell:
     """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
     If ``center`` is true, the clients first subtract the mean of all samples. If ``simulate`` is
-    true, privacy noise comes from the seed, so that the cell can be repeated. Otherwise privacy
-    noise comes from the operating system's entropy. If ``cut`` is given, the cell runs on data
-    reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` has a digest by
-    `build.recipe` for each problem file that the cell reads. ``code`` is the fingerprint of the
-    modules that run the cell.
+    true, privacy noise comes from the seed, so that the cell can be repeated. If ``simulate`` is
+    false, privacy noise comes from the operating system's entropy. If ``cut`` is given, the cell
+    runs on data reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` has a
+    digest by `build.recipe` for each problem file that the cell reads. ``code`` is the fingerprint
+    of the modules that run the cell.
     """
 
     paper: str
@@ -74,7 +74,7 @@ class Cell:
         Raises
         ------
         ConfigError
-            If a key is unknown, a required key is missing, or `given` is no JSON object.
+            If a key is unknown, a required key is missing, or `given` is not a JSON object.
         """
         if not isinstance(given, Mapping):
             raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
@@ -93,12 +93,12 @@ class Cell:
 
     @property
     def short(self) -> str:
-        """Path of the cell within its paper's folder, by which configuration files select cells."""
+        """Path of the cell within its paper's folder; configuration files select cells by it."""
         return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
     def variant(self) -> str:
-        """The cell's name without its prefix, the problem's name."""
+        """The cell's name without the problem's name at its beginning."""
         return self.name.removeprefix(f"{self.problem}-")
 
     @property
@@ -145,7 +145,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
 
 
 def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return parameters in which numbers of the problem replace every value ``reference``."""
+    """Return parameters in which a quantity of the problem replaces every value ``reference``."""
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":

@@ -1,13 +1,13 @@
 """Checkpoints let a killed run continue and end with the same bytes as an uninterrupted run.
 
-Each finished repeat is saved as a history of its own. If a cell later gets more repeats, only the
-new repeats are computed. A repeat that took at most `LONG_REPEAT` CPU seconds is not saved but run
-again.
+A finished repeat that took more than `LONG_REPEAT` CPU seconds is saved as a history of its own. If
+a cell later gets more repeats, saved repeats are not run again. Shorter repeats, and private
+repeats with real noise, are not saved.
 
 A checkpoint holds the server's parameters, the clients' states, all random streams, the ledger and
 the records. After every round, `fedcore.deep.rounds` passes its state to the checkpoint, through
 the recorder. The checkpoint is written only if the last write was at least `INTERVAL` seconds ago.
-A checkpoint is valid only for one cell with the same data and code. A run ignores damaged
+A checkpoint is valid only for the cell, the data and the code that wrote it. A run ignores damaged
 checkpoints and the checkpoints of other runs.
 """
 

@@ -1,4 +1,4 @@
-"""Combinations of the values that a configuration file lists for several names."""
+"""Combinations of values, one value per name, from the lists in a configuration file."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Digests of the code that a job depends on: all modules that it imports, directly or indirectly.
 
-Only modules of fedcore and of the importing module's own package are included. Every package that
-contains an included module adds its ``__init__.py``. Imports are read from the source text,
-including imports inside functions, and no module is executed. A module's digest covers its syntax
-tree except for the parts that `_drop_words` removes, such as docstrings. Snakemake gets each
-module's digest as a parameter of the job. If a digest changes, Snakemake runs the job again and
-names the changed module.
+Only modules of fedcore and of the importing module's own package are included. For each included
+module, the ``__init__.py`` of every package around it is included, too, except the modules in
+`NOT_COUNTED`. Imports are read from the source text, including imports inside functions, and no
+module is executed. A module's digest covers its syntax tree except for the parts that `_drop_words`
+removes, such as docstrings. Snakemake gets each module's digest as a parameter of the job. If a
+digest changes, Snakemake runs the job again and names the changed module.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def fingerprint(*parts: object) -> str:
 
 @cache
 def digests(*modules: str) -> tuple[tuple[str, str], ...]:
-    """Return name and digest of the modules and of all modules that they import, sorted by name.
+    """Return name and digest of `modules` and of all modules that they import, sorted by name.
 
     A module in `NOT_COUNTED` is included only if it is an argument, not if another module imports
     it.
@@ -58,7 +58,7 @@ def digests(*modules: str) -> tuple[tuple[str, str], ...]:
 
 
 def digest(module: str) -> str:
-    """Return the digest of one module without its imports; errors are those of `digests`."""
+    """Return the digest of one module without its imports; raise the same errors as `digests`."""
     return _read(module)[0]
 
 
@@ -197,7 +197,7 @@ def _place(node: ast.expr) -> bool:
 
 
 def _canonical(node: object) -> str:
-    """Return a syntax tree as text without docstrings, the same text in all Python versions."""
+    """Return a syntax tree as text without docstrings; all Python versions give the same text."""
     if isinstance(node, ast.AST):
         _drop_words(node)
         fields = [

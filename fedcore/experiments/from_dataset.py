@@ -119,7 +119,7 @@ def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None 
 
 
 def _require_paired(by: str) -> None:
-    """Refuse a partition unless each client gets the same classes of training and test samples."""
+    """Refuse a partition that may give a client other classes for testing than for training."""
     if by not in PAIRED_PARTITIONS:
         raise ConfigError(
             f"partition '{by}' would not give a client test samples of its own classes: hold out a "

@@ -46,10 +46,10 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return a dict with the device for networks, or an empty dict for the CPU or no networks.
+    """Return the device of a run with PyTorch as a dict, which is empty for the CPU.
 
-    This function reads the environment variable FEDCORE_DEVICE itself, because
-    `fedcore.deep.device` needs PyTorch.
+    The dict is empty for a run without PyTorch. This function reads the environment variable
+    FEDCORE_DEVICE itself, because `fedcore.deep.device` needs PyTorch.
     """
     name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}

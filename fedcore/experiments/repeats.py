@@ -3,7 +3,7 @@
 Each cell produces one history file. Repeats on the same draw of a problem differ only in their
 random streams. A repeat's random stream depends on master seed, paper, experiment, problem and
 repeat number, but not on the algorithm. Competing algorithms therefore share data, sketches and
-starts. A simulation derives privacy noise from the seed and from a key of algorithm, cell and
+starts. In a simulation, privacy noise depends on the repeat's seed, the algorithm, the cell and the
 parameters; see `fedcore.privacy.noise`.
 """
 
@@ -104,11 +104,12 @@ def run_repeats(
         One checkpoint per repeat.
     seen : callable, optional
         Function that is called with every recorded row, for instance to count rounds. In a private
-        run, the row has only released columns.
+        run, the row has only the columns that an observer of the messages knows.
     newcomers : Problem, optional
         The problem that the cell's setting ``newcomers`` names.
     keep_exact : bool, default=False
-        Whether to keep values in the history that a private run with real noise does not release.
+        Whether a private run with real noise keeps values that its privacy guarantee does not
+        cover.
     """
     history = _Repeats(cell, draws, checkpoints, seen, newcomers).run(progress)
     if history.released is None or cell.simulate:
@@ -179,7 +180,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories of those repeats in a block that an earlier run has finished."""
+        """Return the histories of the block's repeats that an earlier run has saved."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -239,7 +240,7 @@ class _Repeats:
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
-        """Return the problem's exact solution for the history, stacked over several draws."""
+        """Return the problem's exact solution for the history; several draws are stacked."""
         draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorder.snapshots.kept
@@ -323,7 +324,7 @@ class _Repeats:
 
 
 def _facts(draws: Sequence[Problem]) -> dict[str, Any]:
-    """Return the facts about the problem that the history stores."""
+    """Return facts about the problem, which the history stores."""
     problem = draws[0]
     return {
         "name": problem.name,

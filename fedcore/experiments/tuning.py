@@ -1,10 +1,10 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values runs on the cell's first repeats, or on other repeats that
-the cell does not report. The value of a run is the geometric mean of a metric at regular intervals.
-This mean rewards both fast progress and a good final metric. All repeats use the combination with
-the fewest diverged runs; the smallest median value decides a tie. The history keeps all
-combinations and their values.
+Every combination of the grid's values runs on the cell's first repeats. With the key ``first``, the
+combinations run on later repeats, which the cell need not report. The value of a run is the
+geometric mean of a metric at regular intervals. This mean rewards both fast progress and a good
+final metric. All repeats use the combination with the fewest diverged runs; the smallest median
+value decides a tie. The history keeps all combinations and their values.
 
 Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
 information that the privacy budget does not cover. A cell with a private method may still be tuned,
@@ -38,9 +38,10 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
     Parameters
     ----------
     cell : Cell
-        The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (records between two
-        values) and ``over`` (values by parameter name). The key ``repeats`` is the number of
-        repeats to run, and ``first`` is the number of the first repeat, 0 by default.
+        The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (number of records
+        from one value to the next) and ``over`` (lists of values by parameter name). The key
+        ``repeats`` is the number of repeats to run. The key ``first`` says at which repeat to
+        begin, by default at 0.
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, such as
@@ -86,7 +87,7 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
 
 
 def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
-    """Return a metric that is NaN except at the records `every`, 2·`every`, 3·`every`, …."""
+    """Return `metric` with NaN at all records except `every`, 2·`every`, 3·`every`, …."""
     count = itertools.count()
 
     def function(iterate: Iterate, problem: Problem) -> float:

@@ -2,15 +2,16 @@
 
 If a method amplifies rounding, its result and its number of rounds may depend on the CPU, the
 number of threads and concurrent runs. A cell with ``twin: rounding`` therefore runs every repeat a
-second time, from a changed start. If a `start` is given, the second run changes it; otherwise it
-changes every real array that the server draws. Each changed entry is the next floating-point number
-above or below the original. If the server broadcasts a real array before it draws one, the
-broadcast array is a computed start and is changed instead. Data, limits and stopping rules of the
+second time, from a changed start. If a `start` is given, the second run changes the `start`.
+Without a `start`, the second run changes every real array that the server draws. Each changed entry
+is the next floating-point number above or below the original. If the server broadcasts a real array
+before drawing one, the broadcast array is a computed start. The second run then changes the
+broadcast array and all arrays that the server draws later. Data, limits and stopping rules of the
 two runs are the same.
 
 By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
-gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. The repeat
-keeps the twin whose number of records differs most from its own number of records.
+gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. Of the ten
+twins, the repeat keeps the twin whose number of records differs most from the repeat's.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ class TwinDistance:
 
 
 def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
-    """Return an algorithm that first changes its start by one rounding; see `nudge`.
+    """Return `algorithm` with a start that is changed by one rounding; see `nudge`.
 
     The algorithm's ``run`` raises ConfigError if no start was given, drawn or broadcast.
     """

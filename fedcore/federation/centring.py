@@ -1,17 +1,18 @@
 """Subtract the mean of all clients' samples without losing digits, and divide features by scales.
 
-Sums are formed in double precision, block by block of rows. If the mean of a client's feature is
-above `NEAR` times its standard deviation, the client sums differences from its first sample
-instead. The rounding error of the sum is then relative to the spread of the data, not to their
+Sums are formed in double precision, block by block of rows. If a feature's mean at a client is
+above `NEAR` times its standard deviation, the client sums the differences of its samples from its
+first sample. The rounding error of the sum is then relative to the spread of the data, not to their
 distance from the origin.
 
-Each client's sum, the sum over clients and the division round the mean, each by up to 2⁻⁵³ of its
-size. After the subtraction, the data therefore keep a small rest mean, and the square of this rest
-mean enters the covariance. Suppose that a feature's mean is at most `FAR` = 2²⁰ times its standard
-deviation. After k roundings, the square of the rest mean is then at most k² 2⁻⁶⁶ of the feature's
-variance. Each client counts its features whose mean is above `FAR` times their standard deviation.
-If all counts are zero, no feature of the pooled samples has a mean above `FAR` times its standard
-deviation. If some count is positive, a second pass computes and subtracts the rest mean.
+The mean is rounded in each client's sum, in the sum over clients and in the division, each time by
+up to 2⁻⁵³ of its size. After the subtraction, the mean of the data is therefore not exactly zero,
+and the square of this remaining mean enters the covariance. Suppose that a feature's mean is at
+most `FAR` = 2²⁰ times its standard deviation. After k roundings, the square of the remaining mean
+is then at most k² 2⁻⁶⁶ of the feature's variance. Each client counts the features whose mean is
+above `FAR` times their standard deviation. If all counts are zero, no feature of the pooled samples
+has a mean above `FAR` times its standard deviation. If some count is positive, a second pass
+computes and subtracts the remaining mean.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ BUFFER = 1 << 16  # numbers of a block of several clients' rows, which stays in 
 
 
 class Centred(Clients):
-    """Dense clients minus one mean; a client's matrix is copied only when it is read.
+    """Dense clients, with one mean subtracted from all samples; a matrix is copied when it is read.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield all rows minus the mean, in order, in blocks; each block overwrites the last."""
+        """Yield all rows minus the mean, in order, in blocks; a block overwrites the one before."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -100,7 +101,7 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def _sum(data: np.ndarray, less: np.ndarray | None = None) -> np.ndarray:
-    """Return the sum of all rows, or of all rows minus `less`, in double precision."""
+    """Return the sum of all rows, each minus `less` if `less` is given, in double precision."""
     found: Any = 0.0
     for start in range(0, len(data), ROWS):
         rows = data[start : start + ROWS]
@@ -159,7 +160,7 @@ def centred(data: Any, mean: np.ndarray) -> Any:
     Parameters
     ----------
     data : ndarray or SparseRows of shape (m, d)
-        Sparse rows keep their stored entries, and products with them subtract the mean.
+        Sparse rows keep their stored entries; the mean is subtracted in products with these rows.
     mean : ndarray of shape (d,)
     """
     if isinstance(data, SparseRows):

@@ -62,8 +62,8 @@ class Federation:
     clients : sequence of ndarray of shape (n_i, d)
         One matrix per client, with samples as rows.
     seed : int or numpy.random.SeedSequence
-        Source of all randomness except the privacy noise. The stream of a client depends on the
-        seed and the client's id, and not on the order of the clients.
+        Source of all randomness except the privacy noise. A client's random stream depends on the
+        seed and the client's id, but not on the order of the clients.
     ids : sequence of int, optional
         Ids of the clients, which select their random streams; the default is 0, 1, 2, …
     transcript : Transcript, optional
@@ -89,7 +89,8 @@ class Federation:
     Notes
     -----
     If all clients hold float32 data, every floating-point number is sent as float32, in half the
-    bytes of float64. If some client holds other data, messages are sent in their own precision.
+    bytes of float64. If some client's data are not float32, every number is sent in the precision
+    that it has.
 
     Attributes
     ----------
@@ -160,8 +161,8 @@ class Federation:
         Raises
         ------
         InputError
-            For a second call with other arguments, or after an upload, because that upload had no
-            noise. A call of `center` counts as an upload.
+            If a second call has other arguments, or if an upload without noise came before the
+            call. A call of `center` counts as an upload.
         """
         own = self.ledger.privacy
         if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
@@ -274,9 +275,9 @@ class Federation:
         """Make sure that every row has norm at most `bound`, as all sensitivities assume.
 
         If `clip` is true, clients scale every row whose norm is above `bound` to norm `bound`. If
-        `clip` is false, such a row is an error. Rows that have been reduced to factors cannot be
-        clipped. Among them, a row whose norm is above `bound` is always an error. The bound must
-        not come from the data.
+        `clip` is false, a row whose norm is above `bound` is an error. Rows that have been reduced
+        to factors cannot be clipped, so that a norm above `bound` is an error whatever `clip` is.
+        The bound must not come from the data.
 
         Parameters
         ----------
@@ -324,7 +325,7 @@ class Federation:
         Raises
         ------
         TypeError
-            For a message that the ledger cannot count, see `fedcore.federation.ledger.payload`.
+            If the ledger cannot count the message; see `fedcore.federation.ledger.payload`.
         """
         message = messages.read_only(messages.narrow(message) if self._single else message)
         receivers = self._positions(to)
@@ -335,12 +336,12 @@ class Federation:
         self.ledger.download(message, len(receivers))
 
     def frame(self, start: np.ndarray) -> Frame | None:
-        """Return coordinates in which iterations from `start` cost little, or None without them.
+        """Return coordinates in which iterations from `start` cost little, or None if none exist.
 
-        With coordinates, `broadcast` takes a `fedcore.rowspace.Block`, and a `sum` of
-        `fedcore.parts.gram_products.gram_product` returns a block. The coordinates exist only if
-        all clients are in this process, their features far outnumber their samples, and no
-        transcript is kept. Coordinates do not change what the ledger counts.
+        A matrix in these coordinates is a `fedcore.rowspace.Block`, which `broadcast` takes. After
+        such a broadcast, the `sum` of `fedcore.parts.gram_products.gram_product` is a block. The
+        coordinates exist only if all clients are in this process, their features far outnumber
+        their samples, and no transcript is kept. Coordinates do not change what the ledger counts.
 
         Parameters
         ----------
@@ -381,7 +382,7 @@ class Federation:
         Raises
         ------
         TypeError
-            For a reply that the ledger cannot count, see `fedcore.federation.ledger.payload`.
+            If the ledger cannot count a reply; see `fedcore.federation.ledger.payload`.
         """
         positions = self._positions(of)
         replies = messages.copied(self._transport.ask(self._upload(step), positions))
@@ -479,7 +480,7 @@ class Federation:
         Returns
         -------
         sequence
-            One item per client. Do not write into the items.
+            One item per client, which callers must not change.
         """
         return self._transport.ask(Read(name), self._positions(of))
 
@@ -488,7 +489,7 @@ class Federation:
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:
-        """Return the positions `of`, with an array converted to a list; None means all clients."""
+        """Return `of` as positions: None becomes all clients, and an array becomes a list."""
         if of is None:
             return self._everyone
         return of.tolist() if isinstance(of, np.ndarray) else of

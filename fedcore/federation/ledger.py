@@ -78,7 +78,7 @@ class Ledger:
     def upload(self, replies: Sequence[Any]) -> None:
         """Charge one round in which each client sends one of `replies` to the server.
 
-        Without replies no round is counted. If `replies` is an array, each row is one reply.
+        If `replies` is empty, no round is counted. If `replies` is an array, each row is one reply.
         """
         self.rounds += len(replies) > 0
         for reply in [replies] if isinstance(replies, np.ndarray) else replies:
@@ -87,7 +87,7 @@ class Ledger:
             self.bytes_up += size
 
     def upload_total(self, scalars: int, size: int) -> None:
-        """Charge one round from the numbers of scalars and bytes in all replies together."""
+        """Charge one round, given the numbers of scalars and bytes in all replies together."""
         self.rounds += 1
         self.scalars_up += scalars
         self.bytes_up += size
@@ -190,7 +190,7 @@ def payload(message: Any) -> tuple[int, int]:
 
 
 def guarantee(privacy: Privacy) -> str:
-    """Return in words the guarantee for a record whose owner does not trust the server."""
+    """Return the privacy guarantee in words, for a record's owner who does not trust the server."""
     epsilon, change = privacy.epsilon(), NEIGHBOURS[privacy.neighbours]
     if math.isinf(epsilon):
         return f"epsilon is infinite at delta = {privacy.delta:g}: nothing is guaranteed"

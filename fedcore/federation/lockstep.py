@@ -7,15 +7,15 @@ side wait for each other at each common step, and their blocks are joined into o
 (`fedcore.federation.engines.in_process`).
 
 Only one run works at a time, and this run works until it makes a request. When all runs wait, the
-scheduler compares the keys of their requests, and takes the key that was requested first in the
-whole schedule. The scheduler then serves all waiting requests with this key. The schedule depends
-on the runs alone, not on time.
+scheduler serves all waiting requests with one key. Among the keys of the waiting requests, the
+scheduler chooses the key that appeared earliest since the runs began. The order of the requests
+depends on the runs alone, not on time.
 
 BLAS may round a product of 10 columns differently if these columns are part of a block of 50. The
-rounding does not depend on the values in the other 40 columns. Each run therefore has a `slot`, and
-`WIDTH` slots form a block. The runs of a block wait for each other. Products are as wide as a
-block, with zeros in the free slots, and everything else is computed run by run. A run therefore
-gives the same bits alone and beside other runs.
+rounding depends on the width of the block, but not on the values in the rest of the block. Each run
+therefore has a `slot`, and `WIDTH` slots form a block. The runs of a block wait for each other.
+Products are as wide as a block, with zeros in the free slots, and everything else is computed run
+by run. A run therefore gives the same bits alone and beside other runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -74,8 +74,8 @@ def run_all(
     ----------
     calls : sequence of callable
     slots : sequence of int, optional
-        The `slot` of each run; all slots differ. Without slots, client steps are not joined;
-        requests that the calls make directly by `meet` are joined.
+        The `slot` of each run; all slots differ. Without slots, only the requests that the calls
+        make by `meet` are joined, and client steps run separately for each run.
     """
     return _Lockstep(len(calls), slots).run(calls)
 

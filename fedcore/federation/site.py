@@ -79,7 +79,7 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Return the reply to an order, or None if the reply of a step stays with the client."""
+        """Return the reply to an order; a step whose reply stays with the client gives None."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)
@@ -110,8 +110,8 @@ class Site:
     def charged(self) -> int:
         """Return the number of charged events, and forget the values that mechanisms have released.
 
-        A private run calls this method before each step, because an upload may hold only values
-        that mechanisms return in the same step.
+        A private run calls this method before each step, because every value of an upload must come
+        from a mechanism in the same step.
         """
         assert self.account is not None
         self.state.privacy.released.clear()
@@ -138,7 +138,7 @@ def changed(order: Change, samples: np.ndarray, position: int) -> np.ndarray | N
     Raises
     ------
     InputError
-        For a row whose norm is above the bound, unless the change clips rows.
+        If a row has a norm above the bound, and the change does not clip rows.
     """
     if isinstance(order, Centre):
         return centred(samples, order.mean)

@@ -17,7 +17,7 @@ class Exchange(NamedTuple):
 
 
 class Transcript:
-    """Copies of all uploads of a run, which takes the transcript as argument ``transcript``.
+    """Record of all uploads of a run; `fedcore.run` takes it as the argument ``transcript``.
 
     Parameters
     ----------
@@ -26,10 +26,10 @@ class Transcript:
     sums_only : bool, default=False
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
         Without secure aggregation the server sees every reply, and the transcript keeps every
-        reply. With secure aggregation the server sees only the total. The transcript keeps the
-        total as an exchange of client None. The ``received`` of this exchange is None if the
-        participants held different messages. Replies to `Federation.gather` are kept one by one in
-        either case.
+        reply. With secure aggregation the server sees only the total, and the transcript keeps the
+        total as an exchange of client None. The exchange of a total has ``received`` None if the
+        participants held different messages. Replies to `Federation.gather` are kept one by one,
+        whatever `sums_only` is.
 
     Attributes
     ----------

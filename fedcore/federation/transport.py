@@ -1,4 +1,4 @@
-"""Transports, which carry messages and steps to the clients, and replies back.
+"""Transports, which carry messages and steps to the clients, and carry their replies back.
 
 Algorithms call the methods of a `Federation`. The federation calls a `Transport`, which calls the
 clients' sides (`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every
@@ -115,13 +115,13 @@ class Transport(Protocol):
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
         """Call `job` once for the whole run, and return its value in every process of the run.
 
-        The job may read from clients by `ask`. If `last` is true, the other processes end after the
-        job.
+        The job may read from clients by `ask`. If `last` is true, only rank 0 returns the value;
+        other processes wait until rank 0 ends.
         """
         ...
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Give clients a message, which they hold until the next one.
+        """Give clients a message, which they hold until the next message.
 
         The message may travel with the next `ask` or `total`.
         """
@@ -143,7 +143,7 @@ class Transport(Protocol):
         ...
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum of the replies, or None if only `ask` can give them."""
+        """Return the sum of the replies, or None if the caller must sum the replies of `ask`."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Checksums of tables, plans and figures, with which readers detect damage.
+"""Checksums of tables, plans and figures, which show damage when a file is read.
 
 The hidden file ``.<name>.sha256`` has the checksum of ``<name>``, in the format of ``sha256sum``. A
 file without a checksum, such as a table of another program, is accepted.
@@ -32,7 +32,7 @@ def write(path: str | os.PathLike[str], value: str) -> None:
 
 
 def differs(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file differs from its recorded checksum; False if either is missing."""
+    """Return whether a file differs from its checksum; False without the file or the checksum."""
     try:
         known = place(path).read_bytes()
         return known != f"{file_sha256(path)}  {Path(path).name}\n".encode()

@@ -5,9 +5,9 @@ bytes after its content, so that other programs can open a sealed file.
 
 In a problem file larger than 128 MiB, each array has its own sha256 in the attribute ``sha256`` of
 its data set. `value` and `fedcore.files.mapping` check an array's sha256 when they read the array.
-Reading one array therefore does not read the others. The seal of such a large file is the sha256 of
-all bytes outside the arrays, including the attributes. The positions where arrays begin and end are
-stored before the seal.
+One array can therefore be read and checked without the other arrays. The seal of such a large file
+is the sha256 of all bytes outside the arrays, including the attributes. The positions where arrays
+begin and end are stored in the file, directly before the seal.
 
 HDF5's own checksums (Fletcher32, and the checksums of its newest format) are not enough. HDF5 2.0
 does not notice if two bytes of an array change from 00 00 to ff ff, or if the first letter of a
@@ -121,10 +121,10 @@ def require_sum(name: str, found: Any, known: str | None) -> None:
 
 
 class _Written(io.RawIOBase):
-    """New file for HDF5 that accepts every byte, even if the disk is full.
+    """New file that keeps the first error in writing, and hides it from HDF5.
 
-    HDF5 does not give up a file after a failed write. HDF5 tries again when Python frees the last
-    object of the file, and then crashes the process.
+    After a failed write, HDF5 tries to write again when Python frees the last object of the file,
+    and then crashes the process.
 
     Attributes
     ----------
@@ -213,7 +213,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
 
 
 def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
-    """Return where the arrays of a large file begin and end, as stored before its seal."""
+    """Return the stored positions at which the arrays of a large file begin and end."""
     said = _NUMBER.match(seal)
     size = int(said[1]) * 2 * _PLACE.itemsize if said else 0
     if size > end:
@@ -271,8 +271,8 @@ def load(
     kind : str
         Expected kind of file, "history" or "problem".
     first, again : str
-        What the user should do: `first` if the file is missing (such as "make it"), `again` if the
-        file is damaged (such as "run again").
+        `first` is the advice for a missing file (such as "make it"), and `again` is the advice for
+        a damaged file (such as "run again").
     failure : type of FedcoreError
     """
     with (

@@ -25,8 +25,9 @@ def table(
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
     """Return labels, query ids as text, the matrix, and the number of lines without a sample.
 
-    Feature indices begin with `first`. The matrix has just enough columns for the largest index,
-    and at most `n_features`. Labels are int64 if all are whole numbers.
+    Feature indices begin with `first`. The last column of the matrix belongs to the largest index.
+    An index that needs more than `n_features` columns is an error. Labels are int64 if all are
+    whole numbers.
     """
     try:
         text = path.read_bytes().rstrip(END)

@@ -1,4 +1,4 @@
-"""Read the arrays of a sealed file through a memory map, and check each array at its first use.
+"""Read an HDF5 file's arrays through a memory map; verify each array's checksum at its first use.
 
 The memory map is read-only and backed by the file. A limit on the memory of the process (``ulimit
 -d``) does not count the map.
@@ -27,13 +27,15 @@ class Mapped(LazyMatrices):
     datasets : sequence of h5py.Dataset
         HDF5 data sets that are stored without chunks.
     told : callable
-        Returns a context manager that turns a broken seal into an error message for users.
+        Function that returns a context manager for the check. The context manager turns a wrong
+        checksum into an error message for users.
 
     Notes
     -----
     Do not change the file in place while it is mapped, because arrays that were checked are not
     checked again. If the file is truncated within a mapped array, reading this array ends the
-    process by SIGBUS. fedcore itself replaces whole files, which does not affect an existing map.
+    process by SIGBUS. The package fedcore only replaces whole files. Replacing a file does not
+    affect an existing map.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """Refuse to overwrite an input, or a file that fedcore did not write.
 
-fedcore recognises its own histories and problems by their seal and their content. fedcore
-recognises its own figures and tables by the checksum file beside them.
+The package recognises its own histories and problems by their checksums and their content. The
+package recognises its own figures and tables by the checksum file beside them.
 """
 
 from __future__ import annotations

@@ -56,8 +56,8 @@ def check(
     what : str
         Name of the checked object in error messages, such as the name of its file.
     names : mapping of str to sequence of str
-        Maps the key of a list to names of the list's items. Messages use these names instead of
-        item numbers.
+        Mapping from the key of a list to the names of the list's items. Messages use these names
+        instead of item numbers.
     """
     rules = rules_of(schema)
     if not isinstance(config, Mapping):
@@ -97,7 +97,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the place and the fault of each value that no schema allows."""
+    """Yield the place and the fault of each value that is forbidden in every configuration file."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -1,8 +1,8 @@
 """Read YAML like `yaml.safe_load`, but refuse repeated keys, large texts and deep nesting.
 
 If a key is repeated, `yaml.safe_load` silently keeps the last value. A few aliases in a text can
-expand to any number of nodes, and the parser recurses once for each level. Size and depth are
-therefore checked before any object is built.
+expand to any number of nodes, and the parser recurses once for each level of nesting. Size and
+depth are therefore checked before any object is built.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _Loader(_Fastest):
         self._seen: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Check the keys of a mapping, and then merge in the mappings under its key ``<<``."""
+        """Refuse repeated keys in a mapping, and then insert the mappings under its key ``<<``."""
         if id(node) not in self._seen:
             self._seen.add(id(node))
             self._refuse_twice(node)

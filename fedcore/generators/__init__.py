@@ -1,4 +1,4 @@
-"""Generate the synthetic client matrices of the reproduced papers, with one module per model.
+"""Generate the synthetic client matrices of the reproduced papers; each module is one model.
 
 The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
 arrays. With an iterator, only one client is in memory while the problem's file is written. A model
@@ -54,7 +54,7 @@ def check(name: str, params: Mapping[str, Any]) -> None:
     Raises
     ------
     InputError
-        If the model refuses the parameters, or fails with any other error than a lack of memory.
+        If the model refuses the parameters, or raises any exception except `MemoryError`.
     """
     try:
         generate(name, _Undrawn(), params)  # type: ignore[arg-type]

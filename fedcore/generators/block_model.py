@@ -40,8 +40,8 @@ def generate(
     within, between : float
         Entries of W on the diagonal (`within`) and off the diagonal (`between`).
     scales : sequence of float
-        Factors of W. The clients are divided as evenly as possible into consecutive groups, one for
-        each factor.
+        Factors of W. The clients are divided as evenly as possible into consecutive groups, one
+        group for each factor of W.
 
     Returns
     -------

@@ -2,8 +2,8 @@
 
 One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the
 record that an audit tries to detect. In the neighbouring data set, the last row is e₂, is zero, or
-is missing. No replacement of one row of unit norm by another changes a Gram matrix more than the
-replacement of e₁ by e₂. All other rows depend only on the size of the data.
+is missing. Replacing e₁ by e₂ changes the Gram matrix at least as much as replacing any other row
+of unit norm by a row of unit norm. All other rows depend only on the size of the data.
 """
 
 from __future__ import annotations
@@ -65,19 +65,20 @@ def generate(
     length : float
         Norm of every row except the canary.
     axes : bool
-        Whether all rows except the canary lie on the axes in turn, and not at random on the sphere.
-        Rows on the axes serve audits of methods that estimate the spread of the rows.
+        If true, all rows except the canary lie on the coordinate axes in turn. If false, these rows
+        are random points on the sphere. Use rows on the axes to audit methods that estimate the
+        spread of the rows.
     lean : float
-        The last row is e₁ − lean·e₂ or, with `replaced`, e₂ − lean·e₁, scaled to unit norm. A
-        positive `lean` serves audits of methods in which a row a enters as a⟨a, w⟩. If w is near e₁
-        + e₂, these two rows then have nearly opposite gradients.
+        The last row is e₁ − lean·e₂ or, with `replaced`, e₂ − lean·e₁, scaled to unit norm. Use a
+        positive `lean` to audit methods in which a row a has the gradient a⟨a, w⟩. If w is near e₁
+        + e₂ and `lean` is near 1, the canary and its replacement have nearly opposite gradients.
     held : float
-        Second entry of the last row, whether `zeroed` is true or false. A positive `held` serves
-        audits with neighbours that differ in one entry. If the gap between the singular values
-        stays the same, a larger `held` rotates a singular vector more.
+        Second entry of the last row; `zeroed` does not change this entry. Use a positive `held` to
+        audit methods for neighbours that differ in one entry. For a fixed gap between the singular
+        values, zeroing the first entry rotates a singular vector more if `held` is larger.
     replaced, removed, zeroed : bool
-        Three alternatives for the neighbour: e₂ replaces the canary, the canary is removed, or the
-        first entry of the canary is 0.
+        Parameters that make the neighbour; at most one is true. In this order, e₂ replaces the
+        canary, the canary is removed, or the first entry of the canary is 0.
 
     Returns
     -------
@@ -86,8 +87,9 @@ def generate(
     Raises
     ------
     InputError
-        If a size is below 2, or more than one alternative is chosen. If `lean` is combined with
-        `removed`, `zeroed` or `held`. If `held` is combined with `replaced` or `removed`.
+        If a size is below 2, or more than one of `replaced`, `removed` and `zeroed` is true. If
+        `lean` is combined with `removed`, `zeroed` or `held`. If `held` is combined with `replaced`
+        or `removed`.
     """
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):

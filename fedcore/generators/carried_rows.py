@@ -1,16 +1,17 @@
-"""Rows with exact singular values, of which only some contribute to the top singular vector.
+"""Matrix with exact singular values; only some rows contribute to the top singular vector.
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
 iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
 ±1/√m on the first m = h n rows and zero on the others. The other columns of U are orthonormalised
 random signs, so that their largest entry is about as small as possible. Hence
 
-    ‖U‖_∞² = 1 / (h n),
+    ‖U‖_∞² = 1 / (h n).
 
-with an error of a few per cent at h = 1. All singular values below σ₁ are ``σ₁ √(1 − κ)``. The top
-right singular vector is (1, …, 1)/√d, whose largest entry 1/√d is the smallest that a unit vector
-can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger than 1/√d. Each of the first m rows has a norm
-of at least σ₁/√m. Such long rows do not matter if neighbouring data sets differ in one entry.
+At h = 1, this equation has an error of a few per cent. All singular values below σ₁ are ``σ₁ √(1 −
+κ)``. The top right singular vector is (1, …, 1)/√d, whose largest entry 1/√d is the smallest that a
+unit vector can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger than 1/√d. Each of the first m rows
+has a norm of at least σ₁/√m. Such long rows do not matter if neighbouring data sets differ in one
+entry.
 """
 
 from __future__ import annotations

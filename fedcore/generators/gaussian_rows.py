@@ -1,4 +1,4 @@
-"""Gaussian rows as in Theorem 1.2 of Nguyen, Ene & Nguyen, or rows with this spectrum exactly.
+"""Gaussian rows (Nguyen, Ene & Nguyen, Theorem 1.2), or rows with exactly the theorem's spectrum.
 
 The paper is *Adaptive power iteration method for differentially private PCA*. Rows are drawn from
 N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenvector of Σ̄² is v = (1, …,
@@ -6,8 +6,8 @@ N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenv
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
-The relative gap κ, the top eigenvalue (through m) and d can thus be varied one at a time. The
-constant factor of L is 1.
+The relative gap κ, the top eigenvalue and d can thus be varied one at a time, because m determines
+the top eigenvalue for a given κ. This model takes 1 as the constant factor of L.
 
 With ``exact``, the columns of the standard normal matrix are orthonormalised first, so that the gap
 of the rows is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close to κ.
@@ -15,10 +15,11 @@ Exact rows are not divided by L, but scaled so that the longest has norm 1. With
 entries ±1 replace the normal entries, which makes the coherence of the rows nearly minimal.
 
 With ``moments``, the client holds ``AᵀA/√d`` of the exact rows A. The algorithm `dn26` gets these
-second moments (footnote 2 of the paper). Neighbouring data sets then differ in one entry by at most
-1. A row of norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The largest entry of
-v is at least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest entry of v. A change
-of one entry by 1 has the same bound.
+second moments (footnote 2 of the paper). With ``moments``, neighbouring data sets differ in one
+entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The
+largest entry of v is at least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest
+entry of v. If one entry of ``AᵀA/√d`` changes by 1, the product with v changes by at most the
+largest entry of v.
 
 With ``canary``, the last row is the canary e₁ of `fedcore.generators.canary`. With ``removed``, the
 canary is missing. Before the division by L, the canary has norm L, the largest that the theorem's
@@ -69,12 +70,13 @@ def generate(
     kind : str
         Distribution of the coordinates before they are scaled.
     exact : bool
-        Whether the rows have the spectrum exactly, and not only in distribution.
+        If true, the rows have the prescribed spectrum exactly. If false, only their distribution
+        has this spectrum.
     moments : bool
         Whether the second moments replace the rows (only with `exact`).
     canary, removed : bool
-        Whether the last row is the canary, and whether this last row is left out. Neither is
-        possible with `exact`.
+        Whether the last row is the canary, and whether the canary is left out. `canary` excludes
+        `exact`, and `removed` requires `canary`.
 
     Returns
     -------
@@ -85,8 +87,9 @@ def generate(
     Raises
     ------
     InputError
-        If `minor` is not below `n_features`, `exact` has too few rows, or options exclude each
-        other.
+        If `minor` is not below `n_features`, or `exact` is given with fewer than ``minor + 1``
+        samples. If `moments` is given without `exact`, `removed` without `canary`, or `canary` with
+        `exact`.
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:

@@ -20,10 +20,10 @@ condition number of W*.
     W* has Gaussian rows scaled to length √k (Assumption 3 of the theory).
 ``conditioned``
     W* has rows of length √k, and the singular values of ``W*/√n`` form a geometric sequence whose
-    first term is κ times the last. Gaussian rows are projected alternately on matrices with these
-    singular values and on matrices with such rows (Tropp, Dhillon, Heath & Strohmer, *Designing
-    structured tight frames via an alternating projection method*, IEEE Transactions on Information
-    Theory 2005).
+    first term is κ times the last. A Gaussian matrix is projected in turn on the set of matrices
+    with these singular values and on the set of matrices with rows of length √k (Tropp, Dhillon,
+    Heath & Strohmer, *Designing structured tight frames via an alternating projection method*, IEEE
+    Transactions on Information Theory 2005).
 
 The notebook divides features by √m before it adds noise of standard deviation s to the labels. Up
 to the unit of the labels, the notebook's model equals this model with σ = s √m.
@@ -121,8 +121,9 @@ def generate(
     Raises
     ------
     InputError
-        If a value is out of range, the rank is above the number of clients or features, or heads
-        with this condition number do not exist or are not found.
+        If a value is out of range, or the rank is above the number of clients or features. If
+        `condition` does not fit `heads` or `rank`, or no heads with this condition number are
+        found.
     """
     if rank > min(n_clients, n_features):
         raise InputError(

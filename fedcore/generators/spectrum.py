@@ -5,11 +5,11 @@ define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23
 and V (m × n) come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows
 of ``Aᵀ = V Σ Uᵀ``.
 
-The uniform matrix Y, from which V is computed, is drawn into the memory of the clients' matrices.
-Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ Uᵀ``. V
-itself is stored only if Y is nearly square, and thus ill-conditioned. Otherwise, the peak memory is
-that of the clients' matrices and of some n × n matrices. The exact answer (Σ and U) is known. The
-random draws depend on m and n, and not on the division into clients.
+The uniform matrix Y, from which V is computed, is stored in the arrays that later hold the clients'
+matrices. Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ
+Uᵀ``. V itself is stored only if Y is nearly square, and thus ill-conditioned. If V is not stored,
+the peak memory is the memory of the clients' matrices and of some n × n matrices. The exact answer
+(Σ and U) is known. The random draws depend on m and n, and not on the division into clients.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ has mean zero and variance s:
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)).
 
 All rows have norm R. The top eigenvector of E aaᵀ is v, and all other eigenvalues are equal. The
-relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. At a constant gap, σ₁² ≈ n R² s is of the
-order of n/d, as in the paper's comparison of rates. The distribution of c determines only the
-coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If n and d grow and the gap does not, then
+σ₁² ≈ n R² s grows like n/d, as in the paper's comparison of rates. The distribution of c determines
+only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
 
 With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. For h = 1, the coherence is least.
 For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With

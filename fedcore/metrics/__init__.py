@@ -85,8 +85,8 @@ class Metric:
 
         For a function defined inside another function, ``function`` is the name of the outer
         function. All metrics that one outer function makes therefore have the same ``code``, and
-        need different metric names. If the module has no attribute of this name, the result is the
-        name of the module.
+        need different metric names. If the module has no attribute ``function``, the result is only
+        the name of the module.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__
@@ -101,7 +101,7 @@ def metric(
     finite: bool = True,
     each: Callable[[Iterate, Problem], np.ndarray] | None = None,
 ) -> Callable[[Callable[[Iterate, Problem], float]], Metric]:
-    """Decorate a function ``(iterate, problem) -> float`` to make it a `Metric` with its name.
+    """Turn the decorated function ``(iterate, problem) -> float`` into a `Metric` of the same name.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def metric(
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:
-    """Decorate a function that several metrics call, so that the iterate caches its value.
+    """Decorate a function that several metrics call; each iterate caches the function's value.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""Metrics of the factor U of S ≈ U Vᵀ, whose parts Uᵢ the clients keep.
+"""Metrics of the factor U in S ≈ U Vᵀ; each client keeps its part Uᵢ of U.
 
-Every client computes numbers from its own Uᵢ. The metrics are NaN if the algorithm does not store
-the matrices Uᵢ, for example because it has a closed form for the error of U.
+For each metric, every client computes numbers or a Gram matrix from its own Uᵢ. The metrics are
+NaN if the algorithm does not store the matrices Uᵢ, for example because it has a closed form for
+the error of U.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def stacked_rank(iterate: Iterate, problem: Problem) -> float:
     """Return the rank of the stacked U, from the sum of the Gram matrices of the Uᵢ.
 
     In double precision, a singular value below about 1e−7 of the largest one counts as zero,
-    because a Gram matrix does not show it.
+    because a Gram matrix does not show such a small value.
     """
     grams = _answers(iterate, gram_of)
     return _rank(sum(grams), hermitian=True) if grams else np.nan

@@ -26,7 +26,7 @@ def kkt(iterate: Iterate, problem: Problem) -> float:
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``, the residual relative to the largest eigenvalue.
 
-    A stop at a residual of 1e−4 explains the errors that Wang, Liu & Zhang report.
+    The errors that Wang, Liu & Zhang report are those of runs that stop at a residual of 1e−4.
     """
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
@@ -53,7 +53,7 @@ def singular_value_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
-    """Return the scaled singular values Σ / 2^e, and e.
+    """Return the scaled singular values Σ / 2^e, and the exponent e.
 
     The largest scaled value is of order one, so that fourth powers do not over- or underflow.
     """

@@ -19,7 +19,10 @@ def objective(iterate: Iterate, problem: Problem) -> float:
 
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, where Ûᵢ is the best for V; 0 if there is no U."""
+    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, or zeros if the iterate has no factors.
+
+    Ûᵢ is the factor of client i with the smallest loss for V.
+    """
     excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return np.zeros(len(problem.clients)) + excess
 
@@ -48,11 +51,12 @@ def exact_excess(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the least loss ε_min for rank r.
 
     The metric is not computed as a difference of two losses. At ε_min = 1e−6, this difference would
-    lose all digits of an excess of 1e−25. Let W₁ have the r leading right singular vectors of S
-    (with values Σ₁), W₂ the others (Σ₂), and Q a basis of range(V). Let A = W₁ᵀQ have the polar
-    factor P, and let M = Q − W₁A, which is small for good V. For V of full rank, I − AAᵀ = P MᵀM
-    Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂ W₂ᵀQ‖²_F)``. For a rank-deficient V, I − AAᵀ has
-    the additional term I − PPᵀ, and the excess has the additional term ``½ ‖Σ₁ (I − PPᵀ)‖²_F``.
+    lose all digits of an excess of 1e−25. Let the columns of W₁ be the r leading right singular
+    vectors of S, with singular values Σ₁. Let W₂ and Σ₂ be the other vectors and values, and let Q
+    be a basis of range(V). Let P be the polar factor of A = W₁ᵀQ, and let M = Q − W₁A. For a good
+    V, M is small. For V of full rank, I − AAᵀ = P MᵀM Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂
+    W₂ᵀQ‖²_F)``. For a rank-deficient V, I − AAᵀ has the additional term I − PPᵀ, and the excess has
+    the additional term ``½ ‖Σ₁ (I − PPᵀ)‖²_F``.
     """
     v = iterate.shared
     q, rank = column_space(v), v.shape[1]

@@ -1,4 +1,4 @@
-"""Metrics of the differences between the clients' samples, which do not depend on the iterate."""
+"""Metrics of the differences between the clients' samples; the metrics ignore the iterate."""
 
 from __future__ import annotations
 

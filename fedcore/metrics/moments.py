@@ -1,4 +1,4 @@
-"""Metrics of the information about clients that the start ``moments`` reveals.
+"""Metrics of the information that clients reveal by their messages for ``init: moments``.
 
 The metrics do not depend on the iterate. A client with samples (x, y) sends ``M = Σ y² x xᵀ``
 (Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample of the client,
@@ -23,11 +23,12 @@ ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v ex
 
 @metric("1", "others' samples that Σ y² x xᵀ rules out, less the client's own")
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
-    """Return the share of others' samples that a message rules out, minus that of own samples.
+    """Return the share of other clients' samples that M rules out, minus the share of own samples.
 
-    Own samples are those of the client that sends the message. The metric is averaged over the
-    clients. The metric is 0 if messages do not reveal who has a sample, and 1 if messages fully
-    reveal who has a sample. Under (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
+    M is the message of a client, and own samples are the samples of this client. The metric is
+    averaged over the clients. The metric is 0 if messages do not reveal who has a sample, and 1 if
+    messages fully reveal who has a sample. Under (ε, 0)-privacy, the metric is at most
+    ``tanh(ε/2)``.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]
@@ -41,9 +42,9 @@ def membership_advantage(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "|cos| of a sample with Σ y² x xᵀ's eigenvector")
 def rebuilt_sample(iterate: Iterate, problem: Problem) -> float:
-    """Return how well the leading eigenvector of M matches some sample x of the client.
+    """Return how well the leading eigenvector of a client's M matches one of the client's samples.
 
-    The match is the largest ``|cos|`` of the angle to a sample, averaged over the clients.
+    The match is ``|cos|`` of the angle to the nearest sample x, averaged over the clients.
     """
     found = []
     for X, y in _clients(problem):

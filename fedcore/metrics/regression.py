@@ -2,10 +2,11 @@
 
 An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
 ``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
-``fitted_…`` metrics replace each client's model by B times the best head for B on its own samples.
-When a method has converged, each ``fitted_…`` metric agrees with the same metric of the clients'
-own models, unless the method has one head for all clients. Every loss is half a mean square, as in
-equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+``fitted_…`` metrics replace each client's model by B wᵢ, where wᵢ is the best head for B on the
+client's training samples. When a method has converged, each ``fitted_…`` metric agrees with the
+same metric of the clients' own models, unless the method has one head for all clients. Every loss
+is half a mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML
+2021).
 """
 
 from __future__ import annotations
@@ -36,13 +37,13 @@ def representation_distance(iterate: Iterate, problem: Problem) -> float:
 
 @metric(LOSS, "loss (8) of the clients' models")
 def training_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the global loss (8) of the clients' models on their own samples."""
+    """Return the global loss, equation (8), of the clients' models on their own samples."""
     return _loss(_models(iterate), problem)
 
 
 @metric(LOSS, "smallest loss (8) over the heads, at B")
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the smallest global loss (8) over all heads for the representation B."""
+    """Return the smallest global loss, equation (8), over all heads for the representation B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
@@ -93,7 +94,7 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def new_client_error(samples: int) -> Metric:
-    """Make the metric of the error of new clients that fit a head to `samples` samples each.
+    """Make a metric for the error of new clients when each fits a head to `samples` samples.
 
     The metric is the expected test error, averaged over the new clients. If the iterate has
     ``features``, new clients fit their heads on this matrix in place of the representation B.
@@ -154,7 +155,7 @@ def _truth(problem: Problem) -> Truth:
 
 
 def _samples(problem: Problem) -> list[Labelled]:
-    """Return the training samples, as one stack if all clients have equal size."""
+    """Return the training samples in one stack if clients have equal size, or client by client."""
     clients = problem.clients
     if clients.labels is None:
         raise InputError(f"problem {problem.name} has no labels: take another metric")

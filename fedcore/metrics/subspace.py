@@ -42,7 +42,7 @@ def misalignment(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "squared sine of the largest angle to the top right singular subspace of S")
 def sin_squared(iterate: Iterate, problem: Problem) -> float:
-    """Return the square of `subspace_distance`, which is 1 − ⟨v₁, x⟩² for one unit vector x."""
+    """Return the squared `subspace_distance`, which is 1 − ⟨v₁, x⟩² if V is one unit vector x."""
     return subspace_distance.value(iterate, problem) ** 2
 
 

@@ -64,7 +64,7 @@ class Budgeted(Parameters):
         ------
         InputError
             Raised if the method reads single rows but the clients' rows were reduced to factors.
-            The error is also raised if a row has a norm above 1 and `clip` is false.
+            Raised if the method needs bounded rows, a row has a norm above 1, and `clip` is false.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -74,7 +74,10 @@ class Budgeted(Parameters):
             federation.protect(delta=self.delta, neighbours=neighbours)
 
     def require_small_epsilon(self, limit: float = 1.0) -> None:
-        """Raise an `InputError` for the paper's calibration at an ε above its proved `limit`."""
+        """Raise an `InputError` if `calibration` is ``paper`` and ε is above `limit`.
+
+        The paper proves its calibration for ε up to `limit`.
+        """
         if self.calibration == "paper" and self.epsilon is not None and self.epsilon > limit:
             raise InputError(
                 f"epsilon = {self.epsilon:g}: the paper's calibration is proved for epsilon up to "
@@ -106,7 +109,8 @@ def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | 
     """Return the budget (ε₀, δ₀) of one of n shuffled local randomisers, given their total (ε, δ).
 
     Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem
-    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit is not above ε.
+    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if ``log(n / (16 log(4/δ)))`` is at
+    most ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None

@@ -12,11 +12,12 @@ eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteratio
 its directions. The algorithms' parameter `n_oversamples` adds columns to Z, so that the test can
 notice missed directions.
 
-Rounding limits the residual. Products with unit roundoff ε have a residual of 1 to 16 ε θ₁ at the
-exact eigenspace (measured for up to 3·10⁵ samples and 3000 features). Even if the estimate is above
-the tolerance, the test therefore succeeds when the residual is at most ``(16 + √(n + d)) ε θ₁`` and
-has not halved in the last round. Residuals below ε θ₁ count as ε θ₁. When rounding limits the
-residual, the estimate shows how well the data determine the subspace in this precision.
+Rounding limits the residual. Let ε be the unit roundoff of the products, and θ₁ the largest Ritz
+value. At the exact eigenspace, the residual is between ε θ₁ and 16 ε θ₁ (measured for up to 3·10⁵
+samples and 3000 features). Even if the estimate is above the tolerance, the test therefore succeeds
+when the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round.
+Residuals below ε θ₁ count as ε θ₁. When rounding limits the residual, the estimate shows how well
+the data determine the subspace in this precision.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class ConvergenceTest:
     def blocks(
         self, Z: np.ndarray, U: np.ndarray, span: tuple[np.ndarray, np.ndarray] | None = None
     ) -> bool:
-        """Return whether range(Z) has converged, given U = G Z, and store Z and U.
+        """Store Z and U = G Z, and return whether range(Z) has converged.
 
         Parameters
         ----------
@@ -148,8 +149,9 @@ class ConvergenceTest:
         -------
         dict
             ``converged`` tells whether the last tested Z has passed the test. ``angle_estimate`` is
-            the estimated sine of the largest angle before the last step, or infinite if unknown.
-            ``ritz_edge`` has Ritz values p and p + 1 in data units squared, or NaN if unknown. The
+            the estimated sine of the largest angle before the last step. The estimate is infinite
+            if the gap between the eigenvalues is unknown, and NaN if no Z was tested. ``ritz_edge``
+            has the p-th and the (p+1)-st Ritz value in data units squared, or NaN if unknown. The
             dict is empty if ``tol`` is 0.
         """
         if not self._tol:
@@ -164,11 +166,12 @@ class ConvergenceTest:
 def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
-    """Estimate the sine of the largest angle to the leading eigenspace for an untested basis Z.
+    """Estimate the sine of the largest angle of an untested basis Z to the leading eigenspace.
 
     The estimate replaces the eigenvalue λ_{p+1} of G by the mean eigenvalue outside range(Z), which
-    is hardly larger than λ_{p+1}. The estimate is therefore large if the subspace is far off, but
-    too small if range(Z) has missed a direction.
+    is hardly larger than λ_{p+1}. If range(Z) is not nearly invariant under G, the estimate is
+    therefore large. If range(Z) is nearly invariant but lacks a leading direction, the estimate is
+    too small.
 
     Parameters
     ----------
@@ -322,7 +325,7 @@ def _told_apart(estimate: float, tol: float) -> str:
 
 
 def _rounding(clients: Clients) -> float:
-    """Return 16 ε ‖S‖²_F, below which eigenvalues of Σ SᵢᵀSᵢ may be rounding errors."""
+    """Return 16 ε ‖S‖²_F; smaller eigenvalues of Σ SᵢᵀSᵢ may be rounding errors."""
     return 16 * float(np.finfo(np.result_type(*clients.dtypes)).eps) * clients.squares
 
 

@@ -1,4 +1,4 @@
-"""Iterations for the dominant eigenspace of symmetric matrices H, from products with H alone.
+"""Iterations for the dominant eigenspace of symmetric matrices H; H is used only in products.
 
 Each function works on a stack of matrices H. The basis for each H is a matrix X of p orthonormal
 rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product, X, XH, signs)`` that
@@ -84,7 +84,7 @@ def ritz(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
 
 
 def krylov(product: Product, X: np.ndarray, XH: np.ndarray, signs: str) -> Pairs:
-    """Run subspace iteration from the best basis in the span of the latest iterates (LMSVD).
+    """Run LMSVD: subspace iteration from the best basis in the span of the latest iterates.
 
     Liu, Wen & Zhang, *Limited memory block Krylov subspace optimization for computing dominant
     singular value decompositions* (SIAM J. Sci. Comput. 2013).

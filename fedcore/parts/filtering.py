@@ -41,7 +41,7 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the privacy events of `steps` steps, each a search and a sum.
+    """Return the privacy events of `steps` steps; each step makes one search and one sum.
 
     A search with ε is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
     """

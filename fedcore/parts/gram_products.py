@@ -31,14 +31,13 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, the product is also a block. As long as a Gram matrix
-    does not pay off, several sparse clients are multiplied as one matrix, a
-    `fedcore.rowspace.Rows`.
+    If Z is a block of `fedcore.rowspace`, the product is also a block. Before a Gram matrix pays
+    off, the rows of several sparse clients are multiplied as one matrix, a `fedcore.rowspace.Rows`.
 
-    The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
-    the matrix when it pays off, and keeps the matrix in ``state.kept``. Only the columns of the
-    present run decide whether the matrix pays off, so that a matrix of an earlier run changes no
-    result.
+    The Gram matrix is ``clients.gram``, if this attribute exists. If the attribute does not exist,
+    the function computes the matrix when the matrix pays off, and keeps the matrix in
+    ``state.kept``. Only the columns of the present run decide whether the matrix pays off, so that
+    a matrix of an earlier run changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -103,7 +102,7 @@ def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarra
 
 
 def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns: int) -> Multiply:
-    """Return the function ``rows -> rows SᵢᵀSᵢ`` for rows of shape (…, p, d), for one round.
+    """Return the function ``rows -> rows SᵢᵀSᵢ`` for one round; rows have shape (…, p, d).
 
     Parameters
     ----------
@@ -114,8 +113,8 @@ def local_multiplication(data: np.ndarray, state: Any, dtype: np.dtype, columns:
     dtype : numpy.dtype
         Precision of the rows.
     columns : int
-        Largest number of vectors that each run multiplies in this round. This number decides
-        whether a Gram matrix is cheaper than products with the data.
+        Upper limit on the number of vectors that each run multiplies in this round. This limit
+        decides whether a Gram matrix is cheaper than products with the data.
     """
     (_, multiplied), kept, slots = _counted(state, columns), state.kept, _slots(state)
     n_features, each = data.shape[-1], [data]
@@ -135,7 +134,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Multiply rows; pad the rows of several runs by zeros to a fixed width for one product."""
+    """Multiply rows; for several runs, make one product with all slots, and zeros in free slots."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -159,7 +158,7 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the slots of the runs whose state is `state`, or None for the state of clients."""
+    """Return the slots of the runs that `state` stacks, or None if `state` belongs to clients."""
     return state.slots if isinstance(state, StackedState) else None
 
 

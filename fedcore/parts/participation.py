@@ -21,7 +21,7 @@ class Participating:
         return max(1, round(self.participation * n_clients))
 
     def participants(self, n_clients: int, rng: np.random.Generator) -> list[int] | None:
-        """Draw the numbers of the clients that take part in a round; None means all clients."""
+        """Draw the indices of the clients that take part in a round; None means all clients."""
         if self.participation == 1:
             return None
         return sorted(rng.choice(n_clients, self.n_participants(n_clients), replace=False).tolist())

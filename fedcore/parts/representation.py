@@ -7,12 +7,12 @@ matrix B. The parameter ``init`` chooses the starting matrix B⁰:
     takes the k leading eigenvectors of ``(1/n) Σᵢ Zᵢ`` with ``Zᵢ = (1/m) Σⱼ y² x xᵀ`` (Collins et
     al., Algorithm 2). In one round, each client sends d² numbers.
 ``pgd``
-    makes projected gradient descent on the matrix of all clients' coefficients, one row per client
-    (Tu et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of ``init_rounds``
-    rounds takes a gradient step on every row and projects the matrix to rank k. Each client sends
-    its row of d numbers. The server sends the k leading right singular vectors V of the matrix to
-    the clients, and each client projects its own row. B⁰ is the last V, and the first head of a
-    client with row θ is ``Vᵀ θ``.
+    performs projected gradient descent on the matrix of all clients' coefficients, one row per
+    client (Tu et al. 2016, Algorithm 1, cited by Collins et al. in Appendix A.1). Each of
+    ``init_rounds`` rounds takes a gradient step on every row and projects the matrix to rank k.
+    Each client sends its row of d numbers. The server sends the k leading right singular vectors V
+    of the matrix to the clients, and each client projects its own row. B⁰ is the last V, and the
+    first head of a client with row θ is ``Vᵀ θ``.
 ``random``
     orthonormalises a Gaussian matrix. Each client draws its first head from N(0, s² I_k), with
     s = ``init_heads``.
@@ -122,7 +122,7 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Return the cost of the start and of rounds that send a (`rows`, k) block down and one up."""
+    """Return the cost of start and rounds; each participant gets and sends a (`rows`, k) block."""
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -143,8 +143,8 @@ def starting_representation(
     ------
     InputError
         Raised if there are fewer than k clients for ``pgd``, or if a client has fewer samples than
-        a batch. The error is also raised if fourth powers in ``moments`` over- or underflow, or if
-        all labels are zero.
+        a batch. Raised for ``moments`` if fourth powers overflow or underflow, or if all labels are
+        zero.
     """
     k = params.n_components
     if params.start is None and params.init == "pgd":

@@ -15,7 +15,7 @@ each loss is divided between the two nearest grid points, so that the total prob
 two neighbouring data sets do not change. The grid never makes δ(ε) smaller (Doroshenko et al.,
 *Connect the dots*, PETS 2022). The error of the grid is of second order in its step.
 
-If a paper states its own ε, the formula is in the module of the paper's algorithm.
+If a paper has its own formula for ε, the formula is in the module of the paper's algorithm.
 """
 
 from __future__ import annotations
@@ -212,7 +212,7 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the total loss of `count` mechanisms; each sum drops at most the probability `cut`."""
+    """Return the total loss of `count` mechanisms; each addition cuts off at most `cut`."""
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:

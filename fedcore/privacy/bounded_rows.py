@@ -1,10 +1,10 @@
-"""Ensure what every sensitivity requires: rows of bounded norm and sums in double precision.
+"""Ensure two conditions of every sensitivity: rows of bounded norm, and double-precision sums.
 
 A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is missing, the
-error changes. From some 10⁵ rows on, this change can exceed the contribution of the row. A release
-would then depend on the row more than the ledger charges (Casacuberta et al., *Widespread
-underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022).
-In double precision the relative error is at most about n·1e−16.
+error changes. From some 10⁵ rows on, this change can exceed the contribution of the row. If this
+happens, a release depends on the row more than the ledger charges (Casacuberta et al., *Widespread
+underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022). In
+double precision the relative error is at most about n·1e−16.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale longer rows to norm `bound`; if no row is longer than `bound`, return `data` itself.
+    """Scale rows of norm above `bound` to norm `bound`; without such rows, return `data` itself.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def clip_rows(data: Any, bound: float = 1.0) -> Any:
 def in_double(data: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """Yield pairs ``(slice, rows)``, where `rows` are the rows of this slice in double precision.
 
-    Float64 data come as one block, without a copy.
+    Data in float64 are yielded as one block, without a copy.
 
     Parameters
     ----------
@@ -96,8 +96,8 @@ def transposed_product(data: np.ndarray, Y: np.ndarray) -> np.ndarray:
 def without_endless_rows(data: np.ndarray) -> np.ndarray:
     """Return a copy in double precision, in which rows of norm above `LONGEST_ROW` are zero.
 
-    Methods that accept rows of any norm need this copy. Products of longer rows could overflow, and
-    NaN in the output would reveal such a row.
+    Methods that accept rows of any norm need this copy. Products with rows of norm above
+    `LONGEST_ROW` could overflow, and NaN in the output would reveal such a row.
 
     Parameters
     ----------

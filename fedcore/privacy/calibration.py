@@ -34,7 +34,7 @@ def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, del
     Raises
     ------
     InputError
-        Raised if a noise of 1e12 is not enough.
+        Raised if a noise of 4¹⁹ (about 2.7e11) is not enough.
     """
     require_valid(POSITIVE, target=target)
     require_delta(delta)

@@ -1,8 +1,9 @@
 """Privacy events, which describe how strongly one release depends on one record of a client.
 
-The neighbouring relation of the run defines a change of one record. `fedcore.privacy.mechanisms`
-charges an event for every release, and `fedcore.privacy.accounting` composes events. Events claim
-no amplification by sampling. In each round, every participating client is charged in full.
+The run's neighbouring relation says what counts as a change of one record.
+`fedcore.privacy.mechanisms` charges an event for every release, and `fedcore.privacy.accounting`
+composes events. No privacy amplification by sampling is claimed: in each round, every participating
+client is charged the full event.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Laplace:
 
 @dataclass(frozen=True)
 class Bounded:
-    """Release by an (ε, δ)-DP mechanism whose loss distribution is not known in more detail.
+    """Release by a mechanism that is known only to be (ε, δ)-DP.
 
     Attributes
     ----------

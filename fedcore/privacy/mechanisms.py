@@ -1,14 +1,15 @@
 """Mechanisms that add noise to a release and charge the ledger, in one call.
 
-After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. A client
-step calls a method of this object to release a value. The call adds the noise and charges the
-event. A reply must consist of values that mechanisms returned in the same call of the step. Any
-other upload counts as unprotected, and makes the run's ε infinite. If a step computes a value from
-releases, the step declares this value by `derived`. A step marked by `post_processing` only repeats
-earlier releases. The ledger trusts these declarations and the stated sensitivities. The ledger
-notices forgotten noise, but not a wrong proof.
+After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. To release a
+value, a client step calls a method of ``state.privacy``. The method adds the noise and charges a
+privacy event to the ledger. A step may reply only with values that mechanisms returned during the
+same call of the step. Any other upload counts as unprotected, and makes the run's ε infinite. A
+step that replies with a value computed from releases must declare this value by `derived`. A step
+marked by `post_processing` replies with values that were released in earlier calls. The ledger
+trusts these declarations and the stated sensitivities. The ledger detects an upload without noise,
+but not a wrong sensitivity or a wrong declaration.
 
-Every record belongs to one client, so that the privacy losses of the clients do not add up. The
+Every record belongs to exactly one client; therefore the clients' privacy losses do not add up. The
 run's ε is the largest ε of any client. This ε is the guarantee against the server and every other
 observer of all messages. The server knows the run's seed. Noise therefore comes from a separate
 random stream. The seed of this stream is entropy of the operating system, unless the run is a
@@ -54,7 +55,7 @@ def derived(state: Any, value: Value) -> Value:
     Returns
     -------
     number or ndarray
-        The same object `value`. In a private run an array becomes read-only.
+        The object `value` itself; in a private run, an array is made read-only.
     """
     return state.privacy._release(value) if hasattr(state, "privacy") else value
 
@@ -87,7 +88,8 @@ class Privacy:
     simulated : bool, default=False
         True if the noise can be drawn again from a seed. Such noise protects nobody.
     weakened : float, optional
-        Factor by which an audit weakens the noise. The ledger charges the full noise.
+        Factor by which an audit multiplies the noise. The ledger charges events as if this factor
+        were 1.
     """
 
     def __init__(
@@ -113,14 +115,14 @@ class Privacy:
     def epsilon(self, *, delta: float | None = None) -> float:
         """Return the largest ε of any client so far, or infinity after an unprotected upload.
 
-        If a run has stopped adaptively, this ε can be below the run's budget. In that case quote
-        the budget as the guarantee (docs/privacy.md).
+        If released values decided when the run stopped, this ε can be below the run's budget. The
+        guarantee to quote is then the budget (docs/privacy.md).
 
         Parameters
         ----------
         delta : float, optional
-            The δ at which ε is stated, by default the ledger's δ. If several runs each spend all of
-            their δ, their composition has a finite ε only at a δ of at least the sum.
+            The δ at which ε is stated, by default the ledger's δ. If several runs each use their
+            whole δ, the ε of their composition is infinite at every δ below the sum of these δ.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
@@ -130,7 +132,7 @@ class Privacy:
         return max(accounting.epsilon(dict(e), delta) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """Return δ, neighbouring relation, accounting, kinds of events and noise source."""
+        """Return a description: δ, neighbouring relation, accounting, event kinds, noise source."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,
@@ -213,7 +215,7 @@ class Mechanisms:
 
     @property
     def hidden(self) -> np.random.Generator:
-        """Return the noise generator, for secret random numbers that release no data."""
+        """Return the noise generator, to draw secret numbers that do not depend on the data."""
         return self._rng
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> Any:
@@ -291,7 +293,7 @@ class Mechanisms:
         Parameters
         ----------
         queries : iterable of float
-            Query values, which are read one by one up to the answer.
+            Query values, which are read one by one until a noisy value reaches the noisy threshold.
         threshold : float
         sensitivity : float
             Largest change Δ of any query between neighbouring data.
@@ -311,7 +313,7 @@ class Mechanisms:
         return None
 
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
-        """Charge a mechanism whose privacy is proved as a whole, and return the noise generator.
+        """Charge an (ε, δ)-DP mechanism that draws its own noise; return the noise generator.
 
         The client step that calls this method must declare its reply by `derived`.
 

@@ -10,8 +10,9 @@ same noise at different scales would reveal the data. Simulated noise therefore 
 name and the parameters of the run. Simulated noise protects nobody, and the ledger says so.
 
 The generator is numpy's PCG64, which is statistically sound but not cryptographic. An observer of
-enough unrounded output could in principle find the generator's state. We know neither an attack
-through rounded, scaled and added noise, nor a proof that no such attack exists.
+enough unrounded output could in principle find the generator's state. A release contains the noise
+only scaled, added to a value and rounded. For such releases, we know neither an attack nor a proof
+that no attack exists.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ SECRET = "noise from the operating system's entropy, not kept"
 
 
 class Weakened(NamedTuple):
-    """Source of noise that is scaled by a factor; the ledger still charges the full noise.
+    """Source of noise multiplied by a factor; the ledger charges events as if the factor were 1.
 
     An audit runs a method with weakened noise to show that the audit would notice too little noise.
     `fedcore.run` cannot weaken noise. If the noise of a run is weakened, the history says so.
@@ -41,7 +42,7 @@ class Weakened(NamedTuple):
     ----------
     source : numpy.random.SeedSequence
     factor : float
-        Factor of all noise, a number above 0.
+        Positive number by which all noise is multiplied.
     """
 
     source: np.random.SeedSequence
@@ -61,15 +62,15 @@ class WeakenedGenerator(np.random.Generator):
         return self._factor * super().standard_normal(*args, **options)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw normal numbers with the standard deviation `factor` times `scale`."""
+        """Draw normal numbers whose standard deviation is ``factor * scale``."""
         return loc + self._factor * super().normal(0.0, scale, size)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw Laplace numbers with the scale `factor` times `scale`."""
+        """Draw Laplace numbers whose scale is ``factor * scale``."""
         return loc + self._factor * super().laplace(0.0, scale, size)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
-        """Draw Gumbel numbers with the scale `factor` times `scale`."""
+        """Draw Gumbel numbers whose scale is ``factor * scale``."""
         return loc + self._factor * super().gumbel(0.0, scale, size)
 
 

@@ -18,7 +18,7 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and labels of one client, or of several clients of equal size on a leading axis.
+    """Samples and labels of one client, or of clients of equal size along the first axis.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about the rows Sᵢ of client i, if a factor Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replaces them.
+    """Facts about the clients' sample matrices Sᵢ if factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replace Sᵢ.
 
     Results that depend only on Gram matrices are the same for Rᵢ and Sᵢ, up to rounding.
 
@@ -49,7 +49,7 @@ class Reduction:
 
 
 class Clients(Sequence[Any]):
-    """Sequence of client matrices, whose shapes and data types are known before they are read.
+    """Sequence of client matrices that knows shapes and data types before it reads a matrix.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class Clients(Sequence[Any]):
         given, each matrix of a sequence such as `fedcore.files.lazy.LazyMatrices` is read when it
         is used.
     gram : ndarray of shape (d, d), optional
-        Gram matrix ``Σ SᵢᵀSᵢ``. With the Gram matrix, methods that need only sums of products do
-        not read the matrices.
+        Gram matrix ``Σ SᵢᵀSᵢ``. If `gram` is given, methods that need only products with the Gram
+        matrix do not read the clients' matrices.
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample.
     reduction : Reduction, optional
-        Facts about the rows, if factors replace the rows.
+        Facts about the clients' rows, if `matrices` holds factors in place of the rows.
 
     Attributes
     ----------
@@ -76,8 +76,8 @@ class Clients(Sequence[Any]):
         Whether the matrices are `SparseRows`.
     gram : ndarray or None
     kept, kept_of : SimpleNamespace, list of SimpleNamespace
-        Results that are kept for later runs, from all data (`kept`) and from each client's data
-        (`kept_of`). These results must depend only on the data.
+        Results that later runs use again: `kept` for all clients together, and `kept_of` for each
+        client. All kept results must depend only on the data.
     reduction : Reduction or None
     labels : sequence of ndarray or None
     """
@@ -147,7 +147,7 @@ class Clients(Sequence[Any]):
 
     @property
     def labelled_stack(self) -> Labelled:
-        """The array `stack` with the labels, which have shape (n_clients, m)."""
+        """The array `stack` and the labels; the labels have shape (n_clients, m)."""
         return Labelled(self.stack, self.stacked_labels)
 
     @property
@@ -227,7 +227,7 @@ def require_size(clients: Clients, what: str = "the data") -> None:
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:
-    """Require labels, and as many clients and features in held-out samples as in training samples.
+    """Require labels, and equal numbers of clients and features, in held-out and training data.
 
     Raises
     ------

@@ -134,9 +134,10 @@ class Problem:
     def directions(self, most: int) -> dict[str, np.ndarray]:
         """Return the exact directions that a method should find, for the history file.
 
-        The directions are at most `most` leading right singular vectors of the stacked matrices or,
-        with a `truth`, the whole true representation. The result is empty if there are held-out
-        samples, or if `by_products` is true.
+        The directions are the leading right singular vectors of the stacked matrices; the argument
+        `most` limits their number. With a `truth`, the directions are the whole true
+        representation. The result is empty if there are held-out samples, or if `by_products` is
+        true.
         """
         if self.truth is not None:
             return {"representation": self.truth.representation}
@@ -178,7 +179,7 @@ class Problem:
         return self.clients.n_features
 
     def with_largest_row(self, norm: float) -> Problem:
-        """Return the problem with all rows scaled by one factor; the longest then has norm `norm`.
+        """Return a copy in which one factor scales all rows, and the longest row has norm `norm`.
 
         Raises
         ------

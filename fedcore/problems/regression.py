@@ -15,7 +15,7 @@ import numpy as np
 class Truth(NamedTuple):
     """Model that generated the labels, and samples on which no client trains.
 
-    New clients have their own heads, and samples on which their heads can be fitted.
+    For new clients, the truth holds their heads, and labelled samples to which heads can be fitted.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns

@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem, and raise a DataError if the file has another `recipe`."""
+    """Read all draws of a problem; raise a DataError if the file's recipe is not `recipe`."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:
@@ -108,7 +108,7 @@ def _write(group: h5py.Group, problem: Problem) -> None:
 def _put_samples(group: h5py.Group, clients: Clients) -> None:
     """Write the clients' matrices and labels.
 
-    Labelled clients of equal size take only two HDF5 data sets.
+    Labelled clients of equal size share two HDF5 data sets, one for samples and one for labels.
     """
     if clients.labels is not None and clients.uniform and clients.gram is None:
         shape = (len(clients), *clients.shapes[0])
@@ -172,7 +172,7 @@ def _require_fit(problem: Problem) -> None:
 
 
 def _values(found: h5py.Dataset | h5py.Group) -> Matrices:
-    """Return the clients' arrays from one HDF5 data set for all clients or one for each client."""
+    """Return the clients' arrays, stored in one HDF5 data set or in one data set per client."""
     if isinstance(found, h5py.Dataset):
         return hdf5.value(found)
     return [hdf5.value(item) for item in found.values()]

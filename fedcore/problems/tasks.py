@@ -1,7 +1,7 @@
 """Tasks that methods can learn, with the parameters and outputs that each task requires.
 
-An algorithm names its task as ``task=`` of `fedcore.algorithms.Algorithm`. To add a task, add a
-class to this module.
+The argument ``task`` of `fedcore.algorithms.Algorithm` sets an algorithm's task. To add a task, add
+a class to this module.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Task(ABC):
     centred : bool
         Whether the samples may be centred before a run.
     twins : bool
-        Whether a run can be compared with its twin, a run whose start differs by rounding.
+        Whether a run can be compared with a twin run, whose start differs only by rounding errors.
     printed : tuple of str
         Names of the metrics that the command line records by default.
     problem : mapping
-        Default settings that the command line applies to samples. The keys are those of a problem
-        in a paper's configuration file.
+        Default settings with which the command line prepares samples, such as their scale. The keys
+        are those of a problem in a paper's configuration file.
     """
 
     fields: ClassVar[tuple[str, ...]]

@@ -58,7 +58,7 @@ def figure(
     Parameters
     ----------
     histories : mapping of str to History
-        Histories by their names in the legend.
+        Histories, keyed by the names that the legend shows.
     against : sequence of str, optional
         Columns for the horizontal axes, such as ``round``, ``bytes_up``, ``bytes_down``,
         ``epsilon`` and ``iteration``. The default is ``round``, or ``iteration`` if rounds do not
@@ -106,7 +106,8 @@ def figure(
 def _looks(histories: Mapping[str, Recorded]) -> Mapping[str, Mapping[str, Any]]:
     """Return ``color`` and ``linestyle`` of each history.
 
-    A history has the look of its algorithm, unless two histories have the same algorithm.
+    A history has the colour and line of its algorithm. If two histories share an algorithm, all
+    histories get colours and lines by their order.
     """
     names = {label: str(h.about.get("algorithm")) for label, h in histories.items()}
     if len(set(names.values())) == len(names):

@@ -85,9 +85,10 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return a look by `distinct_looks` for each value of the cells' tag ``method``.
+    """Return the look of each method; a method is a value of the cells' tag ``method``.
 
-    A method has this look in all experiments, on a run's pages and in the run's notebook.
+    The function `distinct_looks` chooses the looks. A method keeps its look in all experiments, on
+    a run's pages and in the run's notebook.
     """
     cells = plan["cells"].values()
     methods = {c["tags"]["method"]: c["algorithm"] for c in cells if c["tags"].get("method")}

@@ -36,10 +36,11 @@ def describe(history: History) -> dict[str, Any]:
         ``repeats``, ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU,
         ``privacy``, ``tuning`` and ``components``. ``converged``, ``diverged`` and ``undetermined``
         are numbers of repeats. A repeat is undetermined if it met the tolerance but rounding may
-        rotate its subspace. A metric has ``units`` and the ``median``, ``min`` and ``max`` of its
-        last values. If the best possible value of a metric is known, ``at best`` has its median,
-        min and max. In a private run, ``released`` says whether the run releases the metric.
-        Entries that the history does not have are left out.
+        rotate its subspace. Each entry of ``metrics`` has ``units`` and the ``median``, ``min`` and
+        ``max`` of the metric's last values. If the best possible value of the metric is known,
+        ``at best`` has the median, min and max of this value over the draws. In a private run,
+        ``released`` says whether the run releases the metric. Entries that the history does not
+        have are left out.
     """
     about, seconds = history.about, history.seconds
     spent = [name for name in COLUMNS if name in history.columns and name != "diverged"]

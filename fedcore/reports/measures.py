@@ -49,7 +49,7 @@ def best(history: Recorded, name: str) -> np.ndarray | None:
 
 
 def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:
-    """Say which metrics private runs have not kept, and why; the text is empty if there are none.
+    """Say which metrics private runs have not kept, and why; return "" if all metrics are kept.
 
     Each entry of `found` is the attribute ``about`` of a history, or a history's description.
     """

@@ -222,8 +222,8 @@ def curve(
     """Draw the median over repeats with a band, or the mean with its confidence interval.
 
     A repeat that ended early counts only at records where it has a value; its other values are NaN.
-    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, on a line
-    with a label. Call `log10_axis` before `curve` to make an axis logarithmic.
+    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, which a
+    labelled line marks. Call `log10_axis` before `curve` to make an axis logarithmic.
 
     Parameters
     ----------
@@ -234,10 +234,10 @@ def curve(
     label : str
         Text of the curve in the legend.
     band : {True, "95%", "50%", "mean", False}, default=True
-        With True, the band reaches from the smallest to the largest repeat. With a percentage, the
-        band holds this middle part of the repeats. On a logarithmic axis, a band far from its curve
-        is cut off by the axis limits. With "mean", the line is the mean, and the band is the mean's
-        95 % confidence interval by Student's t.
+        With True, the band reaches from the smallest to the largest value of the repeats. With
+        "95%" or "50%", the band covers this share of the values, around the median. On a
+        logarithmic axis, a band far from its curve is cut off by the axis limits. With "mean", the
+        line is the mean, and the band is the mean's 95 % confidence interval by Student's t.
     floor : float, optional
         Smallest value that the curve shows, in units of `y`. On a logarithmic axis, the default is
         the curve's smallest positive value, and only values ≤ 0 are moved to the floor.
@@ -275,7 +275,7 @@ def curve(
 
 
 def title(ax: Axes, text: str, *shown: Any) -> None:
-    """Set a panel's title, wrapped to the panel's width, with marks if data are not a paper's own.
+    """Set and wrap a panel's title, and mark surrogate data, rebuilt data and unknown data.
 
     The marks ``[surrogate data]`` and ``[rebuilt data]`` are for histories made with surrogate or
     rebuilt data. The mark ``[data of unknown origin]`` is for a history without a known status.
@@ -407,10 +407,10 @@ def _lift(ax: Axes, values: np.ndarray, floor: float | None, label: str) -> np.n
 
 
 def _near(middle: np.ndarray, *ends: np.ndarray) -> np.ndarray:
-    """Clip a band's ends near the curve, so that outlying repeats do not squeeze the curve.
+    """Return the band's ends, clipped to a range around the curve, to choose the axis limits.
 
-    On each side, the ends may exceed the curve's range by the curve's ratio max/min or by a factor
-    of ten, whichever is larger.
+    The ends are clipped to the range from min/f to f · max of the curve, where f is the larger of
+    max/min and 10. Repeats outside this range do not widen the axis.
     """
     both, known = np.concatenate(ends), middle[np.isfinite(middle)]
     if not len(known):

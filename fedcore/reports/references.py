@@ -18,7 +18,7 @@ def bibtex(method: str) -> str:
     Raises
     ------
     InputError
-        If the method does not exist or belongs to another package.
+        If the method does not exist or comes from a package other than fedcore.
     """
     algorithm = algorithms.get(method)
     found = [entry for entry in ENTRY.findall(read()) if method in methods_of(entry)]

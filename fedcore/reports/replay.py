@@ -1,7 +1,7 @@
 """Replay a run: recompute the error angle of every iterate that the run's history keeps.
 
-The angle is between the iterate's column space and the exact directions, which the history also
-holds. The recomputed angle must equal the metric that the run recorded.
+The angle is between the iterate's column space and the exact directions; the history holds both.
+The recomputed angle must equal the metric that the run recorded.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Replay(NamedTuple):
     Attributes
     ----------
     iteration : ndarray of int
-        Iteration of each kept iterate, or −1 where a repeat has fewer iterates.
+        Iteration of each kept iterate, or −1 in a place that a shorter repeat leaves empty.
     recomputed : ndarray
         The metric of each iterate, or NaN where the iterate is missing or not finite.
     recorded : ndarray
@@ -41,7 +41,7 @@ class Replay(NamedTuple):
 
     @property
     def difference(self) -> float:
-        """Largest difference of `recomputed` and `recorded`, or NaN if no difference exists."""
+        """Largest |`recomputed` − `recorded`|, or NaN if no iterate has both values."""
         apart = np.abs(self.recomputed - self.recorded)
         return float(np.nanmax(apart)) if np.isfinite(apart).any() else np.nan
 
@@ -56,9 +56,9 @@ def replay(history: History, repeats: int | None = None) -> Replay:
     true = "representation" in exact
     if not true and "leading_vectors" not in exact:
         raise InputError(
-            "this history does not keep the directions to be found, so that no angle can be "
-            "recomputed: very large sparse data have none, and a private run with real noise keeps "
-            "them with --keep-exact alone"
+            "no angle can be recomputed, because this history does not keep the exact directions: "
+            "they are not computed for very large sparse data, and a private run with real noise "
+            "keeps them only if --keep-exact is given"
         )
     answers = exact["representation" if true else "leading_vectors"]
     answers = answers[None] if answers.ndim == 2 else answers  # one for each draw

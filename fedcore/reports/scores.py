@@ -27,7 +27,7 @@ def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> list[Path]:
     model : FederatedPCA
         The fitted estimator.
     data : mapping of str to ndarray of shape (n_i, d)
-        Samples of each client, by the client's name.
+        Samples of each client, keyed by the client's name.
 
     Raises
     ------

@@ -83,7 +83,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return a table as TSV, with errors as in `write`; error messages call the table `what`."""
+    """Return a table as TSV; raise the errors of `write`, in which `what` names the table."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]

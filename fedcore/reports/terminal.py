@@ -144,7 +144,7 @@ def weights(
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
     about : str
-        Text that says about which point the variance is measured.
+        Text that names the point (zero or the mean) about which the variance is measured.
     """
     r, d = weights.shape
     names = features or [f"feature {i}" for i in range(d)]
@@ -234,7 +234,7 @@ def replayed(history: History, found: Replay) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
-    """Align cells in columns two blanks apart; `right` has the numbers of right-aligned columns."""
+    """Align cells in columns, with two blanks between; `right` lists right-aligned columns."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(

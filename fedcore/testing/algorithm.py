@@ -1,9 +1,9 @@
 """Run all checks of one algorithm.
 
-`Federation.observe`, `Federation.client_state` and `Federation.clients` cost nothing in the ledger,
-so that a recorder can measure. If an algorithm computed its result with these three, the ledger
-would lack traffic. The check `learns_by_replies_only` finds algorithms whose result depends on
-values that the ledger does not charge.
+The ledger does not charge `Federation.observe`, `Federation.client_state` and `Federation.clients`,
+because recorders use them for metrics. If an algorithm computed its result with these three, the
+ledger would lack traffic. The check `learns_by_replies_only` finds algorithms whose result depends
+on values that the ledger does not charge.
 """
 
 from __future__ import annotations
@@ -65,9 +65,10 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
 
     The checks run the algorithm on small clients. Every parameter must declare its range and refuse
     values outside this range. Equal seeds must give equal bytes. Components must be orthonormal.
-    The ledger's costs must equal ``communication``. A step may read only its data and messages, and
-    the server may read only replies. If the algorithm's `case` has an oracle, results must equal
-    the oracle's results. If the `case` has a floor, the algorithm must reach the optimum.
+    The ledger's costs must equal the costs that ``communication`` returns. A step may read only its
+    data and messages, and the server may read only replies. If the algorithm's `case` has an
+    oracle, results must equal the oracle's results. If the `case` has a floor, the algorithm must
+    reach the optimum.
 
     Parameters
     ----------
@@ -169,7 +170,7 @@ def _looks_astray(looks: Sequence[str]) -> Iterator[set[str]]:
 
 
 def _wrong(reply: Any) -> Any:
-    """Return a reply whose numbers, and whose ratios of numbers in an array, are changed."""
+    """Return a reply with changed numbers; numbers in an array get different factors."""
     if isinstance(reply, tuple | list):
         return type(reply)(map(_wrong, reply))
     if not isinstance(reply, np.ndarray | np.generic | float | int):

@@ -1,4 +1,4 @@
-"""Compare an algorithm's answer with a plain implementation, and between orders of clients."""
+"""Compare an algorithm's answer with that of a plain implementation, and check invariances."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
 def compare_with_oracle(
     subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> None:
-    """Compare the result of a run with seed 5 with the method's plain implementation."""
+    """Require that a run's result (seed 5) is near the result of the method's plain form."""
     assert subject.case.oracle is not None
     V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))
@@ -179,11 +179,11 @@ def takes_sparse_clients(subject: Subject) -> None:
 
 @check
 def reaches_the_floor(subject: Subject) -> None:
-    """One client and many clients reach the Eckart–Young floor with the case's `floor`."""
+    """One or many clients reach the Eckart–Young floor with parameters from the case's `floor`."""
     only_subspace(subject)
     case = subject.case
     if case.asymptotic or subject.algorithm.labelled:
-        raise Skipped("the method is not meant to")
+        raise Skipped("the method is not meant to reach the floor")
     if case.floor is None:
         raise Unsaid("its case has no 'floor', the parameters with which it reaches the optimum")
     S = np.vstack(subject.clients[:])

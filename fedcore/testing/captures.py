@@ -53,7 +53,8 @@ def watched() -> Iterator[dict[str, Any]]:
     """Record where client steps hold arrays, and which numbers they hold, inside this context.
 
     Each step is searched before and after it runs, because a step may write its data into a
-    closure. The caller sets the entry ``params`` to the run's parameters, which clients may know.
+    closure. The caller sets the entry ``params`` of the yielded dict to the run's parameters, which
+    clients may know.
     """
     found: dict[str, Any] = {"places": set(), "numbers": [], "params": None}
 

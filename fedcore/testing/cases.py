@@ -1,7 +1,7 @@
 """Facts that the checks must know about an algorithm, and random streams for its oracle.
 
-An algorithm states these facts in the argument ``case=`` of its ``ALGORITHM``. The argument is a
-mapping with parameters of `Case` as keys, so that the algorithm need not import this package.
+An algorithm states these facts in the argument ``case=`` of its ``ALGORITHM``. It gives a mapping
+with parameters of `Case` as keys, and not a `Case`. So it need not import this package.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Case:
         Function ``(S, r) -> params`` that returns parameters with which the method must reach the
         Eckart–Young floor.
     needs : callable
-        Function ``(S, r) -> params`` that gives values to the parameters without a default, and
-        values with which the result depends on S alone.
+        Function ``(S, r) -> params`` that returns values for the parameters without a default, and
+        values that make the result depend on S alone.
     settings : tuple of mapping
         Sets of parameters for the runs that are compared with ``communication`` and the oracle.
     random : bool, optional
@@ -75,7 +75,8 @@ class Case:
     sequential : bool
         True if each client passes the iterate to the next client, so that the order matters.
     refused : tuple of (str, value)
-        Parameters and values that must be refused although the declared type allows them.
+        Pairs of a parameter and a value that must be refused although the parameter's type allows
+        the value.
     """
 
     oracle: Oracle | None = None

@@ -77,8 +77,8 @@ class Report:
 def examine(check: Callable[[Any], None], subject: Any, file: str | None) -> Finding:
     """Run a check on a subject and return the outcome.
 
-    If the check raises an error, the outcome names the last line of the checked `file` in the
-    traceback.
+    If the check raises an error other than an AssertionError with a message, the outcome names the
+    last line of the checked `file` in the traceback.
     """
     sentence = (check.__doc__ or "").partition("\n")[0]
     try:

@@ -36,7 +36,7 @@ def uneven_clients() -> list[np.ndarray]:
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield two splits of the same rows: two clients, or all, have fewer than RANK rows."""
+    """Yield two splits of the same rows: first two, then all clients have fewer than RANK rows."""
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 

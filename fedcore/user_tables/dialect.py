@@ -65,7 +65,7 @@ class Text:
         return csv.reader(lines, delimiter=sign)
 
     def require_closed(self, sign: str) -> None:
-        """Raise an error if a quotation mark is never closed, so that it spans all lines below."""
+        """Raise an error if a quotation mark is never closed and would span all lines below."""
         if self.data.count(b'"') % 2 == 0:
             return
         last, start, end = list[str](), 0, 0

@@ -167,9 +167,10 @@ def far_codes(values: np.ndarray) -> list[float]:
 
 
 def summaries(x: np.ndarray) -> Iterator[str]:
-    """Yield a message for each first or last row that is the sum, mean, … of the other rows.
+    """Yield a message for each of the first and last rows that is the sum, mean, … of other rows.
 
-    A first row is compared with all rows below, and a last row with all rows above.
+    Each of the first rows is compared with all rows below it, and each of the last rows with all
+    rows above it.
     """
     x, most = x[:, :SAMPLE], min(ENDS, len(x) - SEVERAL)
     if most < 1:
@@ -190,7 +191,7 @@ def summaries(x: np.ndarray) -> Iterator[str]:
 
 
 def _with(sums: Sequence[Any], rows: np.ndarray) -> list[Any]:
-    """Add rows to the column sums, sums of squares, minima and maxima, and return these four."""
+    """Return the columns' sums, sums of squares, minima and maxima, updated by `rows`."""
     total, squares, low, high = sums
     more = np.einsum("ij,ij->j", rows, rows, dtype=np.float64)
     low = np.minimum(low, rows.min(axis=0, initial=np.inf))

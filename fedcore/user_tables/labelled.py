@@ -1,8 +1,8 @@
 """Match a user's values to features, clients or rows by their labels.
 
-This module matches the columns of clients and all labelled arguments. Labels are the column names
-of a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1, 2, …
-does not count as labels. Values without labels are matched by position. An error is raised if
+The module matches the columns of clients, and all arguments that have labels. Labels are the column
+names of a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1,
+2, … does not count as labels. Values without labels are matched by position. An error is raised if
 labels do not match, a value is missing, or an object is no container of values.
 """
 
@@ -216,9 +216,9 @@ def per_row(
 
 
 def _say(own: list[Any] | None, given: Any, wanted: Sequence[Any]) -> TypeGuard[list[Any]]:
-    """Return whether the labels `own` mean something.
+    """Return whether `own` has labels that mean more than row numbers.
 
-    A pandas index 0, 1, 2, … means something only if its labels equal `wanted`.
+    A pandas index 0, 1, 2, … means more than row numbers only if `wanted` has the same labels.
     """
     if own is None:
         return False

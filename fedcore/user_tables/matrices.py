@@ -73,7 +73,7 @@ def check_clients(
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
     """Check a matrix, and put columns that have names into the order of `names`.
 
-    If `names` is None, the only names that columns may have are their own numbers.
+    If `names` is None, columns may have no other names than the column numbers 0, 1, 2, ….
     """
     own, order = column_names(matrix), None
     if own is not None:

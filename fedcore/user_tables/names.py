@@ -94,8 +94,9 @@ def absent(lists: Mapping[str, Sequence[Any]]) -> list[Unfit]:
 def counts_rows(name: Any, column: Any, first: bool) -> bool:
     """Return whether a column only numbers the rows and is no measurement.
 
-    A column without a name is taken for labels of the rows if its values are not numbers. If
-    `first` is true, a column without a name that holds whole numbers is taken for row numbers.
+    The result is also true for a column that has neither a name nor numbers, and thus labels the
+    rows. If the column is the `first` of its table and has no name, whole numbers are taken for row
+    numbers.
     """
     text = str(name).strip()
     unnamed = UNNAMED.fullmatch(text)
@@ -139,7 +140,7 @@ def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
 
 
 def may_be_names(row: Sequence[str]) -> bool:
-    """Return whether cells may be names: their numbers are whole, such as years, or increasing.
+    """Return whether cells may be names: all numbers among the cells are whole, or increase.
 
     Examples
     --------

@@ -54,7 +54,8 @@ class Cells:
     columns : sequence of ChunkedArray of text
         Columns, which are joined end to end into one column.
     asked : str or None
-        Requested decimal point, which is ignored if the cells show only the other one.
+        Requested decimal point; ignored if some cells need the other decimal point and no cell
+        needs the requested one.
     na : sequence of str
         Texts that mark a missing value, in addition to `EMPTY`.
 
@@ -66,8 +67,8 @@ class Cells:
     shown : dict of str to bool
         Tells for each decimal point whether some number can be read only with it.
     doubts : ndarray of bool
-        Mask of ambiguous cells, whose dot or comma may mark decimals or thousands. No other cell
-        decides between the two.
+        Mask of ambiguous cells: their dot or comma may mark decimals or thousands, and no other
+        cell decides which.
     """
 
     def __init__(self, columns: Sequence[Any], asked: str | None, na: Sequence[str]) -> None:

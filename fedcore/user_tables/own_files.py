@@ -155,7 +155,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require each column to take in every file, and each column to leave out in some file."""
+    """Require requested columns in every file, and columns to leave out in at least one file."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -184,7 +184,7 @@ def _counting(table: Table, how: Reading) -> list[str]:
 
 
 def _select(tables: Sequence[Table], how: Reading) -> list[Unfit]:
-    """Keep the features of all tables in one order, and return an `Unfit` per unusable column."""
+    """Put all features into the first table's order; return an `Unfit` for each unusable column."""
     counting = {name for table in tables for name in _counting(table, how)}
     wanted = []
     for table in tables:
@@ -240,8 +240,8 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
     """Return an error that names all unusable columns and advises the user how to go on.
 
-    The advice is to leave out a column if dropping rows cannot mend it, and to drop the other rows
-    that lack a value.
+    The advice is to leave out the columns that dropping rows cannot mend, and to drop the rows in
+    which another column lacks a value.
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:

@@ -111,9 +111,9 @@ class Table:
     x : ndarray or scipy.sparse.csr_array of shape (rows, columns), float64 or float32
         Matrix of the features. Before the columns are checked, `x` may be a list of columns.
     apart : dict of str to ndarray of shape (rows,)
-        Columns that `Reading.apart` names; columns of a CSV file are texts. Before selection,
-        `apart` has all vectors of an NPZ or LIBSVM file. In an NPZ file, a vector of numbers that
-        is not requested becomes None.
+        Columns that `Reading.apart` names; columns of a CSV file are texts. Before the columns are
+        selected, `apart` has all vectors of an NPZ or LIBSVM file. A vector of numbers in an NPZ
+        file becomes None if `Reading.apart` does not name it.
     guesses : list of Advice
         Guesses made in reading the file, and the options that override them.
     index : collection of str

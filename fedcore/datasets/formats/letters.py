@@ -20,7 +20,7 @@ _BYTES, _PIXELS = 2**20, 2**16  # of an image's file, and of the image; NIST's a
 
 
 def alphabet(letters: str, what: str = "letters") -> str:
-    """Return distinct letters and digits, which become the classes, or raise a ConfigError."""
+    """Return `letters`; raise a ConfigError unless they are distinct letters and digits."""
     known = isinstance(letters, str) and set(letters) <= {*ascii_letters, *digits}
     if not known or not letters or len(set(letters)) < len(letters):
         raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")

@@ -78,7 +78,7 @@ class InProcess:
         return job()
 
     def hold(self, message: Any, to: Sequence[int]) -> None:
-        """Give clients a message, which they hold until the next one."""
+        """Give clients a message, which they hold until the next message."""
         sites = self.sites
         self._one_message = to == self._everyone
         for i in to:
@@ -98,7 +98,7 @@ class InProcess:
         return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum that the step's `summed` function computes, or None without a sum."""
+        """Return the sum that the step's `summed` function computes, or None without such a sum."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
         if at_once is None or self.plain or not everyone or not self._hold_one(of):
@@ -118,7 +118,7 @@ class InProcess:
         return Total(total, len(of) * scalars, len(of) * size)
 
     def frame(self, start: np.ndarray) -> Frame | None:
-        """Return coordinates for sums over all clients; see `fedcore.federation.Federation.frame`.
+        """Return coordinates in which sums over all clients cost little; see `Federation.frame`.
 
         The result is None if features do not far outnumber samples, if every step runs client by
         client, if the run is private, or if the clients' Gram matrix exists already.
@@ -219,7 +219,7 @@ def _meets(order: Do, message: Any) -> bool:
 
 
 def _in_all_runs(step: Step, at_once: Step, data: Any, state: Any, message: np.ndarray) -> Any:
-    """Return this run's reply, from one call of `at_once` for all runs that ask for `step`."""
+    """Return this run's reply; one call of `at_once` serves all runs that ask for `step`."""
 
     def serve(asked: list[Any]) -> list[Any]:
         slots, states, messages = zip(*asked, strict=True)

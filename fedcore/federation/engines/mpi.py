@@ -51,7 +51,7 @@ SHOWN = 200  # characters of an exchange that an error shows
 
 
 class Ended(BaseException):
-    """Raised at the other ranks when rank 0 has ended."""
+    """Raised at every rank except rank 0, when rank 0 has ended."""
 
 
 class Told(NamedTuple):
@@ -96,7 +96,7 @@ class Ranks:
         self._seen = b""
 
     def meet(self, what: str, value: Any = None) -> Any:
-        """Begin an exchange, and return the `value` that rank 0 passes."""
+        """Begin an exchange, and return the `value` that rank 0 has given."""
         self.require_all()
         self._note(what)
         return self._told(Told(what[:SHOWN], self._seen, value)).value
@@ -112,7 +112,7 @@ class Ranks:
             raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
 
     def first(self, job: Callable[[], Result]) -> Result:
-        """Call `job` at rank 0 first; the other ranks then find the files that rank 0 has made."""
+        """Call `job` at rank 0, then at the other ranks, which find the files made by rank 0."""
         found = [] if self.rank else [job()]
         self.meet("what rank 0 prepares")
         return found[0] if found else job()
@@ -161,7 +161,7 @@ class Ranks:
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End this rank at the same time as rank 0, with `error` as the reason."""
+        """End this rank together with rank 0, or abort all ranks with `error` as the reason."""
         why = "it ended"
         if error is not None:
             known = isinstance(error, FedcoreError)
@@ -198,13 +198,14 @@ class Ranks:
 class Failure(NamedTuple):
     """An error of a client.
 
-    Of several failures, the first by stage, and then by place, is raised, as in a single process.
+    If several clients fail, the failure with the lowest stage is raised. Among failures of this
+    stage, the failure with the lowest place is raised, as in a single process.
 
     Attributes
     ----------
     stage : int
-        0 if a step failed, 1 if the ledger cannot count its reply, 2 if the reply cannot be added
-        to the other replies.
+        0 if a step failed, 1 if the ledger cannot count the step's reply, 2 if the reply cannot be
+        added to the replies of earlier clients.
     place : int
         Place of the client in the order in which clients were asked.
     error : Exception
@@ -216,7 +217,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, place: int, error: Exception, rank: int) -> Failure:
-        """Return the failure of a step, with an error that can be sent to other ranks."""
+        """Return the failure of a step, and replace an error that other ranks cannot receive."""
         if not isinstance(error, FedcoreError):
             trace = "".join(traceback.format_exception(error))
             error.add_note(f"Raised at rank {rank}:\n{trace}")
@@ -374,9 +375,10 @@ class Mpi:
         return [next(parts[self._holder(i)]) for i in of]
 
     def _chain(self, order: Do, of: Sequence[int]) -> Sum:
-        """Return the sum of the replies, which ranks pass on and the last rank broadcasts.
+        """Return the sum of the replies; each rank adds its own replies and passes the sum on.
 
-        Before the sum arrives, a rank runs the steps of its own clients.
+        The last rank broadcasts the total. Before the sum arrives, a rank runs the steps of its
+        own clients.
         """
         me, mine, ahead = self._ranks.rank, Sum(), deque[Any]()
         own = self._replies(order, of, mine)
@@ -443,7 +445,7 @@ def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
     """Return the position of each rank's first client, followed by the number of clients.
 
     Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
-    If there are many ranks, some ranks have no client.
+    If there are more ranks than clients, for example, some ranks have no client.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]

@@ -226,7 +226,8 @@ class _Run:
     def update(self, papers: Sequence[str], given: Collection[str] = ()) -> None:
         """Bring the papers' results up to date, and the report if it exists.
 
-        Snakemake reruns the cells in `given` even without a record of how the histories were made.
+        Snakemake is forced to rerun the cells in `given`, even if it has no record of how their
+        histories were made.
         """
         from fedcore.repro.commands import workflow
 

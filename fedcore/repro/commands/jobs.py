@@ -37,7 +37,7 @@ CONFIGFILE = click.option(
 
 
 def planned(configfile: Path | None, papers: Sequence[str] = ()) -> Plan:
-    """Return the plan of a configuration; `papers`, if given, replaces its list of papers."""
+    """Return the plan of a configuration; if given, `papers` replaces the configured papers."""
     from fedcore.repro.config import papers as paper_files
     from fedcore.repro.config.configuration import read_configuration
     from fedcore.repro.plan.plan import load_plan
@@ -121,7 +121,7 @@ def job() -> None:
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
-    """Say how much time and memory the cells of PAPERS need that have no history yet."""
+    """Say how much time and memory is needed for cells of PAPERS without a history."""
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.plan import forecast
 

@@ -96,8 +96,8 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
 def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
     """Yield every item, and expand items that have the key ``each``.
 
-    Each entry of ``each`` yields one item. If the schema allows a key of the entry in items, the
-    key's value is merged into the item. The value of any other key replaces ``{key}`` in the item's
+    Each entry of ``each`` yields one item. Keys of the entry that the schema allows in items are
+    merged into the item. The value of any other key of the entry replaces ``{key}`` in the item's
     texts.
     """
     keys = rules_of("claims")["$defs"]["item"]["properties"]
@@ -121,7 +121,8 @@ def _mappings(part: Any, where: str) -> list[Mapping[str, Any]]:
 def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
     """Replace every ``{name}`` in the texts of `value` by ``known[name]``.
 
-    A text that is only ``{name}`` becomes the named value itself, with its type.
+    If the whole text is ``{name}``, the value ``known[name]`` replaces the text and keeps the
+    value's type.
     """
     if isinstance(value, Mapping):
         return {key: _filled(item, known, where) for key, item in value.items()}

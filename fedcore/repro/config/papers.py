@@ -32,7 +32,7 @@ TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary
 
 @dataclass(frozen=True)
 class PaperFiles:
-    """Paths of the files of one paper, of which only ``experiments.yaml`` must exist.
+    """Paths of the files of one paper; only the file ``experiments.yaml`` must exist.
 
     Attributes
     ----------
@@ -66,7 +66,7 @@ class PaperFiles:
 
     @property
     def beside_claims(self) -> list[Path]:
-        """CSV files of printed panels' points, and ``tests.tsv``, the record of items' tests."""
+        """CSV files with the points of printed panels, and ``tests.tsv``, the record of tests."""
         return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
 
     @property
@@ -81,7 +81,7 @@ class PaperFiles:
 
     @property
     def beside(self) -> str:
-        """Text before a shell command, so that Python can import modules of the paper's folder."""
+        """Prefix of a shell command that lets Python import the modules of the paper's folder."""
         folder = shlex.quote(str(self.folder.parent))
         return f'PYTHONPATH="${{PYTHONPATH:+$PYTHONPATH:}}"{folder} '
 

@@ -1,7 +1,7 @@
 """Expand the short forms in a paper's ``experiments.yaml``.
 
-One short form is the key ``each``, for problems that share keys. The other is a list under
-``variants``, which stands for all combinations in a grid.
+One short form is the key ``each``, for problems that share keys. The other short form is a list
+under ``variants``, which stands for all combinations in a grid.
 """
 
 from __future__ import annotations

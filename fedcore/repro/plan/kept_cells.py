@@ -32,8 +32,9 @@ SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differ
 class Ends(NamedTuple):
     """Statistics of a history's column; a statistic that is not finite is None.
 
-    The median, `low` and `high` describe the last values of the repeats. `largest` describes all
-    values of the column.
+    The attribute `median` is the median of the repeats' last values. The attributes `low` and
+    `high` are the smallest and the largest last value of repeats and twins. The attribute `largest`
+    is the largest absolute value in the column.
     """
 
     median: float | None
@@ -42,7 +43,7 @@ class Ends(NamedTuple):
     largest: float | None  # absolute value in the whole column
 
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
-        """Return how well these statistics agree with `new`, the statistics of another run.
+        """Return how well the kept statistics agree with `new`, the statistics of another run.
 
         Differences up to `zero` count as rounding.
         """
@@ -97,7 +98,7 @@ class KeptRun:
     problems : dict of str to float
         CPU seconds that it took to make the data of each problem.
     items : dict of str to list of str
-        Paths of the cells on which each item rests, keyed by the item's id.
+        Paths of the cells that an item's verdict depends on, keyed by the item's id.
     cells : dict of str to Kept
     """
 

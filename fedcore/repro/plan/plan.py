@@ -107,7 +107,7 @@ class Plan:
         raise ConfigError(f"{path} is not run: {reason}")
 
     def problem(self, name: str) -> str:
-        """Return `name`; raise `ConfigError` if this problem cannot be made."""
+        """Check that a problem can be made, and return its name; otherwise raise `ConfigError`."""
         require_known(name, self.problems, "there is no problem")
         if name in self.unavailable:
             raise ConfigError(f"{name} is not made: {self.unavailable[name]}")

@@ -47,7 +47,8 @@ def changed(cell: Cell, history: History) -> list[str]:
 def outdated(cell: Cell, history: History) -> str:
     """Return why a history is out of date, or an empty text if it is up to date.
 
-    Only the settings of a restored history are compared, because another commit made the history.
+    For a restored history, only the settings are compared, because the history was made by a
+    different commit.
     """
     if not history.about.get("restored"):
         if history.about["code"] != cell.code:

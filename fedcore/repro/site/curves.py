@@ -38,8 +38,9 @@ def groups(plan: Path) -> list[dict[str, Any]]:
     """Return the runs of a paper, grouped by experiment and problem.
 
     A group holds its runs, its measures, and the hyper-parameters that vary between its runs. A run
-    holds its name, its cell, its colour and dashes, and its values on every axis. For every
-    measure, a run also holds the median, the smallest and the largest value over the repeats.
+    holds its name, its cell, its colour and dashes, and its values on every horizontal axis. For
+    every measure, a run holds the median over the repeats. A run with several repeats also holds
+    the measure's smallest and largest values.
     """
     results, found = Results(plan), []
     methods = curve_styles.of_methods(results.plan)
@@ -119,7 +120,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give each run its method's colour and dashes in the plan; other runs get distinct looks."""
+    """Give each run the colour and dashes of its method or, without a method, distinct ones."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))

@@ -79,7 +79,7 @@ class Paper:
     missing : dict of str to list of str
         For each reason, the names of the problems and experiments that were not run.
     question : str
-        The question that the headline claims answer.
+        The question that is answered by the paper's headline claims.
     """
 
     def __init__(self, results: Path, name: str, root: Path) -> None:
@@ -199,7 +199,7 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """For each note on the data, the commits and number of the restored histories with it.
+        """Triples: a note on the data, and the commits and number of restored histories with it.
 
         A restored history was copied into the results from an earlier run.
         """
@@ -220,7 +220,7 @@ class Paper:
     def judging(self, verdict: Verdict) -> View | None:
         """Return a page's view of the table rows that decide a verdict, or None without such rows.
 
-        The rows are those that the first cell selects in the first reading that has a result.
+        The first cell of the first reading that has a result selects the rows.
         """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)

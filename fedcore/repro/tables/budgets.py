@@ -18,7 +18,7 @@ CHANGES = {
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return how many products of AᵢAᵢᵀ with a block each client has made until each record.
+    """Return how many products of AᵢAᵢᵀ with a block each client has made up to each record.
 
     If a method records its products, the result is their mean over the clients. If a method
     declares its products per round by ``steps``, the result is their sum over the rounds. For all
@@ -40,7 +40,7 @@ def products(run: Run, history: History) -> np.ndarray:
 
 
 def privacy(run: Run) -> str:
-    """Return the ε, δ and neighbouring relation of a private run, or "none" for other runs."""
+    """Return the ε, δ and neighbouring relation of a run, or "none" for a run without privacy."""
     claim = run.history.about.get("privacy")
     if claim is None:
         return PLAIN

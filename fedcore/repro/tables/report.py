@@ -32,7 +32,8 @@ class Table(NamedTuple):
     rows : callable
         Function that takes `Results` and returns the rows of the table.
     shown : callable, optional
-        Function from the rows of the table to the rows in Markdown; see `summaries.by_group`.
+        Function that turns the rows of the table into the rows that Markdown shows; see
+        `summaries.by_group`.
     """
 
     rows: Callable[[Results], Rows]

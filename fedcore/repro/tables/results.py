@@ -62,7 +62,7 @@ class Run:
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """CPU seconds until each record, without the time for recording, shape (repeats, records).
+        """CPU seconds up to each record, without the time for recording, shape (repeats, records).
 
         Raises
         ------
@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def params(self) -> Any:
-        """Hyper-parameters of the run, including defaults, with 1 in place of "reference"."""
+        """Hyper-parameters of the run, including defaults; the value "reference" becomes 1."""
         given = self.history.about["params"]
         return algorithms.get(self.algorithm).params(
             {name: 1.0 if value == "reference" else value for name, value in given.items()}
@@ -131,7 +131,7 @@ class Run:
         return named | {name: value.item() for name, value in values.items()}
 
     def rows(self, **columns: Column) -> Rows:
-        """Return one row per repeat, with the entries of `row`, the repeat's number and `columns`.
+        """Return a row per repeat: the run's names and tags, the repeat's number and `columns`.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class Run:
         Raises
         ------
         InputError
-            If a column has another shape.
+            If a value is an array of any other shape.
         """
         repeats, values = self.history.repeats, {}
         for name, column in columns.items():
@@ -184,8 +184,8 @@ def last(column: str) -> Callable[[Run], np.ndarray]:
 def _found(plan: Path) -> Path:
     """Return the first place where the plan file exists, or `plan` if there is no such place.
 
-    The places are `plan`, the same path from the folder above, and both paths with
-    ``results/quick`` in place of ``results``.
+    The places are `plan`, ``../plan``, and both paths with ``results/quick`` in place of
+    ``results``.
     """
     quick = Path(*("results/quick" if part == "results" else part for part in plan.parts))
     places = (plan, ".." / plan, quick, ".." / quick)
@@ -276,8 +276,8 @@ class Results:
     ----------
     plan : path-like
         File ``<results>/plans/<paper>.json``. The histories lie in ``<results>/histories``. If the
-        file does not exist, the same path is tried from the folder above, then both paths with
-        ``results/quick`` in place of ``results``.
+        file does not exist, the same path relative to the parent folder is tried. Last, both paths
+        are tried with ``results/quick`` in place of ``results``.
     symbols : mapping of str to str, optional
         Maps each symbol of the paper to a size. A size is ``n_samples``, ``n_features``,
         ``n_clients``, or ``each`` for the mean number of samples per client. The default symbols
@@ -288,7 +288,7 @@ class Results:
     plan : dict
         Content of the plan file, such as title, problems, experiments, tables, figures and cells.
     cells : dict of str to Cell
-        The cells of the plan, by their paths.
+        The cells of the plan, keyed by their paths.
     figures, tables : Path
         Folders of this paper's figures and tables.
     symbols : mapping of str to str
@@ -441,10 +441,11 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return the lines below a figure's title, each with a printed statement and its verdict.
 
-        Each line holds a text of `sentences`, a tab, and the verdict on the reading of the claim
-        that the figure shows. If `part` is given, the verdict is on this part of the reading. If
-        the whole claim or another reading has a different verdict, that verdict follows. If the
-        results hold no verdicts, the text is empty.
+        Each line holds a text of `sentences`, a tab, and a verdict. The verdict is on the reading
+        that the figure shows or, if `part` is given, on this part of the reading. Different
+        verdicts on the whole reading, on the claim as printed or on other readings follow. If the
+        results hold no verdicts, the text is empty. For a quick run, the text only says that a
+        quick run says nothing about the paper.
 
         Parameters
         ----------
@@ -452,11 +453,12 @@ class Results:
             Maps the id of an item in the paper's claims to a few words that say what the paper
             prints.
         change : str
-            Name, in the paper's claims, of the change to a printed claim that the figure makes and
-            mentions in its title. By default, the figure shows the first reading of each item.
+            Name of a change to the printed claim, as in the paper's claims. The figure shows the
+            reading with this change, and the figure's title mentions the change. By default, the
+            figure shows the first reading of each item.
         part : str
-            Name, in the paper's claims, of the part of a reading that the figure shows. By default,
-            the figure shows the whole reading.
+            Name of the part of a reading that the figure shows, as in the paper's claims. By
+            default, the figure shows the whole reading.
 
         Raises
         ------
@@ -480,8 +482,8 @@ class Results:
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
         """Return the text in a figure's corner, with kind of run, commit, sizes and repeats.
 
-        The text also marks surrogate data, rebuilt data, and measures that the privacy account
-        does not cover.
+        The text also says if data are surrogate or rebuilt, and names metrics that the privacy
+        account does not cover.
 
         Parameters
         ----------

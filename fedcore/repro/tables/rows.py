@@ -46,8 +46,8 @@ def flags(
     *needed : float, or ndarray of shape (repeats,)
         Values that the comparisons need. A value is NaN if it is missing.
     failed : bool, or ndarray of shape (repeats,)
-        Repeats in which the method that should win has failed. In such a repeat, the comparison is
-        false even if values are missing.
+        True for the repeats in which the method that should win has failed. In such a repeat, the
+        comparison is false even if values are missing.
 
     Returns
     -------
@@ -59,7 +59,7 @@ def flags(
 
 
 def gathered(pairs: Iterable[tuple[Key, Value]]) -> dict[Key, list[Value]]:
-    """Return the list of values of each key; the keys have the order of first appearance."""
+    """Return a dict from each key to its list of values, in the order of first appearance."""
     found: dict[Key, list[Value]] = {}
     for key, value in pairs:
         found.setdefault(key, []).append(value)
@@ -93,7 +93,7 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
     Parameters
     ----------
     rows : list of dict
-        Rows of a table, equally many for every value of `x`.
+        Rows of a table; every value of column `x` has equally many rows.
     x, y : str
     **values
         As in `chosen`.

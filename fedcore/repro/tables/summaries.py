@@ -1,9 +1,9 @@
 """Statistics over the repeats in a table, and the effect of rounding on these statistics.
 
-A twin is the same run with its start changed by one rounding (see `fedcore.experiments.twins`). The
-column ``twin_x`` holds the value of column ``x`` in the twin of the row, or None if the row has no
-twin. The function `summarise` and the verdicts use ``twin_x`` to estimate how far rounding changes
-``x``.
+The twin of a run repeats the run from a start that is changed by one rounding (see
+`fedcore.experiments.twins`). The column ``twin_x`` holds the value of column ``x`` in the twin of
+the row, or None if the row has no twin. The function `summarise` and the verdicts use ``twin_x`` to
+estimate how far rounding changes ``x``.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
     Returns
     -------
     list of dict
-        Columns `by`, ``median``, ``min``, ``max`` and ``count`` (of all repeats). The median counts
-        a missing result as the largest value; minimum and maximum ignore missing results. If some
-        row has a twin, the columns ``rounding`` and ``decided by`` follow (see `rounding` and
-        `decided_by`). In a group without twins, ``rounding`` and ``decided by`` are None.
+        One row per group, with the columns `by`, ``median``, ``min``, ``max`` and ``count`` (the
+        number of all repeats). The median counts a missing result as the largest value; minimum and
+        maximum ignore missing results. If some row has a twin, the columns ``rounding`` and
+        ``decided by`` follow (see `rounding` and `decided_by`). In a group without twins,
+        ``rounding`` and ``decided by`` are None.
     """
     for row in rows:
         for name in (value, *by):
@@ -63,8 +64,8 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
 def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
     """Return a function for `Table.shown` that summarises a column by groups.
 
-    If there are several columns, their summaries follow one another, and ``column`` holds the name
-    of the summarised column.
+    If `value` lists several columns, their summaries follow one another, and ``column`` holds the
+    name of the summarised column.
     """
     if isinstance(value, str):
         return lambda rows: summarise(rows, value, by)
@@ -107,8 +108,9 @@ def decided_by(values: Sequence[Any], twins: Sequence[Any]) -> str | None:
     """Return the source of the differences between repeats: ``start``, ``rounding`` or None.
 
     The source is ``rounding`` if one rounding of a start changes a value by at least half of the
-    range of `values`. This range then says little about the effect of the starts. The source is
-    None if there are no twins or no differences.
+    range of `values`. In this case, the range of `values` says little about the effect of the
+    starts. The source is None without twins, or if all repeats are equal and every twin equals its
+    repeat.
 
     Examples
     --------
@@ -133,7 +135,7 @@ def _change(value: Any, twin: Any) -> float | None:
 
 
 def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "last") -> float:
-    """Return a statistic of values, of which some may be missing (None or NaN).
+    """Return a statistic of values; a missing value is None or NaN.
 
     Parameters
     ----------
@@ -141,9 +143,9 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
         At least one.
     name : {"median", "min", "max", "mean"}
     missing : {"last", "first"}
-        With "last", a missing value counts as larger than all others, for example the rounds to a
-        threshold that was never reached. With "first", a missing value counts as smaller than all
-        others.
+        With "last", a missing value counts as larger than all others, for example the number of
+        rounds to a threshold that was never reached. With "first", a missing value counts as
+        smaller than all others.
 
     Examples
     --------

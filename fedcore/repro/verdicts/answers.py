@@ -20,8 +20,8 @@ def headlines(verdicts: Iterable[Verdict]) -> list[Verdict]:
 def answer(verdicts: Iterable[Verdict]) -> str:
     """Return the answer to a paper's question, by the rule of ``docs/judging.md``.
 
-    The first words depend on the headline claims that the question is about. The rest of the
-    answer has the names of all headline claims, grouped by their verdicts.
+    The first words follow from the verdicts on the headline claims that the question is about. The
+    rest of the answer names all headline claims, grouped by their verdicts.
 
     Examples
     --------
@@ -55,7 +55,7 @@ def _decided(asked: Sequence[Verdict]) -> str:
 
 
 def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
-    """Return a text for each verdict that occurs, with the names of its headline claims."""
+    """Return a text per verdict that occurs; it names the headline claims with this verdict."""
     told = []
     for word in WORDS:
         names = "; ".join(v.headline for v in verdicts if v.word == word)
@@ -76,9 +76,9 @@ def filled_in(verdict: Verdict) -> str:
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return `fills_in` of the first reading that replaces nothing.
+    """Return the field `fills_in` of the first reading that replaces nothing.
 
-    If every reading replaces something, the result is `fills_in` of `Verdict.otherwise`.
+    If every reading replaces something, return the field `fills_in` of `Verdict.otherwise`.
     """
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)
@@ -86,14 +86,15 @@ def _fillings(verdict: Verdict) -> tuple[Change, ...]:
 
 
 def test_of(verdict: Verdict) -> str:
-    """Return why an item has its test, together with the remark on this test."""
+    """Return the reason for an item's test, and the remark on this test."""
     return "; ".join(filter(None, [verdict.because, verdict.remark]))
 
 
 def second_line(verdict: Verdict) -> str:
     """Return the evidence, the changes and the grounds of the reading `Verdict.otherwise`.
 
-    The text is empty if `Verdict.otherwise` is None. Choices that `filled_in` names are left out.
+    The text is empty if `Verdict.otherwise` is None. The text omits the choices that `filled_in`
+    names.
     """
     reading = verdict.otherwise
     if reading is None:

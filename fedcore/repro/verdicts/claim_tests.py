@@ -1,9 +1,9 @@
 """Statistical tests that compare the measured values of runs with what a paper prints.
 
-`judge_runs` is test A, in which each run agrees or disagrees. `judge_number` is test B for a
-printed number, and `judge_exact` is test C for exact statements. Each test finds that the printed
-text holds, that the text fails, or that the runs cannot tell. ``docs/judging.md`` has the rules and
-their error rates, which ``tools/error_rates.py`` computes.
+`judge_runs` is test A, in which each run agrees or disagrees with the printed text. `judge_number`
+is test B for a printed number, and `judge_exact` is test C for exact statements. Each test finds
+that the printed text holds, that the text fails, or that the runs cannot tell. ``docs/judging.md``
+has the rules and their error rates, which ``tools/error_rates.py`` computes.
 
 A run that was lost, diverged or never reached its goal has the value NaN or infinity, which counts
 against the printed text. A run that says nothing about the item has the value None.
@@ -64,8 +64,8 @@ class Demand(NamedTuple):
         Number of readings among which a search found this reading. The required weight is
         multiplied by `searched`, and the level is divided by `searched`.
     cells : int
-        Number of cells that are judged jointly. Each cell gets an equal share of the error rate of
-        a failure.
+        Number of cells that are judged jointly. The allowed rate of false failures is divided
+        equally among these cells.
     """
 
     weight: float = 20.0
@@ -97,11 +97,11 @@ class Part:
     state : str
         `HOLDS`, `FAILS` or `UNDECIDED`.
     share : tuple of int
-        Numbers of agreeing runs and of all runs, or of points that hold and of all points. The
-        tuple is empty if nothing is counted.
+        Two counts: agreeing runs and all runs, or, for a panel, points that hold and all points.
+        The tuple is empty if nothing is counted.
     lack : str
-        Kind of evidence that the runs lack, if they cannot decide. A panel has the kind that most
-        of its undecided points lack.
+        Kind of evidence that the runs lack, if they cannot decide. For a panel, the kind that is
+        most frequent among its undecided points.
     at : tuple of str
         Names of points that lack the evidence in `lack`; may be empty.
     silent : str
@@ -134,7 +134,7 @@ class Outcome:
         Number of runs that the test uses.
     growth : float
         Estimated factor by which the number of runs must grow until the test decides. The factor is
-        0 if the test has decided or never would.
+        0 if the test has decided, or if no number of runs would decide it.
     """
 
     part: Part
@@ -151,11 +151,11 @@ class Outcome:
 
 
 def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
-    """Return two weights of evidence: for a true share of agreeing runs above `q`, and below `q`.
+    """Return the weights of evidence that the true share of agreeing runs is above and below `q`.
 
     Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
     divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale with
-    mean 1. The probability that this martingale ever reaches w is at most 1/w (Ville, 1939).
+    mean 1, and ever reaches w with a probability of at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -168,7 +168,7 @@ def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
 def judge_runs(
     points: Sequence[Numbers], given: Mapping[str, Any], demand: Demand = USUAL
 ) -> Outcome:
-    """Make test A: test whether more than half of all runs agree, or more than a printed share.
+    """Make test A: test whether the share of agreeing runs exceeds one half, or a printed share.
 
     Parameters
     ----------
@@ -255,7 +255,7 @@ def judge_number(
     values : list
         Values of the runs in the order of their seeds.
     given : mapping
-        Settings of the test, as in ``number`` of ``claims.schema.yaml``.
+        Settings of the test, with the keys of ``number`` in ``claims.schema.yaml``.
     demand : Demand
     pooled : (deviation, degrees of freedom), optional
         Standard deviation pooled over similar rows, used if there are fewer than five runs.
@@ -335,7 +335,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return the largest difference that counts as none, and the least that must be detected."""
+    """Return the largest negligible difference, and the smallest that the test must detect."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point
@@ -356,7 +356,7 @@ def _shown(width: float, given: Mapping[str, Any], ours: float, logs: bool) -> s
 
 
 def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] = ()) -> Outcome:
-    """Make test C: whether the printed statement is true for every value.
+    """Make test C: test whether the printed statement is true for every value.
 
     Parameters
     ----------
@@ -389,7 +389,8 @@ def judge_exact(values: Numbers, agree: Numbers, limits: Sequence[float | None] 
 def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Numbers:
     """Return for each value 1 if it is as printed, 0 if not, and None if it says nothing.
 
-    `limits` has a limit for each value, which only ``at_most`` and ``at_least`` in `given` use.
+    `limits` has one limit per value; limits are used only if `given` has ``at_most`` or
+    ``at_least``.
     """
     bounded = "at_most" in given or "at_least" in given
     return [
@@ -399,7 +400,7 @@ def agreement(values: Numbers, given: Mapping[str, Any], limits: Numbers) -> Num
 
 
 def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> float:
-    """Return 1 if a value is as printed, and 0 if it is not or is not finite."""
+    """Return 1 if a value is finite and as printed, else 0."""
     if not math.isfinite(value):
         return 0.0
     if "equals" in given:
@@ -471,7 +472,7 @@ def pooled_deviation(groups: Sequence[Numbers]) -> tuple[float, int] | None:
 
 
 def _ranged(values: Iterable[float | None], middle: Callable[..., Any] = np.mean) -> str:
-    """Return the known values as text: their mean, or what `middle` computes, and their range."""
+    """Return a text with the mean of the known values (or another `middle`) and their range."""
     known = [v for v in values if v is not None and not math.isnan(v)]
     if not known:
         return "no result"

@@ -1,4 +1,4 @@
-"""Find the cells on which each item rests, and how many runs would decide the item.
+"""Find the experiments' cells on which each item rests, and how many runs would decide it.
 
 Each table is made again to find the histories that it reads. An item rests on the histories behind
 the table rows that it selects. Rows and histories are matched by experiment and problem, if the
@@ -23,7 +23,7 @@ APART = ("experiment", "problem")  # columns by which rows tell cells apart
 
 
 class Evidence:
-    """Cells behind the items of a paper, and how many runs would decide each item.
+    """Cells on which each item of a paper rests, and how many runs would decide the item.
 
     Parameters
     ----------
@@ -48,15 +48,16 @@ class Evidence:
             self._read[name] = [cell for cell in once.cells.values() if cell.short in once.asked]
 
     def cells(self) -> dict[str, list[str]]:
-        """Return the paths of the cells behind each item that was run, keyed by the item's id."""
+        """Return a dict from the id of each item that was run to the paths of its cells."""
         items = by_id(self._claims).items()
         found = {name: self._behind(item["readings"]) for name, item in items}
         return {name: cells for name, cells in found.items() if cells}
 
     def growth(self, name: str) -> tuple[float, list[str]]:
-        """Return the factor by which the runs of an item must grow, and the cells of these runs.
+        """Return the factor by which an item needs more runs, and the paths of the cells to run.
 
-        The factor is 0 if no number of runs would decide the item, for example because of rounding.
+        The factor is 0 if no reading is undecided, or if no number of runs would decide the item,
+        for example because of rounding.
         """
         item = by_id(self._claims)[name]
         printed = [reading for reading in item["readings"] if not reading["replaces"]]

@@ -155,7 +155,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Apply the test of a cell to the values in its column, which are sorted by seed."""
+    """Apply a cell's test to the values in the cell's column."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)

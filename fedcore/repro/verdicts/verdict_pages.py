@@ -37,7 +37,7 @@ WIDTH = 96
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
-    """Write verdicts to a TSV file with all fields, and to a Markdown file beside it."""
+    """Write all fields of verdicts to a TSV file, and their page to a Markdown file beside it."""
     head = opening(question, verdicts) if question else ""
     tables.write(rows(verdicts), path, page=head + page(verdicts))
 
@@ -241,13 +241,13 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
 
 
 def _words(v: Verdict, form: str) -> dict[str, str]:
-    """Return the verdict as printed, and the state of `Verdict.otherwise`, with their evidence."""
+    """Return the verdict on the print and the state of `Verdict.otherwise`, with their evidence."""
     otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
     return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
-    """Return a text for each reading, with its changes and its outcome."""
+    """Return a text for each reading that says what it changes, and how its runs ended."""
     return [
         f"{f'if {r.how}' if r.how else AS_PRINTED}: "
         + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))
@@ -272,7 +272,7 @@ def overview(
     questions: Mapping[str, str] = {},
     kept: Iterable[Verdict] = (),
 ) -> str:
-    """Return each paper's question, answer and counts, and the checks' counts, as text.
+    """Return a text with each paper's question, answer and counts, and the counts of the checks.
 
     For a quick run, which has no answers, the answers come from the `kept` verdicts.
     """

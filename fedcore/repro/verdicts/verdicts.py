@@ -1,7 +1,7 @@
 """Give a verdict on each item as printed, and on readings that change what is printed.
 
 ``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. A reading is one
-way to run an item. Each reading fills in what the paper leaves open, or replaces what the paper
+way to run an item. A reading may fill in what the paper leaves open, and may replace what the paper
 says. Every verdict is computed from the claims file and from the paper's tables of measured values.
 ``docs/judging.md`` has the rules.
 """
@@ -118,10 +118,10 @@ class Verdict:
     ----------
     paper, section, id, source, kind, title, printed, headline, because, cause, figure : str
         Texts from the claims file; `section` is "items" or "software". The text `cause` says why
-        the item fails. The text is empty if the item also fails in the reading that takes the cause
-        away. The text begins with "perhaps" if that reading is undecided.
+        the item fails. `cause` is empty if the item also fails in the reading that takes the cause
+        away, and begins with "perhaps" if that reading is undecided.
     word : str
-        Verdict on the text as printed; the verdict is a key of `WORDS`.
+        Verdict on the printed text, one of the keys of `WORDS`.
     measured, why : str
         Evidence for `word`, and the reason if the item is undecided or was not run.
     remark : str
@@ -188,7 +188,7 @@ def judge(
     folder : Path
         Folder of the paper's tables.
     not_run : collection of str
-        Names of problems and experiments of the paper that are not run.
+        Names of the paper's problems and experiments that were not run.
     stand_ins : bool
         Whether table rows without a ``status`` count as made from stand-in data.
     quick : bool
@@ -225,7 +225,7 @@ def judge(
 
 
 def _absence(item: Mapping[str, Any], otherwise: str) -> str:
-    """Return the item's own text about missing results; without such a text, `otherwise`."""
+    """Return the item's own text about missing results, or `otherwise` if it has no such text."""
     cells = [cell for one in item["readings"][:1] for cell in one["cells"].values()]
     return next((c["select"]["absent"] for c in cells if "absent" in c["select"]), otherwise)
 
@@ -384,7 +384,8 @@ def _disagreement(named: Mapping[str, Reading]) -> str:
 def _bracket(ran: Sequence[Reading]) -> bool:
     """Return whether measured numbers lie on both sides of each printed number.
 
-    Only printed numbers that fail in all readings count. Without any, the result is False.
+    Only printed numbers that fail in all readings count. The result is False if there is no such
+    number.
     """
     common = set.intersection(*(set(reading.failed) for reading in ran))
     return bool(common) and all(
