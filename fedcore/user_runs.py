@@ -6,14 +6,15 @@ import dataclasses
 import difflib
 import html
 import inspect
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
-from fedcore import algorithms, metrics
+from fedcore import __version__, algorithms, metrics
 from fedcore import progress as bars
 from fedcore.algorithms import Algorithm
 from fedcore.arrays import as_array
@@ -53,7 +54,7 @@ class RunHistory(History, Mapping[str, np.ndarray]):
         return len(self.columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Result:
     """Result of a run; each parameter is also an attribute.
 
@@ -260,7 +261,7 @@ def run(
     require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    first = [subtract_mean] * center + ([] if begin is None else [begin])
+    first = [subtract_mean] * center + ([] if begin is None else [_mapping_of("begin", begin)])
     with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
         recording = Recording(
             wanted, iterates, stop=stop if bar is None else bar.until(stop),
@@ -269,14 +270,30 @@ def run(
         recorder, output = execute(
             chosen, problem, settings, seed, recording,
             begin=first if bar is None or not first else [*first, bar.begun],
-            finish=finish, transcript=transcript, noise=noise,
+            finish=None if finish is None else _mapping_of("finish", finish),
+            transcript=transcript, noise=noise,
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
     _tell_of_end(algorithm, recorder)
     components = chosen.task.components(output)
     require_orthonormal(algorithm, components)
-    about: dict[str, Any] = {"algorithm": algorithm, "problem": {}}
+    root = root_of(seed)
+    about: dict[str, Any] = {
+        "algorithm": algorithm,
+        "params": {name: value for name, value in vars(settings).items() if _is_plain(value)},
+        "seed": {"master": root.entropy, "spawn_key": list(root.spawn_key)},
+        "references": chosen.citation,
+        "versions": {"fedcore": __version__, "numpy": np.__version__},
+        "problem": {
+            "name": problem.name,
+            "status": "own",
+            "n_clients": len(samples),
+            "n_samples": problem.n_samples,
+            "n_features": problem.n_features,
+        },
+        **({"centred": True} if "mean" in output else {}),
+    }
     if columns is not None:
         about["features"] = [str(name) for name in columns]
     if recorder.ledger.privacy is not None:
@@ -292,6 +309,29 @@ def run(
         trained=_trained(last["iterate"], settings, problem, output, columns),
         iterates={name: values[0] for name, values in history.iterates.items()},
     )
+
+
+def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `exchange` as a function that raises `InputError` if its result is no mapping."""
+
+    @wraps(exchange)
+    def call(*args: Any) -> Any:
+        found = exchange(*args)
+        if not isinstance(found, Mapping):
+            raise InputError(
+                f"{option} must return a mapping of names to results, {{}} if it has none, got "
+                f"{found!r}"
+            )
+        return found
+
+    return call
+
+
+def _is_plain(value: Any) -> bool:
+    """Return whether a value is None, a text, a number of Python, or a list of such values."""
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def _trained(

@@ -117,6 +117,7 @@ def _list_of(rule: Rule, words: str) -> Rule:
 
 
 FLAG = Rule("true or false", lambda value: isinstance(value, bool | np.bool_))
+TEXT = Rule("a text", lambda value: isinstance(value, str))
 
 POSITIVE, NON_NEGATIVE = real(above=0), real(least=0)
 

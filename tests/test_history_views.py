@@ -9,6 +9,8 @@ import pytest
 
 import fedcore
 from fedcore.errors import InputError
+from fedcore.reports.description import describe
+from fedcore.reports.terminal import one_run, side_by_side
 from refused import refused
 
 
@@ -66,6 +68,36 @@ def test_a_run_has_a_history_of_one_repeat_that_is_indexed_by_record(clients, tm
     np.testing.assert_array_equal(loaded["round"][0], found["round"])
     loaded.released_alone().export(tmp_path / "run.csv")
     assert "objective" not in (tmp_path / "run.csv").read_text()
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_a_saved_run_says_how_it_was_made_and_can_be_shown(clients, tmp_path, center):
+    seed = np.random.SeedSequence(7).spawn(2)[1]
+    found = fedcore.run("block_krylov", clients, 2, seed=seed, center=center).history
+    found.save(tmp_path / "run.h5")
+    told = describe(fedcore.History.load(tmp_path / "run.h5"))
+    assert told["params"]["n_components"] == 2 and told["params"]["tol"] == 1e-8
+    assert told["seed"] == {"master": 7, "spawn_key": [1]} and told["centred"] == center
+    assert told["problem"]["n_samples"] == sum(map(len, clients))
+    assert f"{sum(map(len, clients))} samples, 9 features" in one_run(told)
+
+
+def test_columns_of_a_users_own_can_be_shown(uneven):
+    told = describe(uneven)
+    assert "objective" in one_run(told) and "ledger" not in one_run(told)
+    assert "objective" in side_by_side({"a": told, "b": told})
+
+
+def test_a_figure_has_one_ending_and_something_to_draw(uneven, tmp_path):
+    uneven.plot(tmp_path / "loss.png")
+    assert sorted(file.name for file in tmp_path.glob("loss*")) == ["loss.pdf", "loss.png"]
+    bare = {name: values for name, values in uneven.columns.items() if name != "objective"}
+    for call in (
+        partial(uneven.plot, tmp_path / "loss.svg"), partial(uneven.plot, against="epsilon"),
+        fedcore.History(bare, about=uneven.about).plot,
+    ):  # fmt: skip
+        with pytest.raises(InputError):
+            call()
 
 
 def test_a_run_of_data_frames_keeps_the_names_of_their_columns():

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import warnings
 
 import numpy as np
@@ -68,6 +69,19 @@ def test_finish_joins_the_output_and_is_charged(clients):
     # Sums in another order: rounding of entries of size one.
     np.testing.assert_allclose(output["total"], np.vstack(clients).sum(axis=0), atol=1e-13)
     assert recorder.ledger.rounds == recorder.rows[-1]["round"] + 1
+
+
+@pytest.mark.parametrize(
+    "exchange", [{"begin": lambda federation: None}, {"finish": lambda federation, output: 3}]
+)
+def test_an_exchange_that_returns_no_mapping_is_refused(clients, exchange):
+    with pytest.raises(fedcore.FedcoreError, match=f"{next(iter(exchange))} must return a mapping"):
+        fedcore.run("ssi", clients, 2, **exchange)
+
+
+def test_results_are_compared_without_their_arrays(clients):
+    result = fedcore.run("ssi", clients, 2)
+    assert result == result and result != copy.deepcopy(result)
 
 
 def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():

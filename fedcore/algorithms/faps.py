@@ -12,8 +12,8 @@ In each round the client iterates from Xᵢ towards the dominant p-dimensional e
 
 The parameters `inner` and `solver` set the accuracy of the clients' solves. The accuracy of the
 solves sets the rate, the factor by which the error changes in a round. Let b = Σβᵢ be the sum of
-the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer and for equal clients, exact
-solves have the rate b/(b + g). With q steps of the solver ``power``, the rate is
+the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer, if all clients have equal
+data and solve exactly, the rate is b/(b + g). With q steps of the solver ``power``, the rate is
 ``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous
 subspace iteration (SSI), whose rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more
 than βᵢ, exact solves do not converge until rule (25) has raised βᵢ.

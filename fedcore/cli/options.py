@@ -11,6 +11,7 @@ import click
 
 from fedcore.errors import ConfigError, InputError, nearest
 from fedcore.files import HDF5_ENDINGS
+from fedcore.reports import stem
 
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
@@ -85,13 +86,12 @@ def require_folder(option: str, path: str | None) -> None:
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a figure without the suffix .png or .pdf; refuse other image suffixes."""
-    ending = Path(path or "").suffix.lower()
-    if ending in (".svg", ".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff"):
-        raise click.BadParameter(
-            f"'{path}': a figure is PNG and PDF: leave out {ending}", ctx, param
-        )
-    return str(Path(path).with_suffix("")) if path and ending in (".png", ".pdf") else path
+    """Return the path of a figure; refuse the endings of images that are neither PNG nor PDF."""
+    try:
+        stem(path or "")
+    except InputError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    return path
 
 
 def require_output(
@@ -113,8 +113,9 @@ def require_output(
     if kind == "folder" and of_history:
         raise InputError(f"{option} {path}: a history for each algorithm needs a folder: name one")
     require_folder(option, path)
-    for ending in {"history": [""], "folder": [], "figure": [".png", ".pdf"]}[kind]:
-        outputs.require(f"{path}{ending}", kind, inputs=inputs, force=force)
+    files = {"history": [path], "folder": [], "figure": [f"{stem(path)}.png", f"{stem(path)}.pdf"]}
+    for file in files[kind]:
+        outputs.require(file, kind, inputs=inputs, force=force)
 
 
 def require_raw(folder: str) -> None:

@@ -55,8 +55,8 @@ def run(
 ) -> None:
     """Run ALGORITHM on DATA and print where it ended and what it cost.
 
-    DATA is a data set of `fedcore list datasets`, or files of your own, CSV, NPZ, LIBSVM or
-    Parquet: one client a file, or one for each value of the column --by. Columns are matched by
+    DATA is a data set of `fedcore list datasets`, or your own CSV, NPZ, LIBSVM or Parquet files.
+    Each file is a client, or with --by COLUMN each value of that column. Columns are matched by
     their names. LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
     scipy.sparse.save_npz stay sparse. Or DATA is one problem file of fedcore (.h5), such as the
     workflow makes in data/clients/.

@@ -99,8 +99,8 @@ class Federation:
     rng : numpy.random.Generator
         The server's random stream.
     once : callable
-        The call ``once(job)`` runs ``job()`` once for the whole run and returns its value. Over
-        MPI, rank 0 runs the job and all ranks get the value. A server must use ``once`` for
+        The call ``once(job)`` returns ``job()``. Over MPI, only rank 0 calls the job, and all ranks
+        get its value. A server must use ``once`` for
         decisions that depend on time, on memory, or on random numbers other than `rng`. The job may
         call `observe` and `client_state`, but must begin no other exchange.
     shape : Shape

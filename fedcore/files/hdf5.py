@@ -114,7 +114,8 @@ def value(data: h5py.Dataset) -> np.ndarray:
 def require_sum(name: str, found: Any, known: str | None) -> None:
     """Raise `BrokenSeal` if the bytes `found` do not have the checksum `known`.
 
-    If `known` is None, nothing is checked here, because the seal covers the bytes.
+    If `known` is None, nothing is checked here, because the checksum of the whole file (its seal)
+    covers the bytes.
     """
     if known is not None and hashlib.sha256(found).hexdigest() != known:
         raise BrokenSeal(f"the checksum of {name} differs")
@@ -261,7 +262,8 @@ def load(
 ) -> Content:
     """Return ``decode(file)`` for a sealed file, or raise a `failure` with a message for users.
 
-    The message says to delete the file only if fedcore wrote the file and the file is damaged.
+    If fedcore wrote the file and the file is damaged, the message says to delete it. No other
+    message says so.
 
     Parameters
     ----------

@@ -80,13 +80,21 @@ def figure(
     ):
         raise InputError(f"not drawn: {why}")
     if not chosen:
-        raise InputError(f"nothing to draw: {', '.join(histories)} have no metric in common")
+        whose = "has no metric" if len(histories) == 1 else "have no metric in common"
+        raise InputError(
+            f"nothing to draw: {', '.join(histories)} {whose}; a run records those of "
+            "measure=['objective'], or on the command line --metric objective"
+        )
     for name in chosen:
         for label, history in histories.items():
             require_known(name, measured(history), f"{label} has no metric", InputError)
-    across = list(against) or [name for name in axes(histories) if name in ("round", "iteration")]
+    varied = [name for name in axes(histories) if name in ("round", "iteration")]
+    across = list(against) or varied or ["round"]
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
+        if not any(name in history.columns for history in histories.values()):
+            known = ", ".join(axes(histories))
+            raise InputError(f"{', '.join(histories)}: no column {name} to draw against: {known}")
     drawn = _looks(histories)
     with plotting.style():
         figure = Figure(figsize=(4.5 * len(across), 4.0 * len(chosen)))

@@ -85,7 +85,7 @@ def _ended(history: History) -> dict[str, int]:
     if "converged" in final:
         found["converged"] = int(np.sum(final["converged"]))
         if "angle_estimate" in final:
-            most = max(WARNING_SINE, history.about["params"].get("tol") or 0.0)
+            most = max(WARNING_SINE, history.about.get("params", {}).get("tol") or 0.0)
             loose = (np.ravel(final["angle_estimate"]) > most) & (np.ravel(final["converged"]) > 0)
             found["undetermined"] = int(np.sum(loose))
     if "diverged" in history.columns:

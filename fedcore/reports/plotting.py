@@ -42,6 +42,7 @@ from scipy import special
 from fedcore.errors import InputError, nearest
 from fedcore.files import atomic
 from fedcore.problems import STATUSES
+from fedcore.reports import stem
 from fedcore.reports.curve_styles import COLOURS, LINES
 from fedcore.reports.measures import Recorded
 from fedcore.words import visible
@@ -72,8 +73,9 @@ def style() -> Iterator[None]:
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the paths of a figure's PNG and PDF files, given the `path` without a suffix."""
-    return Path(f"{os.fspath(path)}.png"), Path(f"{os.fspath(path)}.pdf")
+    """Return the paths of a figure's PNG and PDF files, for a `path` as `stem` takes it."""
+    bare = stem(os.fspath(path))
+    return Path(f"{bare}.png"), Path(f"{bare}.pdf")
 
 
 def save(
@@ -93,7 +95,7 @@ def save(
     ----------
     figure : Figure
     path : path-like
-        Path of the files, without a suffix.
+        Path of the files; an ending .png or .pdf is ignored.
     shown : iterable of Run or History, optional
         The runs or histories in the figure. If there are no runs, the figure contains only the
         sentence that nothing was run. The PNG file of an empty figure has a mark that

@@ -16,6 +16,7 @@ from fedcore.words import counted
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
 LARGEST = 10  # features that are printed of more
+LEDGER = ("round", "scalars_up", "bytes_up", "scalars_down", "bytes_down")
 Description = Mapping[str, Any]  # of `fedcore.reports.description.describe`
 
 
@@ -42,7 +43,7 @@ def side_by_side(histories: Mapping[str, Description]) -> str:
         rows.append((
             name,
             *(show(values.get(metric, {}).get("median", np.nan)) for metric in metrics),
-            *(f"{ledger[count]:,.0f}" for count in ("round", "bytes_up", "bytes_down")),
+            *(f"{ledger.get(count, np.nan):,.0f}" for count in ("round", "bytes_up", "bytes_down")),
             *(show(ledger.get(word, np.nan)) for word in spent),
             show(found.get("seconds", np.nan)),
             _end(found),
@@ -172,6 +173,8 @@ def weights(
 def _ledger(found: Description) -> list[str]:
     """Return lines on the traffic between clients and server, and on the privacy loss ε."""
     total, several = found["ledger"], found["repeats"] > 1
+    if not total.keys() >= set(LEDGER):  # columns of a user's own
+        return []
     rows = [("  rounds", f"{total['round']:,.0f}", "", "")]
     for way in ("up", "down"):
         scalars, size = total[f"scalars_{way}"], total[f"bytes_{way}"]

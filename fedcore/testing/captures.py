@@ -50,7 +50,7 @@ def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None)
 
 @contextlib.contextmanager
 def watched() -> Iterator[dict[str, Any]]:
-    """Record where client steps hold arrays, and which numbers they hold, inside this context.
+    """Inside this context, record the arrays and the numbers that client steps hold.
 
     Each step is searched before and after it runs, because a step may write its data into a
     closure. The caller sets the entry ``params`` of the yielded dict to the run's parameters, which

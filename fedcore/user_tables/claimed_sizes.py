@@ -46,7 +46,7 @@ def require_size(path: Path | str, total: int) -> None:
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
         says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"
-        raise DataError(f"{says}, or sparse (scipy.sparse.save_npz)")
+        raise DataError(f"{says}, or as a sparse matrix (scipy.sparse.save_npz)")
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:

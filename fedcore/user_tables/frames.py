@@ -28,7 +28,9 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     """
     # NumPy would have pandas change the process's warnings.
     columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
-    if columns.dtype.kind not in "biuf":
+    numbers = columns.dtype.kind in "biuf"
+    # pandas also makes numbers of categories, which are labels
+    if not numbers or any(column.dtype.name == "category" for _, column in frame.items()):
         columns = [frame[name] for name in names_as_given(frame)]
     each = [*zip(names, columns if isinstance(columns, list) else columns.T, strict=True)]
     unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in enumerate(each)

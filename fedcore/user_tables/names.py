@@ -59,8 +59,8 @@ def _letters(name: Any) -> str:
 def match(tables: Iterable[Sequence[str]]) -> list[dict[str, str]]:
     """Return for each table a mapping from its column names to the spelling of earlier tables.
 
-    Two names match if they look the same or differ only by case and blanks. Each mapping lists only
-    the names that earlier tables spell differently.
+    Two names match if they are equal after Unicode normalisation, without regard to case and
+    blanks. Each mapping lists only the names that earlier tables spell differently.
     """
     known: dict[str, str] = {}
     found = []

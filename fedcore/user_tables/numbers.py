@@ -52,7 +52,7 @@ class Cells:
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
-        Columns, which are joined end to end into one column.
+        Parts of one long column, in order.
     asked : str or None
         Requested decimal point; ignored if some cells need the other decimal point and no cell
         needs the requested one.

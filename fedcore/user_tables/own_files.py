@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,12 +66,12 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     return together([path], **how)[0]
 
 
-def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Table]:
+def together(paths: Iterable[str | os.PathLike[str]], **options: Any) -> list[Table]:
     """Read several tables, and give all of them the column order of the first table.
 
     Parameters
     ----------
-    paths : sequence of path-like
+    paths : iterable of path-like
     **options : object
         Parameters of `Reading`.
 
@@ -84,9 +84,14 @@ def together(paths: Sequence[str | os.PathLike[str]], **options: Any) -> list[Ta
     TableError
         If `read` would raise a TableError, or if only some of the files have a column.
     InputError
-        If `read` would raise an InputError, or if a file is given twice.
+        If `read` would raise an InputError, if there is no file, or if a file is given twice.
     """
     how = Reading(**options)
+    if isinstance(paths, str | os.PathLike):
+        paths = [paths]
+    paths = list(paths)
+    if not paths:
+        raise InputError("no file is given: name at least one")
     for path, times in Counter(map(os.path.realpath, paths)).items():
         if times > 1:
             raise InputError(f"{path} is given twice, and each file is one client: drop it")

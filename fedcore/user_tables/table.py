@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Annotated, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from fedcore.arrays import missing
 from fedcore.errors import Advice, InputError, TableError
 from fedcore.user_tables.columns import as_values
 from fedcore.user_tables.names import clean
-from fedcore.validation import check_annotated, one_of, whole
+from fedcore.validation import FLAG, TEXT, check_annotated, one_of, whole
 
 EMPTY_TABLE = " has no numbers, it is empty: leave it out"
 
@@ -59,21 +60,21 @@ class Reading:
     columns: Sequence[str] | None = None
     without: Sequence[str] = ()
     missing: Annotated[str, one_of(("refuse", "drop"))] | None = None
-    header: bool | None = None
+    header: Annotated[bool, FLAG] | None = None
     skip_lines: Annotated[int, whole(0)] = 0
-    encoding: str | None = None
-    delimiter: str | None = None
+    encoding: Annotated[str, TEXT] | None = None
+    delimiter: Annotated[str, TEXT] | None = None
     decimal: Annotated[str, one_of((".", ","))] | None = None
     na: Sequence[str] = ()
-    matrix: str | None = None
-    zero_based: bool = False
+    matrix: Annotated[str, TEXT] | None = None
+    zero_based: Annotated[bool, FLAG] = False
 
     def __post_init__(self) -> None:
         for name in ("apart", "columns", "without", "na"):
-            if isinstance(one := getattr(self, name), str):
-                object.__setattr__(self, name, (one,))
-            if name != "na" and getattr(self, name):  # as the names of tables are read
-                object.__setattr__(self, name, [*map(clean, getattr(self, name))])
+            if getattr(self, name) is not None:
+                texts = _texts(name, getattr(self, name))
+                # names as those of tables are read
+                object.__setattr__(self, name, texts if name == "na" else [*map(clean, texts)])
         check_annotated(Reading, vars(self))
         sign = self.delimiter
         if sign not in (None, "", "\\t") and (
@@ -97,6 +98,16 @@ class Reading:
         """Return whether the column `name` is wanted as a feature."""
         wanted = self.columns is None or name in self.columns
         return wanted and name not in self.without and name not in self.apart
+
+
+def _texts(option: str, given: Any) -> list[str]:
+    """Return the texts that an option lists; a single text or number is a list of one."""
+    every = [given] if isinstance(given, str | Real) or not isinstance(given, Iterable) else given
+    texts = [str(one) if isinstance(one, Real) else one for one in every]
+    for one in texts:
+        if not isinstance(one, str):
+            raise InputError(f"{option} lists texts or numbers, got {one!r}: write it as a text")
+    return texts
 
 
 @dataclass

@@ -37,6 +37,14 @@ SPOILT = {  # what some cells hold, and whether the column can be used
 }  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["pandas", "arrow"])  # polars has categories of texts alone
+def test_categories_of_numbers_are_labels(kind):
+    wards = pandas.Categorical([1, 2, 3, 1])
+    frame = FORMS[kind](pandas.DataFrame({"ward": wards, "x": [1.0, 2, 3, 7]}))
+    with pytest.raises(TableError, match="'ward'"):
+        check_matrix(frame, "client 0")
+
+
 @pytest.mark.parametrize("kind", FORMS)
 @settings(max_examples=60, deadline=None)
 @given(

@@ -8,6 +8,7 @@ import itertools
 import re
 import shlex
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -708,11 +709,43 @@ def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
         (path, {"columns": ["agee"]}), (path, {"columns": ["pid"]}), (path, {"columns": []}),
         (path, {"without": ["pid", *NAMES]}), (tmp_path / "a.svm", {"columns": ["label"]}),
         (tmp_path / "a.svm", {"without": ["3"]}), (path, {"missing": "fill"}),
-        (path, {"decimal": ":"}), (path, {"delimiter": ";;"}),
+        (path, {"decimal": ":"}), (path, {"delimiter": ";;"}), (path, {"delimiter": 5}),
+        (path, {"encoding": 5}), (path, {"header": "yes"}), (path, {"na": [None]}),
     ):  # fmt: skip
         with pytest.raises(FedcoreError):
             own_files.read(file, **options)
     assert list(own_files.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
+
+
+@pytest.mark.parametrize("given", ["-999", -999, [-999], [np.int64(-999)], {"-999"}])
+@pytest.mark.parametrize("ending", ["csv", "npy"])
+def test_a_number_may_mark_missing_values(tmp_path, ending, given):
+    path = tmp_path / f"a.{ending}"
+    rows = np.array([[1.5, 2.0], [-999.0, 4.0], [3.0, -999.0]])
+    if ending == "csv":
+        path.write_text("a,b\n1.5,2\n-999,4\n3,-999\n")
+    else:
+        np.save(path, rows)
+    assert own_files.read(path, na=given, missing="drop").x.tolist() == rows[:1].tolist()
+
+
+def test_columns_of_libsvm_files_may_be_named_by_numbers(tmp_path):
+    (tmp_path / "a.svm").write_text("1 1:2 2:3\n2 1:1\n")
+    for without in (2, [2], "2"):
+        x = own_files.read(tmp_path / "a.svm", without=without).x
+        assert x.toarray()[:, 0].tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("form", [str, Path, lambda path: [path], lambda path: iter([path])])
+def test_several_tables_may_be_one_path_or_any_iterable(tmp_path, form):
+    path = written(tmp_path, text(frames()), "csv")[0]
+    (table,) = own_files.together(form(path), without="pid")
+    assert list(table.names) == NAMES
+
+
+def test_no_file_at_all_is_refused():
+    with pytest.raises(FedcoreError, match="no file is given"):
+        own_files.together([])
 
 
 def test_files_without_names_agree_where_one_has_texts(tmp_path):

@@ -108,7 +108,7 @@ def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
 
 @click.group(cls=Jobs)
 def job() -> None:
-    """Do one job of the workflow by hand, as `snakemake -p` prints it.
+    """Do one job of the workflow, by the command that `snakemake -p` prints for it.
 
     \b
     Example:

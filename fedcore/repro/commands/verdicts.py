@@ -16,6 +16,7 @@ import click
 from fedcore.cli.output import as_json, emit, say
 from fedcore.errors import DataError, InputError, require_known
 from fedcore.repro.config import papers
+from fedcore.words import counted
 
 if TYPE_CHECKING:
     from fedcore.repro.verdicts.verdicts import Verdict
@@ -73,7 +74,7 @@ def verdicts(
     found = pages.read_all(folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
         emit(worse, lambda: "\n".join(worse), as_json)
-        raise DataError(f"words worse than in {strict}: {len(worse)}")
+        raise DataError(f"{counted(len(worse), 'verdict')} worse than in {strict}")
     for name, kind in ((paper, "paper"), (word, "word")):
         if name is not None:
             require_known(name, {getattr(v, kind) for v in found}, f"no such {kind}", InputError)

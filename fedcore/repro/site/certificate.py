@@ -1,6 +1,6 @@
-"""Certificate of a repeated run, which lists the repeated cells and whether they agree.
+"""Certificate of a repeated run; it says for each cell whether it agrees with the kept run.
 
-The repeated run is compared with the kept run, whose records are in the repository. A certificate
+The records of the kept run are in the repository. A certificate
 is the content of ``codecheck.yml`` (https://codecheck.org.uk).
 """
 

@@ -241,7 +241,7 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
 
 
 def _words(v: Verdict, form: str) -> dict[str, str]:
-    """Return the verdict on the print and the state of `Verdict.otherwise`, with their evidence."""
+    """Return the words of the reading as printed and of `Verdict.otherwise`, with evidence."""
     otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
     return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
