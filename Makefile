@@ -4,6 +4,7 @@
 CORES  ?= $(shell env -u OMP_NUM_THREADS -u OMP_THREAD_LIMIT nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
 VENV   ?= .venv
 $(if $(strip $(VENV)),,$(error VENV names no folder: choose one with VENV=...))
+$(if $(word 2,$(VENV)),$(error VENV has a blank, which make cannot take: choose another folder))
 PYTHON ?=
 UV     ?= uv
 # PyTorch by its lock, whose wheels for Linux bring CUDA; or another build, such as TORCH=torch==2.13.0+cpu,

@@ -9,6 +9,7 @@ import pytest
 
 import fedcore
 from fedcore.errors import InputError
+from fedcore.reports.comparison import figure
 from fedcore.reports.description import describe
 from fedcore.reports.terminal import one_run, side_by_side
 from refused import refused
@@ -98,6 +99,17 @@ def test_a_figure_has_one_ending_and_something_to_draw(uneven, tmp_path):
     ):  # fmt: skip
         with pytest.raises(InputError):
             call()
+
+
+def test_curves_on_different_data_are_named_with_their_data(uneven):
+    other = fedcore.History(
+        uneven.columns, about=uneven.about | {"problem": {"name": "q", "status": "synthetic"}}
+    )
+    (ax,) = figure({"a": uneven, "b": other}).axes
+    assert {line.get_label() for line in ax.lines if line.get_label()[0] != "_"} == {"a, p", "b, q"}
+    assert "p" not in ax.get_title(loc="left").split(",")[1].split()
+    (ax,) = figure({"a": uneven, "b": uneven}).axes
+    assert {line.get_label() for line in ax.lines if line.get_label()[0] != "_"} == {"a", "b"}
 
 
 def test_a_run_of_data_frames_keeps_the_names_of_their_columns():

@@ -15,14 +15,14 @@ import faulthandler
 import os
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import click
 
 from fedcore import __version__
 from fedcore.cli import health, lookup, pca, running, showing
-from fedcore.errors import FedcoreError, format_error
+from fedcore.errors import Advice, FedcoreError, format_error
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
@@ -53,6 +53,8 @@ class Sentences(click.Group):
             try:
                 return super().invoke(ctx)
             except FedcoreError as error:
+                command = self.commands.get(ctx.invoked_subcommand or "", self)
+                error.advice = tuple(_possible(error.advice, command))
                 said = " ".join(format_error(error, command=True).split())
                 raise click.ClickException(said) from error
             except OSError as error:
@@ -61,6 +63,17 @@ class Sentences(click.Group):
                 _drop_unwritten_output()
                 where = "the output cannot be written" if error.filename is None else error.filename
                 raise click.ClickException(f"{where}: {error.strerror or error}") from error
+
+
+def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advice]:
+    """Yield advice whose options `command` has, and drop a flag that it cannot negate."""
+    known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
+    for one in advice:
+        names = {name: name.replace("_", "-") for name in one.options}
+        if known.issuperset(f"--{name}" for name in names.values()):
+            flags = [key for key, name in names.items() if f"--no-{name}" not in known]
+            dropped = {key: None for key in flags if one.options[key] is False}
+            yield one._replace(options={**one.options, **dropped})
 
 
 @contextlib.contextmanager

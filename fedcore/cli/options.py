@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,9 +65,20 @@ def partition(text: str | None, clients: int | None) -> dict[str, Any]:
             "the number of clients is given twice: drop it here or drop --clients",
             param_hint="--partition",
         )
-    if clients is not None or not parts:
-        parts["clients"] = DEFAULT_CLIENTS if clients is None else clients
-    return {"by": "shuffled"} | parts
+    found = {"by": "shuffled"} | parts
+    if clients is None and _needs_clients(found["by"]):
+        clients = DEFAULT_CLIENTS
+    return found if clients is None else {"clients": clients} | found
+
+
+def _needs_clients(kind: str) -> bool:
+    """Return whether a kind of partition has a parameter ``clients`` without a default."""
+    from fedcore.datasets.partition import PARTITIONERS
+
+    if kind not in PARTITIONERS:
+        return False
+    clients = inspect.signature(PARTITIONERS[kind]).parameters.get("clients")
+    return clients is not None and clients.default is inspect.Parameter.empty
 
 
 def share(text: str) -> Any:
@@ -87,6 +99,8 @@ def require_folder(option: str, path: str | None) -> None:
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
     """Return the path of a figure; refuse the endings of images that are neither PNG nor PDF."""
+    if path == "":
+        raise click.BadParameter("it names no file", ctx, param)
     try:
         stem(path or "")
     except InputError as error:

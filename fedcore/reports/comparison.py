@@ -96,6 +96,10 @@ def figure(
             known = ", ".join(axes(histories))
             raise InputError(f"{', '.join(histories)}: no column {name} to draw against: {known}")
     drawn = _looks(histories)
+    data = {label: _data_of(history) for label, history in histories.items()}
+    if len(set(data.values())) > 1:
+        drawn = {f"{label}, {data[label]}": look for label, look in drawn.items()}
+        histories = dict(zip(drawn, histories.values(), strict=True))
     with plotting.style():
         figure = Figure(figsize=(4.5 * len(across), 4.0 * len(chosen)))
         grid = figure.subplots(len(chosen), len(across), squeeze=False)
@@ -189,7 +193,8 @@ def _name(
     ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
     if any(history.released is not None for history in histories.values()):
         ax.set_ylabel(f"{ax.get_ylabel()}\n({NOT_RELEASED})")
-    data = str(one.about.get("problem", {}).get("name", ""))
+    every = {_data_of(history) for history in histories.values()}
+    data = every.pop() if len(every) == 1 else "several data sets"
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
     plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
@@ -203,6 +208,10 @@ def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
         plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
+
+
+def _data_of(history: Recorded) -> str:
+    return str(history.about.get("problem", {}).get("name", ""))
 
 
 def _varies(history: Recorded, name: str) -> bool:

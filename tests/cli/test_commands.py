@@ -288,6 +288,8 @@ def test_partition_words():
     assert partition("by=dirichlet,alpha=0.5", 3) == {
         "by": "dirichlet", "alpha": 0.5, "clients": 3,
     }  # fmt: skip
+    for text in ("by=dirichlet,alpha=0.5", "by=even"):  # as --help has them
+        assert partition(text, None)["clients"] == 10
 
 
 def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):

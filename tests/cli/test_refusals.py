@@ -52,6 +52,7 @@ REFUSED = [  # a command, and what its line names
     (f"run noisy_power {FILES} --simulate", "client 0 ('a.csv')", "row"),
     (f"run fedrep_linear {FILES}", "--labels"),
     ("run fedavg c.csv a.csv --labels iron --set model=tiny_mlp", "client 0 ('c.csv')"),
+    ("run ssi equal.csv -r 1 --center", "drop --center"),
     ("run ssi gone.csv -r 1", "gone.csv"),
     ("run ssi gone.h5 -r 2", "gone.h5"),
     ("run ssi problem.h5 a.csv -r 2", "problem"),
@@ -65,6 +66,7 @@ USAGE = [
     RUN + "--partition by=even,clients=3 --clients 3", RUN + "--seed -1", RUN + "--repeats 0",
     f"compare ssi {FILES} --set sssi.rounds=1", "compare ssi -r 1",
     NETWORK + "--set model=femnist_mlp --held-out 2", "run ssi mnist --surrogate",
+    f"compare ssi {FILES} --plot ''", "pca a.csv --plot ''",
 ]  # fmt: skip
 # Options that name where to write, in a folder that is not there.
 WRITES = [
@@ -81,6 +83,7 @@ def here(tmp_path, monkeypatch):
     for name, n in (("a.csv", 20), ("b.csv", 12), ("c.csv", 1)):
         x = rng.standard_normal((n, 3)) * [9, 3, 1] + [50, 7, 3]
         np.savetxt(name, x, delimiter=",", header="age,dose,iron", comments="")
+    np.savetxt("equal.csv", np.ones((3, 2)), delimiter=",", header="age,dose", comments="")
     storage.save(Problem("own", [np.eye(3)]), "problem.h5")
     (tmp_path / "file").write_text("")
     before = sorted(tmp_path.rglob("*"))
@@ -92,6 +95,11 @@ def here(tmp_path, monkeypatch):
 def test_a_command_that_cannot_be_carried_out(command, names):
     line = refused_command(*shlex.split(command))
     assert all(name in line for name in names), line
+
+
+def test_advice_names_options_of_the_command_alone():
+    """`pca` always subtracts the mean, and no command has --no-center."""
+    assert "--" not in refused_command("pca", "equal.csv")
 
 
 @pytest.mark.parametrize("command", USAGE)

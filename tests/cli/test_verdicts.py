@@ -103,6 +103,14 @@ def test_verdicts_finds_the_full_run_before_the_quick_one_before_what_is_kept(
     assert "no headline claims" in call("verdicts").stdout
 
 
+def test_a_comparison_needs_a_run_and_one_paper(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = call("verdicts", "--strict")
+    assert done.exit_code == 1 and "there is none" in done.stderr
+    assert "two papers" in refused_command("verdicts", "faps", "--paper", "dppower")
+    assert "did you mean 'faps'" in refused_command("verdicts", "fapz")
+
+
 @pytest.mark.parametrize(
     "words",
     [["job", "plan"], ["verdicts"], ["verdicts", "faps"], ["certify"], ["decide", "--hours", 1]],

@@ -44,7 +44,9 @@ if len(OWN) > 1:
 
 
 try:
-    PLAN = load_plan(config, CHECKOUT)
+    # Snakemake takes nested values of --config for texts
+    given = configuration.typed_overrides(config, workflow.config_settings.config)
+    PLAN = load_plan(given, CHECKOUT)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()

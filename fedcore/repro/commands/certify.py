@@ -56,9 +56,10 @@ def certify(
     """Make cells of the kept run again on this machine, and say in a certificate what agrees.
 
     Cells are drawn by a seed: the cheapest of each method, then others, cheap ones more often. The
-    workflow makes them in a folder of its own, where the same command goes on after a kill. If
-    BLAS, its kernel and the versions equal the kept run's, bytes are compared; otherwise the
-    results at the end of each run are. Status 1 if something disagrees or could not be made.
+    machine's speed, measured at the start, decides how many fit into the time. The workflow makes
+    them in a folder of its own, and does not make again what is there after a kill. If BLAS, its
+    kernel and the versions equal the kept run's, bytes are compared; otherwise the results at the
+    end of each run are. Status 1 if something disagrees or could not be made.
 
     \b
     Examples:

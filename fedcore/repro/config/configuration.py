@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from fedcore.cli.options import parsed
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.repro.config.papers import CHECKOUT
 from fedcore.repro.config.short_forms import merge
@@ -18,6 +20,27 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
     config = CONFIG if CONFIG.is_file() else checkout / CONFIG
     repeats = config.with_name(REPEATS)
     return [config, repeats] if repeats.is_file() else [config]
+
+
+def typed_overrides(config: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return `config` with its ``overrides`` typed, where they are texts of the command line.
+
+    `given` has the values of Snakemake's option --config.
+    """
+    if "overrides" not in config.keys() & given.keys():
+        return config
+    return {**config, "overrides": _typed(config["overrides"], given["overrides"])}
+
+
+def _typed(value: Any, given: Any) -> Any:
+    """Return `value` with YAML values in place of the texts that `given` has at the same place."""
+    if isinstance(value, Mapping) and isinstance(given, Mapping):
+        return {key: _typed(item, given.get(key)) for key, item in value.items()}
+    if value != given:
+        return value
+    if isinstance(value, list):
+        return [_typed(item, item) for item in value]
+    return parsed(value) if isinstance(value, str) else value
 
 
 def read_configuration(changes: Path | None) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "name": run.tags.get("method") or name,
         "privacy": privacy(run),
         "command": command(run.algorithm, run.history.about.get("params", {})),
-        "params": {k: v for k, v in vars(run.params).items() if isinstance(v, int | float)},
+        "params": {k: v for k, v in run.shown_params.items() if isinstance(v, int | float)},
         "cell": cell,
         "row": slug(f"{paper}/{cell}"),
         "x": {axis: _numbers(x[kept]) for axis, x in axes_of(run).items()},

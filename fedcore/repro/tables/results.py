@@ -98,6 +98,13 @@ class Run:
         )
 
     @property
+    def shown_params(self) -> dict[str, Any]:
+        """Hyper-parameters of the run, without defaults if the algorithm is not installed."""
+        if self.algorithm in algorithms.names():
+            return vars(self.params)
+        return dict(self.history.about["params"])
+
+    @property
     def diverged(self) -> np.ndarray:
         """Whether each repeat ended with a value that is not finite, shape (repeats,)."""
         if "diverged" not in self.history.columns:

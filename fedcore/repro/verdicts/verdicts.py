@@ -210,7 +210,7 @@ def judge(
                 for given in (() if lacks else item["readings"])
             )
             word, measured, why = as_printed(readings) if readings else (NOT_RUN, "", reason)
-            if quick and section != SOFTWARE:
+            if quick:
                 ran = any(not r.obstacle or r.obstacle == STAND_INS for r in readings)
                 word, measured = RAN if ran else DID_NOT_RUN, ""
                 why = "" if ran else why

@@ -15,6 +15,7 @@ from fedcore import datasets
 from fedcore.errors import ConfigError
 from fedcore.files.strict_yaml import parse_yaml, read_yaml
 from fedcore.repro.config import claims
+from fedcore.repro.config.configuration import typed_overrides
 from fedcore.repro.plan.plan import load_plan
 from refused import refused
 
@@ -474,3 +475,16 @@ def test_given_repeats_are_a_least_number_and_a_quick_run_has_its_own():
         assert load_plan(given).cells[f"fedpower/{name}"].repeats == repeats
     unknown = {"papers": ["fedpower"], "repeats": {"fedpower": {"no/such/cell": 2}}}
     refused(lambda: load_plan(unknown), ConfigError, "repeats.fedpower")
+
+
+def test_texts_of_the_command_line_become_values_and_those_of_files_stay():
+    """Snakemake reads nested values of --config with YAML's BaseLoader, that is as texts."""
+    text = '{tiny: {cells: {"a/*": false, "b/*": {repeats: 3, params: {tol: 1e-8, name: ssi}}}}}'
+    given = {"overrides": yaml.load(text, Loader=yaml.BaseLoader), "seed": "1"}
+    merged = {"seed": "1", "overrides": copy.deepcopy(given["overrides"])}
+    merged["overrides"]["tiny"]["problems"] = {"p": {"label": "3"}}  # of a file
+    found = typed_overrides(merged, given)
+    cells = {"a/*": False, "b/*": {"repeats": 3, "params": {"tol": 1e-8, "name": "ssi"}}}
+    problems = {"p": {"label": "3"}}
+    assert found == {"seed": "1", "overrides": {"tiny": {"cells": cells, "problems": problems}}}
+    assert typed_overrides({"seed": 1}, given) == {"seed": 1}

@@ -82,7 +82,7 @@ def test_a_paper_of_which_nothing_is_run_is_made_and_its_figures_say_so(paper, m
     if paper in plan.judged:
         # What needs no run, such as a formula, has a table in any case.
         found = verdict_pages.read(folder / "verdicts" / f"{paper}.tsv")
-        assert {"not run"} <= {verdict.word for verdict in found}
+        assert {"did not run"} <= {verdict.word for verdict in found}
 
 
 @pytest.mark.parametrize("paper", PAPERS)

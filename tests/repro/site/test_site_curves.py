@@ -35,6 +35,13 @@ def test_only_what_ran_on_a_core_has_cpu_seconds(where, timed, tmp_path):
         np.testing.assert_array_equal(found["seconds"], [0, 2.5, 5])
 
 
+@pytest.mark.parametrize(("algorithm", "whole"), [("gone", False), ("ssi", True)])
+def test_a_run_of_an_algorithm_that_is_not_installed_has_parameters(algorithm, whole, tmp_path):
+    history = History({}, about={"params": {"n_components": 2}})
+    run = Run("e", "p", algorithm, "default", "P", {}, history, tmp_path / "seconds.tsv")
+    assert run.shown_params["n_components"] == 2 and ("rounds" in run.shown_params) == whole
+
+
 def test_beside_a_flag_stand_the_numbers_that_it_was_read_off():
     rows = [{"claim": "c", "repeat": i, "ratio": 1.5 + i, "holds": True} for i in range(2)]
     select = {"table": "claims", "where": {"claim": "c"}, "column": "holds", "points": []}
