@@ -434,7 +434,7 @@ class History:
         Parameters
         ----------
         path : path-like, optional
-            Path of the saved PNG and PDF figures, without file extension.
+            Path of the saved PNG and PDF figures; an ending .png or .pdf is ignored.
         against : str or sequence of str, optional
             Columns on the x-axis: ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or
             ``iteration``.

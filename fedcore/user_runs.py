@@ -44,6 +44,8 @@ class RunHistory(History, Mapping[str, np.ndarray]):
     Arrays in the attributes of `History`, such as ``columns``, have a leading axis of length 1.
     """
 
+    __eq__, __hash__ = object.__eq__, object.__hash__
+
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name][0]
 
@@ -281,18 +283,17 @@ def run(
     root = root_of(seed)
     about: dict[str, Any] = {
         "algorithm": algorithm,
-        "params": {name: value for name, value in vars(settings).items() if _is_plain(value)},
-        "seed": {"master": root.entropy, "spawn_key": list(root.spawn_key)},
+        "params": {name: _plain(value) for name, value in vars(settings).items()},
+        "seed": {"master": _plain(root.entropy), "spawn_key": _plain(root.spawn_key)},
         "references": chosen.citation,
         "versions": {"fedcore": __version__, "numpy": np.__version__},
         "problem": {
-            "name": problem.name,
             "status": "own",
             "n_clients": len(samples),
             "n_samples": problem.n_samples,
             "n_features": problem.n_features,
         },
-        **({"centred": True} if "mean" in output else {}),
+        **({"centred": True} if center else {}),
     }
     if columns is not None:
         about["features"] = [str(name) for name in columns]
@@ -300,6 +301,9 @@ def run(
         about["privacy"] = recorder.ledger.privacy.about()
     units = units_of(wanted, chosen.columns)
     history = RunHistory.from_run(recorder, output, units, about=about)
+    if history.released is not None:
+        for name in history.protected:
+            del history.about["problem"][name]
     return Result(
         components=components,
         history=history,
@@ -327,11 +331,13 @@ def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]
     return call
 
 
-def _is_plain(value: Any) -> bool:
-    """Return whether a value is None, a text, a number of Python, or a list of such values."""
-    if isinstance(value, list | tuple):
-        return all(map(_is_plain, value))
-    return value is None or isinstance(value, bool | int | float | str)
+def _plain(value: Any) -> Any:
+    """Return a value as JSON holds it; a value such as a matrix becomes the text "given"."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        return [*map(_plain, value)]
+    return value if value is None or isinstance(value, bool | int | float | str) else "given"
 
 
 def _trained(

@@ -71,16 +71,41 @@ def test_a_run_has_a_history_of_one_repeat_that_is_indexed_by_record(clients, tm
     assert "objective" not in (tmp_path / "run.csv").read_text()
 
 
-@pytest.mark.parametrize("center", [False, True])
-def test_a_saved_run_says_how_it_was_made_and_can_be_shown(clients, tmp_path, center):
-    seed = np.random.SeedSequence(7).spawn(2)[1]
-    found = fedcore.run("block_krylov", clients, 2, seed=seed, center=center).history
-    found.save(tmp_path / "run.h5")
+SEEDS = (
+    7, np.int64(7), np.random.SeedSequence(7), np.random.SeedSequence(np.array([1, 2])),
+    np.random.SeedSequence(np.int64(7), spawn_key=(np.int64(1),)), np.random.SeedSequence(),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_saved_run_says_how_it_was_made(clients, tmp_path, seed):
+    start = np.eye(9)[:, :2]
+    found = fedcore.run("ssi", clients, np.int64(2), seed=seed, rounds=np.int64(5), start=start)
+    found.history.save(tmp_path / "run.h5")
     told = describe(fedcore.History.load(tmp_path / "run.h5"))
-    assert told["params"]["n_components"] == 2 and told["params"]["tol"] == 1e-8
-    assert told["seed"] == {"master": 7, "spawn_key": [1]} and told["centred"] == center
+    assert told["params"]["n_components"] == 2 and told["params"]["rounds"] == 5
+    assert told["params"]["start"] == "given" and told["params"]["tol"] == 1e-8
+    again = np.random.SeedSequence(told["seed"]["master"], spawn_key=told["seed"]["spawn_key"])
+    own = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(seed)
+    assert again.generate_state(2).tolist() == own.generate_state(2).tolist()
     assert told["problem"]["n_samples"] == sum(map(len, clients))
-    assert f"{sum(map(len, clients))} samples, 9 features" in one_run(told)
+    assert f"own data: 4 clients, {sum(map(len, clients))} samples, 9 features" in one_run(told)
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_what_is_shown_of_a_run_says_whether_the_mean_was_taken_off(clients, center):
+    for history in (
+        fedcore.run("ssi", clients, 2, center=center).history,
+        fedcore.FederatedPCA(2, center=center).fit(clients).history_,
+    ):
+        assert describe(history)["centred"] == center
+
+
+def test_a_private_fit_does_not_tell_the_number_of_samples(clients, tmp_path):
+    fit = fedcore.FederatedPCA(2, epsilon=5, delta=1e-6, bounds=(-9, 9)).fit(clients)
+    assert "n_samples" not in fit.history_.about["problem"]
+    fit.history_.save(tmp_path / "fit.h5")
+    assert b"n_samples" not in (tmp_path / "fit.h5").read_bytes()
 
 
 def test_columns_of_a_users_own_can_be_shown(uneven):
@@ -101,15 +126,19 @@ def test_a_figure_has_one_ending_and_something_to_draw(uneven, tmp_path):
             call()
 
 
-def test_curves_on_different_data_are_named_with_their_data(uneven):
+def test_a_title_names_the_data_if_all_curves_have_the_same(uneven):
     other = fedcore.History(
         uneven.columns, about=uneven.about | {"problem": {"name": "q", "status": "synthetic"}}
     )
-    (ax,) = figure({"a": uneven, "b": other}).axes
-    assert {line.get_label() for line in ax.lines if line.get_label()[0] != "_"} == {"a, p", "b, q"}
-    assert "p" not in ax.get_title(loc="left").split(",")[1].split()
-    (ax,) = figure({"a": uneven, "b": uneven}).axes
-    assert {line.get_label() for line in ax.lines if line.get_label()[0] != "_"} == {"a", "b"}
+    for histories, named in (({"a": uneven, "b": other}, False), ({"a": uneven}, True)):
+        (ax,) = figure(histories).axes
+        assert ("p" in ax.get_title(loc="left").replace("[synthetic data]", "").split()) == named
+
+
+def test_a_history_without_rounds_is_drawn_against_its_iterations(uneven):
+    columns = {name: uneven.columns[name] for name in ("iteration", "objective")}
+    (ax,) = fedcore.History(columns).plot().axes
+    assert ax.get_xlabel() == "iterations"
 
 
 def test_a_run_of_data_frames_keeps_the_names_of_their_columns():

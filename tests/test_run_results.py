@@ -82,6 +82,7 @@ def test_an_exchange_that_returns_no_mapping_is_refused(clients, exchange):
 def test_results_are_compared_without_their_arrays(clients):
     result = fedcore.run("ssi", clients, 2)
     assert result == result and result != copy.deepcopy(result)
+    assert result.history == result.history and result.history != copy.deepcopy(result.history)
 
 
 def test_a_basis_is_taken_as_it_is_and_v_is_orthonormalised():

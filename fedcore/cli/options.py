@@ -66,16 +66,16 @@ def partition(text: str | None, clients: int | None) -> dict[str, Any]:
             param_hint="--partition",
         )
     found = {"by": "shuffled"} | parts
-    if clients is None and _needs_clients(found["by"]):
+    if clients is None and "clients" not in parts and _needs_clients(found["by"]):
         clients = DEFAULT_CLIENTS
-    return found if clients is None else {"clients": clients} | found
+    return found if clients is None else found | {"clients": clients}
 
 
-def _needs_clients(kind: str) -> bool:
+def _needs_clients(kind: Any) -> bool:
     """Return whether a kind of partition has a parameter ``clients`` without a default."""
     from fedcore.datasets.partition import PARTITIONERS
 
-    if kind not in PARTITIONERS:
+    if not isinstance(kind, str) or kind not in PARTITIONERS:
         return False
     clients = inspect.signature(PARTITIONERS[kind]).parameters.get("clients")
     return clients is not None and clients.default is inspect.Parameter.empty

@@ -71,9 +71,12 @@ def plot(
     from fedcore.reports import comparison, plotting
 
     histories = {file: History.load(file) for file in dict.fromkeys(files)}
-    target = out or str(Path(files[0]).with_suffix(""))
+    target = out or str(Path(files[0]).with_suffix(".png"))
     options.require_output("--out", target, "figure", files, force)
     names = {file: str(history.about.get("algorithm", "?")) for file, history in histories.items()}
+    data = {file: h.about.get("problem", {}).get("name", "") for file, h in histories.items()}
+    if len(set(data.values())) > 1:
+        names = {file: f"{name}, {data[file] or 'own data'}" for file, name in names.items()}
     if len(set(names.values())) < len(names):
         names = {file: f"{name}, {Path(file).stem}" for file, name in names.items()}
     if len(set(names.values())) < len(names):

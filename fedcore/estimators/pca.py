@@ -423,6 +423,7 @@ class FederatedPCA(Transformer):
         self.converged_ = None if converged is None else bool(converged)
         self.n_iter_ = int(result.history["iteration"][-1])
         self.history_: RunHistory = result.history
+        self.history_.about["centred"] = bool(self.center)
         self.ledger_: Ledger = result.ledger
         self._keep_names(features)
 

@@ -81,25 +81,21 @@ def figure(
         raise InputError(f"not drawn: {why}")
     if not chosen:
         whose = "has no metric" if len(histories) == 1 else "have no metric in common"
+        private = any(history.released is not None for history in histories.values())
+        way = "run it with measure=['objective'], or on the command line with --metric objective"
         raise InputError(
-            f"nothing to draw: {', '.join(histories)} {whose}; a run records those of "
-            "measure=['objective'], or on the command line --metric objective"
+            f"nothing to draw: {', '.join(histories)} {whose}{'' if private else f': {way}'}"
         )
     for name in chosen:
         for label, history in histories.items():
             require_known(name, measured(history), f"{label} has no metric", InputError)
+    there = [name for name in AXES if any(name in h.columns for h in histories.values())]
     varied = [name for name in axes(histories) if name in ("round", "iteration")]
-    across = list(against) or varied or ["round"]
+    across = list(against) or [name for name in varied or ["round"] if name in there] or there[:1]
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
-        if not any(name in history.columns for history in histories.values()):
-            known = ", ".join(axes(histories))
-            raise InputError(f"{', '.join(histories)}: no column {name} to draw against: {known}")
+        require_known(name, there, f"{', '.join(histories)}: no column", InputError)
     drawn = _looks(histories)
-    data = {label: _data_of(history) for label, history in histories.items()}
-    if len(set(data.values())) > 1:
-        drawn = {f"{label}, {data[label]}": look for label, look in drawn.items()}
-        histories = dict(zip(drawn, histories.values(), strict=True))
     with plotting.style():
         figure = Figure(figsize=(4.5 * len(across), 4.0 * len(chosen)))
         grid = figure.subplots(len(chosen), len(across), squeeze=False)
@@ -193,11 +189,12 @@ def _name(
     ax.set_ylabel(f"{metric} over the best possible, less 1" if excess else with_units)
     if any(history.released is not None for history in histories.values()):
         ax.set_ylabel(f"{ax.get_ylabel()}\n({NOT_RELEASED})")
-    every = {_data_of(history) for history in histories.values()}
-    data = every.pop() if len(every) == 1 else "several data sets"
+    every = {str(h.about.get("problem", {}).get("name", "")) for h in histories.values()}
+    data = every.pop() if len(every) == 1 else ""
     place = ax.get_subplotspec()
     first = place is None or place.is_first_col()
-    plotting.title(ax, f"{metric}, {data}" if first else metric, *histories.values())
+    named = f"{metric}, {data}" if first and data else metric
+    plotting.title(ax, named, *histories.values())
 
 
 def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
@@ -208,10 +205,6 @@ def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
     if len(ends) > 1 and max(ends) > UNEVEN * min(ends):
         first = min(float(values[values > 0].min()) for values in held if values.max() > 0)
         plotting.from_zero(ax, 10.0 ** np.floor(np.log10(first)))  # ticks below would collide
-
-
-def _data_of(history: Recorded) -> str:
-    return str(history.about.get("problem", {}).get("name", ""))
 
 
 def _varies(history: Recorded, name: str) -> bool:

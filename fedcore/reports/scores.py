@@ -23,7 +23,7 @@ def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> list[Path]:
     Parameters
     ----------
     path : str
-        Path of the figure, without a suffix.
+        Path of the figure; an ending .png or .pdf is ignored.
     model : FederatedPCA
         The fitted estimator.
     data : mapping of str to ndarray of shape (n_i, d)

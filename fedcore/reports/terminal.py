@@ -78,8 +78,10 @@ def _data(found: Description) -> list[str]:
     clients, samples, features = (
         counted(problem.get(f"n_{noun}s", "?"), noun) for noun in ("client", "sample", "feature")
     )
+    data = f"{problem.get('status', 'unknown')} data"
+    name = problem.get("name")
     line = (
-        f"{problem.get('name', '?')} [{problem.get('status', 'unknown')} data]: {clients}, "
+        f"{f'{name} [{data}]' if name else data}: {clients}, "
         f"{samples}{hidden}, {features}{centred}; {counted(found['repeats'], 'repeat')}"
     )
     return [line, *([problem["note"]] if problem.get("note") else [])]

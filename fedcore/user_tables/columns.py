@@ -104,7 +104,8 @@ def bad_cells(
     cell, marks = kind, list[Any]()
     if kind != "missing":
         values = as_values(column)
-        cell = f"no finite number, '{values[at]!s:.20}'"
+        why = "a category, that is a label" if _is_category(column) else "no finite number"
+        cell = f"{why}, '{values[at]!s:.20}'"
         odd = values[bad].tolist() if 2 * bad.sum() < len(bad) else []
         if all(isinstance(one, str) and one.isprintable() for one in odd):
             marks = [*dict.fromkeys(odd)]
@@ -123,6 +124,11 @@ def as_values(column: Any) -> np.ndarray:
     return np.ravel(values)
 
 
+def _is_category(column: Any) -> bool:
+    kind = str(getattr(column, "dtype", getattr(column, "type", "")))
+    return kind.startswith(("category", "dictionary"))
+
+
 def parsed(column: Any) -> np.ndarray:
     """Return a column as numbers, with NaN for missing values, and infinity for other values.
 
@@ -139,9 +145,7 @@ def parsed(column: Any) -> np.ndarray:
     ndarray of shape (n,)
         Array of the column's data type if it is numeric, else float64.
     """
-    values = as_values(column)
-    kind = str(getattr(column, "dtype", getattr(column, "type", "")))
-    coded = kind.startswith(("category", "dictionary"))
+    values, coded = as_values(column), _is_category(column)
     if values.dtype.kind in "biuf" and not coded:
         return values
     found = np.where(missing(values), np.nan, np.inf)

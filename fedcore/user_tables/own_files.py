@@ -66,12 +66,14 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
     return together([path], **how)[0]
 
 
-def together(paths: Iterable[str | os.PathLike[str]], **options: Any) -> list[Table]:
+def together(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **options: Any
+) -> list[Table]:
     """Read several tables, and give all of them the column order of the first table.
 
     Parameters
     ----------
-    paths : iterable of path-like
+    paths : path-like or iterable of path-like
     **options : object
         Parameters of `Reading`.
 

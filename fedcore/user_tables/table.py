@@ -26,12 +26,12 @@ class Reading:
 
     Attributes
     ----------
-    apart : collection of str
+    apart : str, number, or collection of them
         Columns to keep apart from the matrix. For an NPZ file, `apart` names vectors that are
         stored beside the matrix.
-    columns : collection of str
+    columns : str, number, or collection of them
         Columns to take as features (default: all).
-    without : collection of str
+    without : str, number, or collection of them
         Columns to leave out of all files that have them.
     missing : {'refuse', 'drop'}, optional
         Whether a row with a missing value is an error (default) or is dropped.
@@ -47,7 +47,7 @@ class Reading:
     decimal : {'.', ','}, optional
         Decimal point of the CSV files (default: detected in each file). The sign that is not the
         decimal point separates thousands.
-    na : collection of str
+    na : str, number, or collection of them
         Texts that mark a missing value in a CSV file, in addition to `numbers.EMPTY`. Numbers in
         `na` mark missing values in all file formats.
     matrix : str, optional
@@ -71,7 +71,7 @@ class Reading:
 
     def __post_init__(self) -> None:
         for name in ("apart", "columns", "without", "na"):
-            if getattr(self, name) is not None:
+            if name != "columns" or self.columns is not None:
                 texts = _texts(name, getattr(self, name))
                 # names as those of tables are read
                 object.__setattr__(self, name, texts if name == "na" else [*map(clean, texts)])
@@ -102,10 +102,17 @@ class Reading:
 
 def _texts(option: str, given: Any) -> list[str]:
     """Return the texts that an option lists; a single text or number is a list of one."""
-    every = [given] if isinstance(given, str | Real) or not isinstance(given, Iterable) else given
-    texts = [str(one) if isinstance(one, Real) else one for one in every]
-    for one in texts:
-        if not isinstance(one, str):
+    if isinstance(given, np.ndarray):
+        given = given.ravel().tolist()
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        given = [given]
+    texts = []
+    for one in given:
+        if isinstance(one, Real) and not isinstance(one, bool):
+            texts.append(f"{one:.15g}")
+        elif isinstance(one, str):
+            texts.append(one)
+        else:
             raise InputError(f"{option} lists texts or numbers, got {one!r}: write it as a text")
     return texts
 

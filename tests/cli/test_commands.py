@@ -290,6 +290,7 @@ def test_partition_words():
     }  # fmt: skip
     for text in ("by=dirichlet,alpha=0.5", "by=even"):  # as --help has them
         assert partition(text, None)["clients"] == 10
+    assert partition("by=[even]", None) == {"by": ["even"]}  # refused as unknown
 
 
 def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):

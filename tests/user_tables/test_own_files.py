@@ -711,13 +711,18 @@ def test_options_that_name_what_is_no_feature_or_nothing_are_refused(tmp_path):
         (tmp_path / "a.svm", {"without": ["3"]}), (path, {"missing": "fill"}),
         (path, {"decimal": ":"}), (path, {"delimiter": ";;"}), (path, {"delimiter": 5}),
         (path, {"encoding": 5}), (path, {"header": "yes"}), (path, {"na": [None]}),
+        (path, {"na": b"N"}), (path, {"na": None}), (path, {"without": [True]}),
     ):  # fmt: skip
         with pytest.raises(FedcoreError):
             own_files.read(file, **options)
     assert list(own_files.read(path, columns=["iron", "age", "iron"]).names) == ["iron", "age"]
 
 
-@pytest.mark.parametrize("given", ["-999", -999, [-999], [np.int64(-999)], {"-999"}])
+@pytest.mark.parametrize(
+    "given",
+    ["-999", -999, -999.0, [-999], np.array(-999), np.array([-999]), {"-999"}],
+    ids=repr,
+)
 @pytest.mark.parametrize("ending", ["csv", "npy"])
 def test_a_number_may_mark_missing_values(tmp_path, ending, given):
     path = tmp_path / f"a.{ending}"

@@ -44,9 +44,7 @@ if len(OWN) > 1:
 
 
 try:
-    # Snakemake takes nested values of --config for texts
-    given = configuration.typed_overrides(config, workflow.config_settings.config)
-    PLAN = load_plan(given, CHECKOUT)
+    PLAN = load_plan(configuration.typed(config, workflow.config_settings.config), CHECKOUT)
     SERVERS = download.Servers(Path(PLAN.config["paths"]["raw"]))
     PLAN.leave_out_missing(SERVERS.answered)
     PLAN.check_files()

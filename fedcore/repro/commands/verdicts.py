@@ -68,12 +68,13 @@ def verdicts(
     kept = kept if kept.is_dir() else papers.CHECKOUT / kept
     if what is not None and not Path(what).exists():
         papers.require_checkout("fedcore verdicts PAPER")
-        require_known(what, _kept_papers(kept), "there is no folder or paper", InputError)
+        names = [claims.parent.name for claims in kept.glob("*/claims.yaml")]
+        require_known(what, names, "there is no folder or paper", InputError)
         if paper not in (None, what):
             raise InputError(f"two papers are named, {what} and {paper}: name one")
         what, paper = None, what
     folder = Path(what) if what is not None else _results(kept)
-    if strict is not None and folder == kept:
+    if strict == papers.FOLDER and folder == kept:
         raise DataError("--strict compares a run, and there is none: run the workflow first")
     found = pages.read_all(folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
@@ -106,13 +107,6 @@ def verdicts(
         return f"{pages.overview(found, asked, known)}\n\nMore: fedcore verdicts PAPER, or --all"
 
     emit(_listed(found), text, as_json)
-
-
-def _kept_papers(kept: Path) -> list[str]:
-    """Return the names of the papers whose tables a checkout keeps."""
-    from fedcore.repro.verdicts.verdict_pages import kept_tables
-
-    return [table.parent.name for table in kept_tables(kept)]
 
 
 def _questions(kept: Path) -> dict[str, str]:

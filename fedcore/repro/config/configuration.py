@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from fedcore.repro.config.papers import CHECKOUT
 from fedcore.repro.config.short_forms import merge
 
 CONFIG = Path("config/config.yaml")
+TYPED = ("overrides", "repeats")  # keys with nested numbers; other nested values are texts
 REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
 
 
@@ -22,25 +24,27 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
     return [config, repeats] if repeats.is_file() else [config]
 
 
-def typed_overrides(config: Mapping[str, Any], given: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return `config` with its ``overrides`` typed, where they are texts of the command line.
+def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `config` with numbers and truth values in place of the command line's texts.
 
-    `given` has the values of Snakemake's option --config.
+    `given` has the values of Snakemake's option --config, which reads nested values as texts.
     """
-    if "overrides" not in config.keys() & given.keys():
-        return config
-    return {**config, "overrides": _typed(config["overrides"], given["overrides"])}
+    return {
+        **config,
+        **{key: _typed(config[key], given[key]) for key in TYPED if key in config and key in given},
+    }
 
 
 def _typed(value: Any, given: Any) -> Any:
-    """Return `value` with YAML values in place of the texts that `given` has at the same place."""
+    """Return `value`, typed where `given` has the same text at the same place."""
     if isinstance(value, Mapping) and isinstance(given, Mapping):
         return {key: _typed(item, given.get(key)) for key, item in value.items()}
     if value != given:
         return value
     if isinstance(value, list):
         return [_typed(item, item) for item in value]
-    return parsed(value) if isinstance(value, str) else value
+    found = parsed(value) if isinstance(value, str) else value
+    return found if isinstance(found, bool | int | float) and math.isfinite(found) else value
 
 
 def read_configuration(changes: Path | None) -> dict[str, Any]:

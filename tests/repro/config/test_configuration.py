@@ -15,7 +15,7 @@ from fedcore import datasets
 from fedcore.errors import ConfigError
 from fedcore.files.strict_yaml import parse_yaml, read_yaml
 from fedcore.repro.config import claims
-from fedcore.repro.config.configuration import typed_overrides
+from fedcore.repro.config.configuration import typed
 from fedcore.repro.plan.plan import load_plan
 from refused import refused
 
@@ -479,12 +479,20 @@ def test_given_repeats_are_a_least_number_and_a_quick_run_has_its_own():
 
 def test_texts_of_the_command_line_become_values_and_those_of_files_stay():
     """Snakemake reads nested values of --config with YAML's BaseLoader, that is as texts."""
-    text = '{tiny: {cells: {"a/*": false, "b/*": {repeats: 3, params: {tol: 1e-8, name: ssi}}}}}'
-    given = {"overrides": yaml.load(text, Loader=yaml.BaseLoader), "seed": "1"}
-    merged = {"seed": "1", "overrides": copy.deepcopy(given["overrides"])}
+    text = (
+        '{tiny: {cells: {"a/*": false, "b/*": {repeats: 3, params: {tol: 1e-8, name: ssi}}}, '
+        'note: "FAPS: as printed", list: "[1, 2]", empty: "", none: "~"}}'
+    )
+    given = {"overrides": yaml.load(text, Loader=yaml.BaseLoader), "paths": {"raw": "2026"}}
+    given["repeats"] = {"tiny": {"a/*": "20"}}
+    merged = copy.deepcopy(given)
     merged["overrides"]["tiny"]["problems"] = {"p": {"label": "3"}}  # of a file
-    found = typed_overrides(merged, given)
+    found = typed(merged, given)
+    tiny = found["overrides"]["tiny"]
     cells = {"a/*": False, "b/*": {"repeats": 3, "params": {"tol": 1e-8, "name": "ssi"}}}
-    problems = {"p": {"label": "3"}}
-    assert found == {"seed": "1", "overrides": {"tiny": {"cells": cells, "problems": problems}}}
-    assert typed_overrides({"seed": 1}, given) == {"seed": 1}
+    assert tiny["cells"] == cells and tiny["problems"] == {"p": {"label": "3"}}
+    assert [tiny[key] for key in ("note", "list", "empty", "none")] == [
+        "FAPS: as printed", "[1, 2]", "", "~",
+    ]  # fmt: skip
+    assert found["repeats"] == {"tiny": {"a/*": 20}} and found["paths"] == {"raw": "2026"}
+    assert typed({"seed": 1}, given) == {"seed": 1}
