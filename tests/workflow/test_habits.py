@@ -373,6 +373,14 @@ def test_memory_and_time_of_one_algorithm_are_set_as_snakemake_documents_it(fres
     assert asked["run_power_gd"] == "8765" != asked["problem"]
 
 
+def test_numbers_in_the_overrides_of_the_command_line_count(fresh):
+    """Snakemake itself takes nested values of --config for texts."""
+    changes = "overrides={tiny: {cells: {'first/*': {repeats: 3}, 'second/*': false}}}"
+    dry = fresh.run("-n", "--config", changes)
+    assert dry.status == 0 and "histories/tiny/first/" in dry.text
+    assert "histories/tiny/second/" not in dry.text
+
+
 def test_what_was_never_measured_sets_no_runtime(fresh):
     """The profile's default counts for it, also as an expression; without one it asks for none."""
     notes = json.loads((fresh.root / "kept/run.json").read_text())
