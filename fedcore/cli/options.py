@@ -127,8 +127,10 @@ def require_output(
     if kind == "folder" and of_history:
         raise InputError(f"{option} {path}: a history for each algorithm needs a folder: name one")
     require_folder(option, path)
-    files = {"history": [path], "folder": [], "figure": [f"{stem(path)}.png", f"{stem(path)}.pdf"]}
-    for file in files[kind]:
+    files = [path] if kind == "history" else []
+    if kind == "figure":
+        files = [f"{stem(path)}.png", f"{stem(path)}.pdf"]
+    for file in files:
         outputs.require(file, kind, inputs=inputs, force=force)
 
 

@@ -104,7 +104,7 @@ def bad_cells(
     cell, marks = kind, list[Any]()
     if kind != "missing":
         values = as_values(column)
-        why = "a category, that is a label" if _is_category(column) else "no finite number"
+        why = "a category, that is a label" if is_category(column) else "no finite number"
         cell = f"{why}, '{values[at]!s:.20}'"
         odd = values[bad].tolist() if 2 * bad.sum() < len(bad) else []
         if all(isinstance(one, str) and one.isprintable() for one in odd):
@@ -124,7 +124,8 @@ def as_values(column: Any) -> np.ndarray:
     return np.ravel(values)
 
 
-def _is_category(column: Any) -> bool:
+def is_category(column: Any) -> bool:
+    """Return whether a column of pandas, polars or Arrow holds categories, which are labels."""
     kind = str(getattr(column, "dtype", getattr(column, "type", "")))
     return kind.startswith(("category", "dictionary"))
 
@@ -145,7 +146,7 @@ def parsed(column: Any) -> np.ndarray:
     ndarray of shape (n,)
         Array of the column's data type if it is numeric, else float64.
     """
-    values, coded = as_values(column), _is_category(column)
+    values, coded = as_values(column), is_category(column)
     if values.dtype.kind in "biuf" and not coded:
         return values
     found = np.where(missing(values), np.nan, np.inf)

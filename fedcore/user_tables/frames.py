@@ -10,7 +10,7 @@ import numpy as np
 
 from fedcore.arrays import is_missing
 from fedcore.errors import Advice, ColumnWarning, InputError, warn
-from fedcore.user_tables.columns import Unfit, examined, refusal
+from fedcore.user_tables.columns import Unfit, examined, is_category, refusal
 from fedcore.user_tables.doubts import find, summarised
 from fedcore.user_tables.labelled import column_names, names_as_given, order_of
 from fedcore.user_tables.names import COUNTING, absent, counts_rows
@@ -29,8 +29,8 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
     # NumPy would have pandas change the process's warnings.
     columns: Any = frame.to_numpy() if hasattr(frame, "iloc") else np.empty(0, object)
     numbers = columns.dtype.kind in "biuf"
-    # pandas also makes numbers of categories, which are labels
-    if not numbers or any(column.dtype.name == "category" for _, column in frame.items()):
+    # pandas also makes numbers of categories
+    if not numbers or any(is_category(column) for _, column in frame.items()):
         columns = [frame[name] for name in names_as_given(frame)]
     each = [*zip(names, columns if isinstance(columns, list) else columns.T, strict=True)]
     unfit = [Unfit(who, name, "index", "numbers the rows") for i, (name, column) in enumerate(each)

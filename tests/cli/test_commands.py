@@ -14,9 +14,9 @@ import pytest
 import fedcore.algorithms
 from commands import call, refused_command
 from fedcore import datasets, generators
-from fedcore.cli.options import parsed, partition
+from fedcore.cli.options import parsed, partition, require_output
 from fedcore.deep.models import MODELS
-from fedcore.errors import ConfigError, DataError
+from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.history import History
 from fedcore.parts.convergence_test import TOL
 
@@ -280,6 +280,13 @@ def test_values_read_like_numbers():
     assert [parsed(text) for text in ("3", "1e-6", ".5", "true", "initial", "[1, 2]", "{")] == [
         3, 1e-6, 0.5, True, "initial", [1, 2], "{",
     ]  # fmt: skip
+
+
+def test_a_folder_may_have_a_name_that_no_figure_has(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    require_output("--out", "runs.svg", "folder")
+    with pytest.raises(InputError, match=r"leave out \.svg"):
+        require_output("--plot", "runs.svg", "figure")
 
 
 def test_partition_words():
