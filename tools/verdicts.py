@@ -94,7 +94,7 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
         f"# {notes['title']}\n",
         f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
         f"{WRITTEN}\n",
-        f"Kept: run of {notes['date']}, cells by commit {notes['commit']}, "
+        f"Kept: run of {notes['date']}, cells by {notes['commit']}, "
         f"words by {notes['judged by']}.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",

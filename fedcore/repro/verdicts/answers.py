@@ -110,7 +110,7 @@ def _ground(change: Change) -> str:
     if change.tried == 1 and change.ground != "search":
         return change.ground
     part = f"{change.part} in it" if change.part else "this item not in it"
-    return f"found by search among {change.tried}, {part}"
+    return f"found by trying {change.tried} readings, {part}"
 
 
 def word_of(verdict: Verdict) -> str:

@@ -32,7 +32,7 @@ from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, FAILS, UNDECIDED, RAN, HOLDS)
-CHANCE = "At most one word in twenty is chance"
+CHANCE = "Chance alone gives an item a wrong word in at most one of fourteen cases"
 WIDTH = 96
 
 

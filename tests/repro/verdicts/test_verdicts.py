@@ -201,7 +201,7 @@ def test_a_search_needs_evidence_that_is_as_many_times_as_strong(judge):
         table = rows(flags(0, 7)) + rows(flags(n, n), "found")
         (own,) = judge(table, item(readings=[found]))
         assert (own.word, own.otherwise.state) == (FAILS, state)
-        assert "found by search among 20, all of it in it" in answers.second_line(own)
+        assert "found by trying 20 readings, all of it in it" in answers.second_line(own)
     (other,) = judge(table, item(id="a", readings=[found]), item(id="b", readings=[found]))[1:]
     assert "this item not in it" in answers.second_line(other)
 
