@@ -156,7 +156,7 @@ def ledger(results: Results) -> Rows:
     α + 1 rounds and draws nothing.
     """
     rows = []
-    for run in results.runs("theorems", "fig2", "table2", "costs"):
+    for run in results.runs("many_draws", "fig2", "table2", "costs"):
         if not run.algorithm.startswith(("power_", "local_power")):
             continue
         block = run.data["n_clients"] * run.data["n_features"] * run.params.n_components
@@ -299,7 +299,7 @@ def claims(results: Results) -> Rows:
     for problem in results.problems("fig3"):
         for select in ("final", "initial"):
             rows += _figure_3_claims(results, problem, select)
-    single = {run.problem: run for run in results.runs("theorems") if run.params.power == 0}
+    single = {run.problem: run for run in results.runs("many_draws") if run.params.power == 0}
     for problem in results.problems("kappa"):
         zero, one = (
             _only(results, "kappa", problem, power=0),
@@ -381,7 +381,7 @@ def corollary_2(results: Results) -> Rows:
     ξ = σ_{r+1}, the largest singular value of the noise.
     """
     rows = []
-    for run in results.runs("theorems", problem="synthetic"):
+    for run in results.runs("many_draws", problem="synthetic"):
         rank, exponent = run.params.n_components, 4 * run.params.power + 2
         scale = run.data["n_features"] * rank**2
         rows.append(

@@ -222,7 +222,7 @@ def test_final_and_exact_errors_and_claims(folder):
                     "power": alpha, "momentum": momentum, "local_steps": 20, "select": "final"
                 },
             )  # fmt: skip
-    results = folder.results("fig2", "kappa", "theorems")
+    results = folder.results("fig2", "kappa", "many_draws")
     finals, exacts = report.final_errors(results), report.exact_errors(results)
     assert len(finals) == len(exacts) == 8
     floor = 0.5 * (0.4**2 + 0.3**2 + 0.25**2 + 0.2**2 + 0.1**2 + 0.05**2)
@@ -267,7 +267,7 @@ def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
                 "fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
                 params=params,
             )  # fmt: skip
-    rows = report.claims(folder.results("fig2", "kappa", "theorems"))
+    rows = report.claims(folder.results("fig2", "kappa", "many_draws"))
     for alpha in (0, 1):
         found = chosen(rows, claim=f"momentum-is-faster-alpha{alpha}")
         assert [row["holds"] for row in found] == [True, False, True, True, None]
@@ -284,7 +284,7 @@ def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
             params = {"power": alpha, "momentum": momentum, "local_steps": 1, "select": "final"}
             folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
                        params=params)  # fmt: skip
-    results = folder.results("fig2", "kappa", "theorems")
+    results = folder.results("fig2", "kappa", "many_draws")
     ends = {(row["alpha"], row["momentum"]): row for row in report.final_errors(results)}
     said = {row["claim"]: row["holds"] for row in report.claims(results)}
     for alpha in (0, 1):
@@ -305,7 +305,7 @@ def test_the_exact_solution_is_the_best_if_a_figure_shows_it(tmp_path, above, ho
             params = {"power": alpha, "momentum": momentum, "select": "final"}
             folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
                        params=params)  # fmt: skip
-    rows = report.claims(folder.results("fig2", "kappa", "theorems"))
+    rows = report.claims(folder.results("fig2", "kappa", "many_draws"))
     assert [row["holds"] for row in chosen(rows, claim="alpha1-exact-is-best")] == [holds]
 
 
@@ -317,7 +317,7 @@ def test_claims_about_several_draws_and_the_condition_number(folder):
             "kappa", "power_iteration", "gap", f"{power}{select}", params=params, repeats=4
         )
         kappas[power, select] = [np.linalg.cond(V) for V in history.final["V"]]
-    single = folder.add("theorems", "power_iteration", "gap", params={"power": 0}, repeats=9)
+    single = folder.add("many_draws", "power_iteration", "gap", params={"power": 0}, repeats=9)
     middle = sorted(np.linalg.cond(V) for V in single.final["V"])[4]
     rows = report.claims(folder.results("fig2", "fig3"))
 
@@ -340,7 +340,7 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
         params = {"rounds": rounds, "local_steps": 4, "alignment": alignment}
         params |= {"schedule": "constant"}
         folder.add("costs", "local_power", "gap", alignment, params=params)
-    results = folder.results("theorems")
+    results = folder.results("many_draws")
     counts = {
         (row["method"], row["order"], row["convention"], row["repeat"]): row["rounds"]
         for row in report.communications(results)
@@ -422,7 +422,7 @@ def test_other_momenta_do_not_meet_the_accelerated_rate(beta):
 
 def test_restarts_take_ten_draws_at_a_time(folder):
     histories = [
-        folder.add("theorems", "power_exact", "gap", f"alpha{k}", params={"power": k}, repeats=25)
+        folder.add("many_draws", "power_exact", "gap", f"alpha{k}", params={"power": k}, repeats=25)
         for k in (0, 1)
     ]
     rows = theory.restarts(folder.results())
@@ -458,7 +458,7 @@ def test_no_draw_is_printed_for_a_probability_below_a_half():
 
 def test_bounds_count_the_draws_that_exceed_them(folder, clients):
     S = np.vstack(clients)
-    history = folder.add("theorems", "power_exact", "gap", params={"power": 1}, repeats=25)
+    history = folder.add("many_draws", "power_exact", "gap", params={"power": 1}, repeats=25)
     rows = report.bounds(folder.results())
     assert len(rows) == 2 * 2 * len(theory.PROBABILITIES)
     sigma = np.linalg.svd(S)[1]
@@ -494,7 +494,7 @@ def test_a_draw_that_failed_keeps_no_bound(tmp_path):
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
     history.about["problem"] = {"n_features": 3}
     params = {"n_components": 1, "power": 0}
-    folder.add("theorems", "power_exact", "synthetic", params=params, history=history)
+    folder.add("many_draws", "power_exact", "synthetic", params=params, history=history)
     rows = theory.draws(folder.results())
     assert [row["theorem_2"] for row in rows] == [0.2, 0, 0]
     assert [row["theorem_3"] for row in rows] == [0.2, 0.2, 0]

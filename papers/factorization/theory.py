@@ -27,7 +27,7 @@ def bounds(results: Results) -> Rows:
     ``version`` is "body" for the bound of the statement and "appendix" for that of the proof.
     """
     rows = []
-    for run in results.runs("theorems"):
+    for run in results.runs("many_draws"):
         sigma = run.history.reference["singular_values"]
         r, alpha, d = run.params.n_components, run.params.power, run.data["n_features"]
         kappa_squared, above = run.last("kappa") ** 2, excess(run)
@@ -63,7 +63,7 @@ def draws(results: Results) -> Rows:
     Theorem 3 are above the rounding of V.
     """
     rows = []
-    for run in results.runs("theorems"):
+    for run in results.runs("many_draws"):
         sigma = run.history.reference["singular_values"]
         r, alpha, d = run.params.n_components, run.params.power, run.data["n_features"]
         kappa_squared, above = run.last("kappa") ** 2, excess(run)
@@ -99,7 +99,7 @@ def restarts(results: Results) -> Rows:
     rounding of V.
     """
     rows, before = [], {}
-    for run in results.runs("theorems"):
+    for run in results.runs("many_draws"):
         sigma = run.history.reference["singular_values"]
         r, alpha, d = run.params.n_components, run.params.power, run.data["n_features"]
         kappas, above = tens(run.last("kappa") ** 2), tens(excess(run))

@@ -294,7 +294,7 @@ def fresh(folder, problem, ends, **about):
 
 
 def test_fresh_samples_are_those_of_the_best_batch_and_of_the_start(folder):
-    fresh(folder, "fresh_d", {3: (8, None), 4: (4, None)}, sigma=(1.5, 1.0),
+    fresh(folder, "scale_d", {3: (8, None), 4: (4, None)}, sigma=(1.5, 1.0),
           settings=[{"n_features": 40}, {"n_features": 80}])  # fmt: skip
     rows = theory.fresh(folder.results())
     found = [(row["n"], row["d"], row["total"]) for row in rows]
@@ -320,12 +320,12 @@ def test_the_growth_of_fresh_samples_is_held_against_that_of_11(folder):
 
 @pytest.mark.parametrize(("more", "share"), [(4, 0.25), (16, 1.0)])
 def test_federation_helps_if_samples_grow_less_than_those_of_a_client_alone(folder, more, share):
-    fresh(folder, "fresh_few", {4: (3, None)}, sigma=(1.0, 1.0), settings=[{"n_clients": 10}] * 2)
-    fresh(folder, "fresh_many", {4: (3, 3)}, sigma=(1.0, 1.0))
-    fresh(folder, "fresh_d", {more: (3, 3)}, sigma=(1.0, 1.0), n_features=80)
+    fresh(folder, "scale_few", {4: (3, None)}, sigma=(1.0, 1.0), settings=[{"n_clients": 10}] * 2)
+    fresh(folder, "scale_many", {4: (3, 3)}, sigma=(1.0, 1.0))
+    fresh(folder, "scale_d", {more: (3, 3)}, sigma=(1.0, 1.0), n_features=80)
     rows = {(row["problem"], row["repeat"]): row for row in theory.fresh(folder.results())}
-    assert [rows["fresh_d", i]["share_alone"] for i in (0, 1)] == [share] * 2
-    assert rows["fresh_few", 0]["share_alone"] is None
+    assert [rows["scale_d", i]["share_alone"] for i in (0, 1)] == [share] * 2
+    assert rows["scale_few", 0]["share_alone"] is None
     first, lost, *_ = theory.growths(folder.results())
     assert first["share"] == pytest.approx((2 + np.log(10)) / (0.2 + np.log(100)))
     assert np.isnan(lost["share"])  # the trial with 10 clients was not enough

@@ -18,7 +18,7 @@ from fedcore.repro.tables.rows import Rows, first
 from fedrep_linear.speeds import DISTANCE
 
 RECOVERED = 1e-4  # distance at which the representation counts as recovered
-SIZES = ("fresh_few", "fresh_many", "fresh_d")  # problems of `fresh` in which n or d varies
+SIZES = ("scale_few", "scale_many", "scale_d")  # problems of `fresh` in which n or d varies
 WITHIN = 10.0  # factor on (11) that an unknown constant is left
 SMALL = 0.05  # share of the zero model's error
 SOLVED = 1e-10  # share of the first excess of the loss at which a head counts as found
