@@ -338,7 +338,8 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
     printed = [reading for reading in readings if not reading.replaces]
     ran = [reading for reading in printed if not reading.obstacle]
     if not printed:
-        return NOT_RUN, "", f"Nothing was run as printed: in the runs, {clause(readings[0].replaces)}."
+        changed = clause(readings[0].replaces)
+        return NOT_RUN, "", f"Nothing was run as printed: in the runs, {changed}."
     if not ran:
         return NOT_RUN, "", printed[0].obstacle
     if len(ran) == 1:
