@@ -34,7 +34,7 @@ from fedcore.seeds import root_of
 from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
-from fedcore.validation import FLAG, require_valid
+from fedcore.validation import FLAG, as_python, require_valid
 from fedcore.words import counted, named
 
 
@@ -246,6 +246,7 @@ def run(
         start = per_feature(start, "start", Features(columns, samples.n_features))
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
+    given_params = {name: as_python(value) for name, value in given_params.items()}
     settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
@@ -263,7 +264,7 @@ def run(
     require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    first = [subtract_mean] * center + (
+    first = [subtract_mean] * bool(center) + (
         [] if begin is None else [_mapping_of("begin", begin)]
     )
     rule = None if stop is None else _truth_of(stop)
