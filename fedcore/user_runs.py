@@ -34,7 +34,7 @@ from fedcore.seeds import root_of
 from fedcore.stop_rules import StopRule
 from fedcore.user_tables.labelled import Features, column_names, per_client, per_feature
 from fedcore.user_tables.matrices import check_clients, check_labels, client_list, client_names
-from fedcore.validation import FLAG, require_valid
+from fedcore.validation import FLAG, as_python, require_valid
 from fedcore.words import counted, named
 
 
@@ -246,6 +246,7 @@ def run(
         start = per_feature(start, "start", Features(columns, samples.n_features))
     own = {"n_components": n_components, "start": start}
     given_params = {k: v for k, v in own.items() if v is not None or chosen.takes(k)} | params
+    given_params = {name: as_python(value) for name, value in given_params.items()}
     settings = chosen.params(convergence_test.with_tolerance(chosen, given_params))
     if isinstance(measure, str):
         raise InputError(f"measure must be a list of metrics: write measure=[{measure!r}]")
@@ -263,10 +264,13 @@ def run(
     require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
-    first = [subtract_mean] * center + ([] if begin is None else [_mapping_of("begin", begin)])
+    first = [subtract_mean] * bool(center) + (
+        [] if begin is None else [_mapping_of("begin", begin)]
+    )
+    rule = None if stop is None else _truth_of(stop)
     with _bar(chosen, settings, problem, progress) as bar, named(client_names(given)):
         recording = Recording(
-            wanted, iterates, stop=stop if bar is None else bar.until(stop),
+            wanted, iterates, stop=rule if bar is None else bar.until(rule),
             on_iterate=lambda record, iterate: last.update(iterate=iterate),
         )  # fmt: skip
         recorder, output = execute(
@@ -277,8 +281,11 @@ def run(
         )  # fmt: skip
     iterations = recorder.rows[-1]["iteration"]
     convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
-    _tell_of_end(algorithm, recorder)
+    chosen.task.require(output, "begin or finish", problem.n_features)  # both may replace results
     components = chosen.task.components(output)
+    if components is not None and not np.isfinite(components).all():
+        recorder.rows[-1]["diverged"] = 1
+    _tell_of_end(algorithm, recorder)
     require_orthonormal(algorithm, components)
     root = root_of(seed)
     about: dict[str, Any] = {
@@ -327,6 +334,20 @@ def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]
                 f"{found!r}"
             )
         return found
+
+    return call
+
+
+def _truth_of(stop: StopRule) -> StopRule:
+    """Return `stop` as a function that raises `InputError` if its result is not true or false."""
+
+    @wraps(stop)
+    def call(row: Mapping[str, float]) -> bool:
+        found = stop(row)
+        try:
+            return bool(found)
+        except (TypeError, ValueError) as error:  # of an array or a table
+            raise InputError(f"stop must return true or false, got {found!r}") from error
 
     return call
 

@@ -130,6 +130,19 @@ NonNegative = Annotated[float, NON_NEGATIVE]
 Share = Annotated[float, real(above=0, below=1)]
 
 
+def as_python(value: Any) -> Any:
+    """Return a number or boolean of NumPy as one of Python, and any other value unchanged.
+
+    Arithmetic with NumPy's short or unsigned integers wraps around or raises an error. Numbers of
+    other libraries, such as `fractions.Fraction`, are converted, too.
+    """
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, numbers.Integral):
+        return int(value)
+    return float(value) if real().admits(value) else value
+
+
 @cache
 def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     """Return the checks of each annotated parameter of `owner`, and whether None is valid.
@@ -192,13 +205,19 @@ def check_names(
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
-    """Decorate a function so that every call first checks its arguments by their annotations."""
+    """Decorate a function so that every call first checks its arguments by their annotations.
+
+    The function gets Python's numbers in the place of NumPy's.
+    """
     signature = inspect.signature(function)
 
     @wraps(function)
     def call(*args: Given.args, **keywords: Given.kwargs) -> Value:
-        check_annotated(function, signature.bind(*args, **keywords).arguments)
-        return function(*args, **keywords)
+        given = signature.bind(*args, **keywords)
+        for name, value in given.arguments.items():
+            given.arguments[name] = as_python(value)
+        check_annotated(function, given.arguments)
+        return function(*given.args, **given.kwargs)
 
     return call
 

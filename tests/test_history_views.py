@@ -47,6 +47,7 @@ def test_a_plot_draws_the_median_of_each_metric_and_is_saved_where_asked(uneven,
     assert (
         uneven.plot(against="iteration", metrics="objective").axes[0].get_xlabel() == "iterations"
     )
+    assert len(uneven.plot(against=None, metrics=None).axes) == 1
     for options, name in (({"against": "rounds"}, "'round'"), ({"metrics": ["ob"]}, "'ob'")):
         with pytest.raises(InputError, match=name):
             uneven.plot(**options)
@@ -67,6 +68,8 @@ def test_a_run_has_a_history_of_one_repeat_that_is_indexed_by_record(clients, tm
     found.save(tmp_path / "run.h5")
     loaded = fedcore.History.load(tmp_path / "run.h5")
     np.testing.assert_array_equal(loaded["round"][0], found["round"])
+    with pytest.raises(InputError, match="not its released_alone"):
+        found.released_alone().plot()
     loaded.released_alone().export(tmp_path / "run.csv")
     assert "objective" not in (tmp_path / "run.csv").read_text()
 

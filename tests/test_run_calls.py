@@ -80,6 +80,29 @@ def method(name="ssi", r=2, given=None, **options):
     return lambda clients: fedcore.run(name, clients if given is None else given, r, **options)
 
 
+BUDGET = {"epsilon": 1.0, "delta": 1e-5, "clip": True}
+SHORT = {int: np.uint8, float: np.longdouble, bool: np.bool_}
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("ssi", {"rounds": 4, "center": True}),
+        ("momentum_power", {"rounds": 4}),
+        ("faps", {"inner_steps": 30}),
+        ("private_oja", {**BUDGET, "batch": 1, "simulate": True}),
+        ("fedpower", {**BUDGET, "local_steps": 2, "simulate": True}),
+        ("adaptive_power", {**BUDGET, "simulate": True}),
+    ],
+)
+def test_numbers_of_numpy_are_taken_as_those_of_python(clients, name, options):
+    plain = fedcore.run(name, clients, 2, **options)
+    short = {option: SHORT[type(value)](value) for option, value in options.items()}
+    found = fedcore.run(name, clients, np.uint8(2), **short)
+    np.testing.assert_array_equal(found.components, plain.components)
+    assert found.ledger == plain.ledger
+
+
 def nan(clients):
     clients[1][3, 2] = np.nan
     return clients
@@ -93,6 +116,9 @@ REFUSED = [  # calls of fedcore.run, and what the message names; of clients: tes
     *((method(seed=seed), "seed") for seed in (-1, 0.5)),
     (method(start=[[1, 2], [3]]), "start"),
     (method(center="yes"), "center"),
+    (method(stop=lambda row: np.ones(2)), "stop must return"),
+    (method(begin=lambda _: {"basis": 3}), "begin or finish"),
+    (method(finish=lambda *_: {"basis": 3}), "begin or finish"),
     (method(progress="yes"), "progress", "'yes'"),
     (method(measure="objective"), "measure=['objective']"),
     (method(measure=["kapa"]), "'kapa'", "'kappa'"),

@@ -110,6 +110,14 @@ def test_a_result_that_is_not_finite_is_told_of(clients, measure):
     assert found.history["diverged"][-1] == 1
 
 
+def test_a_finish_without_a_finite_basis_is_told_of(clients):
+    with pytest.warns(fedcore.ConvergenceWarning):
+        found = fedcore.run(
+            "ssi", clients, 2, finish=lambda _, found: {"basis": np.nan * found["basis"]}
+        )
+    assert found.history["diverged"][-1] == 1
+
+
 def test_what_is_printed_of_a_private_result_says_what_it_claims(clients):
     result = fedcore.run("analyze_gauss", clients, 2, clip=True, epsilon=0.5, delta=1e-5)
     text = repr(result)

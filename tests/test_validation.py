@@ -59,6 +59,16 @@ def test_declarations_are_checked_by_type_and_none_passes_where_it_is_declared()
         refused(lambda values=values: declaring(*values), InputError, name)
 
 
+def test_numbers_become_those_of_python():
+    for given, wanted in ((np.uint8(2), 2), (np.uint64(2), 2), (np.True_, True), (np.half(2), 2.0),
+                          (np.longdouble(2), 2.0), (Fraction(1, 2), 0.5)):  # fmt: skip
+        found = validation.as_python(given)
+        assert found == wanted and type(found) is type(wanted)
+        assert type(declaring(1, free=given)[-1]) is type(wanted)
+    for given in (None, "a", np.ones(2), np.str_("a"), [np.uint8(2)], Fraction(10**400)):
+        assert validation.as_python(given) is given
+
+
 def test_every_check_of_a_declaration_runs_and_other_notes_are_passed_over():
     @validation.checked
     def several(x: Annotated[validation.Count, validation.real(below=5), "in data units"]):

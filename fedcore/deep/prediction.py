@@ -12,6 +12,7 @@ from fedcore.deep.models import MODELS, sample_shape
 from fedcore.errors import InputError
 from fedcore.iterates import Classifiers
 from fedcore.user_tables.matrices import check_like
+from fedcore.validation import whole
 from fedcore.words import counted
 
 
@@ -48,7 +49,7 @@ class Trained:
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
         """Return the scores of `X` by one client's network; all other networks score one sample."""
-        if client not in range(self.n_clients):
+        if not whole(0).admits(client) or client >= self.n_clients:
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]
         return self.classifiers.scores(asked)[client]

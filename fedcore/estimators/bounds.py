@@ -121,7 +121,7 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     else:
         found = per_feature(given, "bounds", features, axis=1)
         if not found.ndim:
-            require_valid(POSITIVE, bounds=float(found))
+            require_valid(POSITIVE, bounds=np.asarray(given).item())  # no boolean
             return Ball(float(found), features.width)
         ends = list(found.T)
     d = features.width

@@ -17,7 +17,7 @@ from fedcore.progress import wanted
 from fedcore.seeds import root_of
 from fedcore.user_runs import Result
 from fedcore.user_tables.labelled import Features, per_feature
-from fedcore.validation import require_rank, whole
+from fedcore.validation import as_python, require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 ROUNDING = 1e-6  # share of the variance that counts as rounding
@@ -84,7 +84,7 @@ class Request:
             if options.get("start") is not None:
                 # It may lack every direction that is wanted; as many random columns have them all.
                 whole(0)(more, "n_oversamples")
-                options["n_oversamples"] = max(more, *options["start"].shape[1:2])
+                options["n_oversamples"] = max([more, *options["start"].shape[1:2]])
         if not chosen.takes("n_components"):
             raise InputError(
                 f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
@@ -100,9 +100,9 @@ class Request:
         if not private and (estimator.delta is not None or estimator.bounds is not None):
             raise InputError("delta and bounds are for a private fit: give epsilon, too")
         return cls(
-            chosen, options, estimator.n_components, bool(estimator.center), bool(estimator.scale),
-            _seed_of(estimator.random_state), estimator.epsilon, estimator.delta,
-            bounds_of(estimator.bounds, features) if private else None,
+            chosen, options, as_python(estimator.n_components), bool(estimator.center),
+            bool(estimator.scale), _seed_of(estimator.random_state), as_python(estimator.epsilon),
+            as_python(estimator.delta), bounds_of(estimator.bounds, features) if private else None,
         )  # fmt: skip
 
     def rank(self, n_samples: int, n_features: int) -> int:
@@ -122,7 +122,7 @@ class Request:
                 f"between 0 and 1, or None, got {r!r}"
             )
         require_rank(r, n_samples, n_features)
-        return int(r)
+        return r
 
     @property
     def counts_components(self) -> bool:
@@ -136,7 +136,7 @@ class Request:
         The returned share is raised by `ROUNDING`, so that rounding alone cannot exceed the share.
         """
         r = self.n_components
-        return float(r) + ROUNDING if isinstance(r, float | np.floating) and 0 < r < 1 else None
+        return r + ROUNDING if isinstance(r, float) and 0 < r < 1 else None
 
 
 class Found(NamedTuple):
@@ -166,8 +166,10 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
     params = estimator.params
     if params is not None and not isinstance(params, Mapping):
         raise InputError(f"params must be a mapping of names to values, got {params!r}")
-    options = dict(params or {})
+    options = {name: as_python(value) for name, value in (params or {}).items()}
     for name in options:
+        if not isinstance(name, str):
+            raise InputError(f"params has the name {name!r}: give a parameter's name as text")
         if name in PARAMS_ELSEWHERE:
             raise InputError(f"params has no entry '{name}': use {PARAMS_ELSEWHERE[name]}")
     if options.get("start") is not None:

@@ -44,8 +44,8 @@ def axes(histories: Mapping[str, Recorded]) -> list[str]:
 
 def figure(
     histories: Mapping[str, Recorded],
-    against: Sequence[str] = (),
-    metrics: Sequence[str] = (),
+    against: Sequence[str] | None = (),
+    metrics: Sequence[str] | None = (),
     *,
     path: str | os.PathLike[str] | None = None,
     force: bool = False,
@@ -70,10 +70,11 @@ def figure(
     force : bool
         Whether to replace files at `path` that fedcore has not written.
     """
+    against, metrics = (() if names is None else list(names) for names in (against, metrics))
     for file in () if path is None else plotting.files(path):
         outputs.require(file, "figure", force=force)
     common = set.intersection(*(set(measured(history)) for history in histories.values()))
-    chosen = list(metrics) or sorted(common)
+    chosen = metrics or sorted(common)
     lacks = any(name not in history.columns for name in chosen for history in histories.values())
     if (lacks or not chosen) and (
         why := why_left_out(history.about for history in histories.values())
@@ -91,7 +92,7 @@ def figure(
             require_known(name, measured(history), f"{label} has no metric", InputError)
     there = [name for name in AXES if any(name in h.columns for h in histories.values())]
     varied = [name for name in axes(histories) if name in ("round", "iteration")]
-    across = list(against) or [name for name in varied or ["round"] if name in there] or there[:1]
+    across = against or [name for name in varied or ["round"] if name in there] or there[:1]
     for name in across:
         require_known(name, AXES, "unknown axis", InputError)
         require_known(name, there, f"{', '.join(histories)}: no column", InputError)

@@ -59,5 +59,6 @@ def why_left_out(found: Iterable[Mapping[str, Any]]) -> str:
         return ""
     return (
         "a private run with real noise keeps no measure that is exact and not released "
-        f"({', '.join(names)}): run it with --keep-exact"
+        f"({', '.join(names)}): run the command with --keep-exact, or in Python take the run's own "
+        "history, not its released_alone()"
     )

@@ -91,9 +91,10 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
         labels = (rows, columns)
         fits = [own is not None and Counter(own) == Counter(wanted) for own in labels]
         if not any(fits):
+            noun, shown = ("columns", columns) if axis or rows is None else ("rows", rows)
             raise InputError(
-                f"{who} is a table with the columns {listed(columns)}, and the features are "
-                f"{listed(wanted)}: name its columns as the features, or give an array"
+                f"{who} is a table with the {noun} {listed(shown)}, and the features are "
+                f"{listed(wanted)}: name its {noun} as the features, or give an array"
             )
         axis = axis if fits[axis] else 1 - axis
         rows = labels[axis]

@@ -17,6 +17,7 @@ from fedcore.arrays import (
 )
 from fedcore.errors import InputError
 from fedcore.user_tables import frames
+from fedcore.user_tables.columns import listed
 from fedcore.user_tables.labelled import (
     column_names,
     one_per_client,
@@ -149,5 +150,10 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
 
     Messages call the matrix `who`.
     """
+    if fields := getattr(getattr(matrix, "dtype", None), "names", None):
+        raise InputError(
+            f"{who} is a structured array with the fields {listed(fields)}: give the matrix that "
+            "numpy.lib.recfunctions.structured_to_unstructured makes of the array"
+        )
     names = column_names(matrix)
     return check_array(matrix if names is None else frames.of_frame(matrix, names, who), who, order)

@@ -73,6 +73,8 @@ def test_what_cannot_be_predicted(X):
         (X, None, "client=0"),
         (X, 4, "client = 4"),
         (X, -1, "client = -1"),
+        (X, True, "client = True"),
+        (X, 1.0, "client = 1.0"),
         (X[:, :5], 0, "5 features"),
         (X[0], 0, "1-D"),
         (np.full((2, FEATURES), np.nan), 0, "row 0, feature 0"),

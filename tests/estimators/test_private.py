@@ -69,6 +69,16 @@ def test_epsilon_is_that_of_dp_accounting(clients, changes):
     assert 0 < pca.error_estimate_ <= 1
 
 
+def test_a_short_number_of_numpy_is_divided_in_double_precision():
+    short, double = (
+        private.Request.from_estimator(
+            FederatedPCA(1, epsilon=EPSILON, delta=delta, bounds=3.0), Features(None, 3)
+        )
+        for delta in (np.half(DELTA), float(np.half(DELTA)))
+    )
+    assert private.multipliers(short) == private.multipliers(double)
+
+
 @pytest.mark.parametrize("changes", SETTINGS)
 @pytest.mark.parametrize("kind", BOUNDS)
 def test_no_release_moves_by_more_than_its_sensitivity(clients, changes, kind, monkeypatch):

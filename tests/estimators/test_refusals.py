@@ -45,6 +45,9 @@ PARAMETERS = [  # of FederatedPCA, and what the message names
     ({"params": {"clients": []}}, "'clients'", "fit(clients)"),
     *(({"params": {name: None}}, name, "fedcore.run") for name in ("labels", "finish")),
     ({"params": {"start": np.ones((8, 3))}}, "start", "(8, 3)"),
+    ({"params": {"start": np.ones(6)}}, "start", "(6,)"),
+    ({"params": {"start": 3}}, "start", "()"),
+    *(({"params": {name: 2}}, "params", repr(name)) for name in (1, None)),
     *(({"algorithm": name}, "epsilon", "bounds") for name in ("noisy_power", "fedpower")),
     ({"bounds": 3.0}, "epsilon"),
 ]
@@ -57,7 +60,7 @@ PRIVATE = [  # of a private fit
       for name in ("clip", "round", "protects", "measure", "iterates", "stop")),
     *(({"bounds": bounds}, "bounds") for bounds in (
         (1.0, 0.0), (0.0, np.inf), (1.0, 1.0), ([0.0, 1.0], 2.0), -1.0, "wide", 1e200,
-        (-1e308, 1e308), 1e-200,
+        (-1e308, 1e308), 1e-200, True, np.True_, np.array(True),
     )),
     *(({"epsilon": epsilon}, "epsilon", str(epsilon)) for epsilon in (-1.0, 1e-8, 2e4, 1e300)),
     ({"params": {"start": np.ones((2, 2))}}, "start", "(2, 2)"),
@@ -93,6 +96,7 @@ CLIENT = {  # what becomes of client 1, and what is said besides its name; more:
     "None": (lambda x: None,),
     "masked": (lambda x: np.ma.masked_greater(x, 1), "masked"),
     "sparse": (scipy.sparse.csr_array, "sparse"),
+    "structured": (lambda x: np.rec.fromarrays(x.T, names="a,b,c,d,e,f"), "structured", "'f'"),
 }
 CLIENTS = [  # what is given in their place
     *((given, "clients") for given in ("abc", 3, None, [], {}, (), np.empty((0, 4, 3)))),

@@ -151,7 +151,7 @@ def test_a_start_is_matched_by_its_index_or_its_columns(argument):
             lambda own, values: dict(zip(own, values, strict=True)),
         ):
             np.testing.assert_array_equal(call(make, order), expected)
-    with pytest.raises(InputError):
+    with pytest.raises(InputError, match="name its rows"):
         call(lambda own, values: pandas.DataFrame(values, index=[*own[1:], "other"]), here)
 
 
