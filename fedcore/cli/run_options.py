@@ -345,6 +345,7 @@ class RunOptions(SimpleNamespace):
         from fedcore.federation.ledger import Shape
         from fedcore.progress import RoundsBar, complete_rounds
         from fedcore.runs import require_orthonormal
+        from fedcore.user_runs import require_columns
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.
@@ -352,6 +353,7 @@ class RunOptions(SimpleNamespace):
         measure = list(self.measure or (FIT if fit else algorithm.task.printed))
         for metric in measure:
             metrics.get(metric)
+        require_columns(algorithm, measure)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
