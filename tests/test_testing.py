@@ -49,6 +49,21 @@ FAULTS = {
     "returns another name": (
         END, END.replace("basis", "W"), "own_method returns no V and no basis",
     ),
+    "counts a column of the ledger": (
+        "record(0, basis=Z[:, :p])", "record(0, basis=Z[:, :p], counts={'bytes_up': 1})",
+        "'bytes_up' is a column",
+    ),
+    "counts what it does not declare": (
+        "record(0, basis=Z[:, :p])", "record(0, basis=Z[:, :p], counts={'steps': 1})",
+        "'steps' has counts",
+    ),
+    "declares what it does not count": (
+        'paper="', 'columns={"steps": ("1", "steps")}, paper="', "no counts for the column 'steps'",
+    ),
+    "records half an iteration": (
+        "record(k, ", "record(k + 0.5, ", "not whole numbers",
+    ),
+    "has a look that is not known": ('look=("blue"', 'look=("puce"', "'puce'"),
     "works after the end": (
         END, f"federation.broadcast(Z)\n    {END}", "run ends",
     ),
