@@ -363,10 +363,10 @@ class RunOptions(SimpleNamespace):
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
         rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
         bar = RoundsBar(algorithm.name, rounds and rounds + self.center, self.repeats)
-        module = algorithm.module.__name__
+        module, file = algorithm.module.__name__, getattr(algorithm.module, "__file__", None)
         whose = f"algorithm '{algorithm.name}' of another package ({module})"
         theirs = not module.startswith("fedcore.")
-        with named(data.clients), foreign_errors(whose, theirs):
+        with named(data.clients), foreign_errors(whose, theirs, file):
             cell = dataclasses.replace(cell, code=fingerprint(*digests(*cell.modules)))
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
