@@ -160,6 +160,13 @@ def test_an_unknown_key_of_case_is_refused(written):
     refused(lambda: check_algorithm(module), InputError, "ranodm", "random")
 
 
+def test_the_module_is_told_where_its_file_is_named(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text("")
+    file = tmp_path / "own" / "pca.py"
+    refused(lambda: check_algorithm(str(file)), InputError, "own.pca", f"folder {tmp_path} ")
+
+
 WEIGHTED = (
     "U = federation.sum(lambda data, state, message: len(data) * (data.T @ (data @ message)))"
 )
