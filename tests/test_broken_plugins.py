@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +99,17 @@ def test_methods_that_are_whole_run_and_broken_ones_end_in_a_sentence(fedcore_):
         done = fedcore_(*words)
         assert done.returncode == 1, words
         assert reason in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+
+
+def test_the_contract_tests_of_others_can_be_collected(fedcore_, tmp_path):
+    """The fixture has installed the package beside them."""
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only",
+         Path(__file__).with_name("contract"), "-k", "one_shot"],
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_doctor_lists_them_all(fedcore_):
