@@ -304,6 +304,7 @@ def run(
         about["privacy"] = recorder.ledger.privacy.about()
     units = units_of(wanted, chosen.columns)
     history = RunHistory.from_run(recorder, output, units, about=about)
+    require_value_of_each(history, len(samples))
     if history.released is not None:
         for name in history.protected:
             del history.about["problem"][name]
@@ -416,6 +417,16 @@ def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
             raise InputError(
                 f"{algorithm} counts '{name}' in only one of its records 0 and {number}: give it "
                 "in counts of every record"
+            )
+
+
+def require_value_of_each(history: History, n_clients: int) -> None:
+    """Raise `InputError` if the `each` of a metric has not returned one value per client."""
+    for name, values in history.clients.items():
+        if values.shape[2:] != (n_clients,):
+            raise InputError(
+                f"'each' of metric '{name}' returns shape {values.shape[2:]}: return one value for "
+                f"each of the {counted(n_clients, 'client')}"
             )
 
 

@@ -110,6 +110,15 @@ def test_names_that_a_history_cannot_tell_apart_or_store(
     refused(partial(check_cell, cell, "here"), ConfigError, said)
 
 
+def test_a_measure_of_each_client_has_a_value_of_each(monkeypatch):
+    own = Metric("own", "1", "mine", lambda *asked: 7.0, each=lambda *asked: np.ones(7))
+    monkeypatch.setattr(heads, "METRICS", (*heads.METRICS, own))
+    call = partial(fedcore.run, "one_shot", [np.eye(3)], 1, measure=["own"])
+    refused(call, InputError, "'own'", "shape (7,)", "1 client")
+    words = ("run", "one_shot", "w8a", "-r", 1, "--surrogate", "--metric", "own")
+    assert "shape (7,)" in refused_command(*words)
+
+
 @pytest.mark.parametrize("records", [(0,), (1,)])
 def test_a_column_that_only_some_records_fill_is_refused(redeclared, records):
     def run(federation, params, rng, record):

@@ -345,7 +345,7 @@ class RunOptions(SimpleNamespace):
         from fedcore.federation.ledger import Shape
         from fedcore.progress import RoundsBar, complete_rounds
         from fedcore.runs import require_orthonormal
-        from fedcore.user_runs import require_columns
+        from fedcore.user_runs import require_columns, require_value_of_each
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.
@@ -371,6 +371,7 @@ class RunOptions(SimpleNamespace):
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
             )
+        require_value_of_each(history, len(problem.clients))
         if data.scales is not None:
             of_repeat = [data.scales[n % len(data.scales)] for n in range(self.repeats)]
             history.final["scale"] = np.stack(of_repeat)
