@@ -9,7 +9,8 @@ A module imports only from modules in later items of this list:
 
 - ``repro`` contains the workflow's plan, tables, verdicts and pages.
 - ``cli`` is the command line.
-- ``reports`` shows histories as text and figures; ``testing`` checks algorithms that users write.
+- ``testing`` checks algorithms that users write.
+- ``reports`` shows histories as text and figures.
 - ``experiments`` runs all repeats on generated, downloaded or own data; ``estimators`` contains the
   estimator `FederatedPCA`.
 - ``audits`` attacks runs to find what a server learns about the clients' data.

@@ -207,12 +207,20 @@ def too_large(error: BaseException) -> str | None:
     return str(error) if long and any(words in str(error) for words in beyond) else None
 
 
+def last_line(error: BaseException, file: str | None) -> traceback.FrameSummary | None:
+    """Return the last line of `file` in the error's traceback, or None if it has no such line."""
+    lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
+    return lines[-1] if lines else None
+
+
 @contextmanager
-def foreign_errors(what: str, others: bool) -> Iterator[None]:
+def foreign_errors(what: str, others: bool, file: str | None = None) -> Iterator[None]:
     """Turn an error in another package's code into an `InputError` that names its file and line.
 
-    A `FedcoreError` passes unchanged. For code of fedcore itself, `others` is false, and every
-    error passes unchanged.
+    The line is the last line of `file` in the traceback, because what `file` called is often
+    fedcore. If the traceback has no line of `file`, the line is the traceback's last line. A
+    `FedcoreError` passes unchanged. For code of fedcore itself, `others` is false, and every error
+    passes unchanged.
     """
     try:
         yield
@@ -221,7 +229,7 @@ def foreign_errors(what: str, others: bool) -> Iterator[None]:
     except Exception as error:
         if not others:
             raise
-        at = traceback.extract_tb(error.__traceback__)[-1]
+        at = last_line(error, file) or traceback.extract_tb(error.__traceback__)[-1]
         raise InputError(
             f"{what} fails with {type(error).__name__}: {error}, at {at.filename}, line {at.lineno}"
         ) from error

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import html
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
@@ -28,7 +28,7 @@ from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.recorder import NOT_RELEASED, Recorder, Recording
+from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder, Recording
 from fedcore.runs import Begin, Finish, execute, require_orthonormal, subtract_mean
 from fedcore.seeds import root_of
 from fedcore.stop_rules import StopRule
@@ -225,7 +225,8 @@ def run(
     ------
     InputError
         Raised for an unknown algorithm or parameter, or for unfit client data. Raised if a data
-        frame has two columns with the same name, or if the rank is too large.
+        frame has two columns with the same name, or if the rank is too large. Raised if two columns
+        of the history would have the same name.
 
     Examples
     --------
@@ -261,6 +262,7 @@ def run(
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
+    require_columns(chosen, {metric.name for metric in wanted})
     require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
@@ -279,6 +281,7 @@ def run(
             finish=None if finish is None else _mapping_of("finish", finish),
             transcript=transcript, noise=noise,
         )  # fmt: skip
+    require_equal_rows(algorithm, recorder)
     iterations = recorder.rows[-1]["iteration"]
     convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
     chosen.task.require(output, "begin or finish", problem.n_features)  # both may replace results
@@ -308,6 +311,7 @@ def run(
         about["privacy"] = recorder.ledger.privacy.about()
     units = units_of(wanted, chosen.columns)
     history = RunHistory.from_run(recorder, output, units, about=about)
+    require_value_of_each(history, len(samples))
     if history.released is not None:
         for name in history.protected:
             del history.about["problem"][name]
@@ -398,6 +402,53 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         raise InputError(
             f"{algorithm.name} has no parameter '{name}': {nearest(name, known | meant)}"
         )
+
+
+def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
+    """Refuse names that two columns of a history would share, or that a history cannot store.
+
+    The columns are `fedcore.recorder.COLUMNS`, the columns that the algorithm declares, and the
+    metrics with the names `measured`.
+
+    Raises
+    ------
+    InputError
+        Raised also if two registered metrics have one of the names `measured`.
+    """
+    families, _ = metrics.families()
+    registered = dict.fromkeys(metric for family in families.values() for metric in family)
+    named = [(name, f"column '{name}' of {algorithm.name}") for name in algorithm.columns]
+    for one in registered:
+        if one.name in measured:
+            named.append((one.name, f"metric '{one.name}' ({one.code})"))
+    taken = {name: f"fedcore's column '{name}'" for name in COLUMNS}
+    for name, what in named:
+        if name in taken:
+            raise InputError(f"{what} and {taken[name]} have the same name: rename yours")
+        if "/" in name or not name.strip(". "):
+            raise InputError(f"{what} cannot be stored under this name: rename it")
+        taken[name] = what
+
+
+def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
+    """Raise `InputError` if the records of a run have different columns."""
+    first, *others = recorder.rows
+    for number, row in enumerate(others, start=1):
+        for name in row.keys() ^ first.keys():
+            raise InputError(
+                f"{algorithm} counts '{name}' in only one of its records 0 and {number}: give it "
+                "in counts of every record"
+            )
+
+
+def require_value_of_each(history: History, n_clients: int) -> None:
+    """Raise `InputError` if the `each` of a metric has not returned one value per client."""
+    for name, values in history.clients.items():
+        if values.shape[2:] != (n_clients,):
+            raise InputError(
+                f"'each' of metric '{name}' returns shape {values.shape[2:]}: return one value for "
+                f"each of the {counted(n_clients, 'client')}"
+            )
 
 
 def _bar(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -32,7 +34,10 @@ BROKEN = {
     "no_task": (PARTS + PARAMS + DECLARED.replace("'x'", "'x', task='magic'"), "task='magic'"),
     "no_run": (PARTS + PARAMS + DECLARED.replace("=run", "=None"), "run=None"),
 }
+RECORDS = "def run(federation, params, rng, record): record(0, basis=[[1.0, 1.0]] * 300)"
+LATE = PARTS.replace("def run(*a): ...", RECORDS) + PARAMS + DECLARED  # fails in fedcore's code
 ENTRIES = """
+late = broken_late
 ssi = one_that_is_hidden
 [fedcore.metrics]
 bad = broken_syntax
@@ -49,6 +54,7 @@ def fedcore_(tmp_path, installed):
     """Run a command of fedcore beside a package whose every plug-in is broken."""
     for name, (source, _) in BROKEN.items():
         (tmp_path / f"broken_{name}.py").write_text(source)
+    (tmp_path / "broken_late.py").write_text(LATE)
     algorithms = "".join(f"{name} = broken_{name}\n" for name in BROKEN)
     installed(tmp_path, "broken", f"[fedcore.algorithms]\ngone = not_there\n{algorithms}{ENTRIES}")
 
@@ -88,10 +94,22 @@ def test_methods_that_are_whole_run_and_broken_ones_end_in_a_sentence(fedcore_):
         (("run", "no_paper", "w8a", "--components", "2", "--surrogate"), "'paper'"),
         (("run", "one_shot", "bad", "--components", "2"), "cannot be imported"),
         (("check", "syntax"), "SyntaxError"),
+        (("run", "late", "w8a", "--components", "2", "--surrogate"), "broken_late.py, line 4"),
     ):
         done = fedcore_(*words)
         assert done.returncode == 1, words
         assert reason in done.stdout + done.stderr, (words, done.stdout, done.stderr)
+
+
+def test_the_contract_tests_of_others_can_be_collected(fedcore_, tmp_path):
+    """The fixture has installed the package beside them."""
+    paths = os.pathsep.join([str(tmp_path), *sys.path])
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "--collect-only",
+         Path(__file__).with_name("contract"), "-k", "one_shot"],
+        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
 
 
 def test_the_doctor_lists_them_all(fedcore_):

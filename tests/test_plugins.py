@@ -8,8 +8,12 @@ import numpy as np
 import pytest
 
 import fedcore
-from fedcore.errors import InputError
+from commands import refused_command
+from fedcore.errors import ConfigError, InputError
+from fedcore.experiments.cell import Cell
+from fedcore.metrics import Metric, heads
 from fedcore.plugins import Registry
+from fedcore.repro.plan.plan import check_cell
 from refused import refused
 
 TALL = np.eye(3, 1)
@@ -80,6 +84,50 @@ def test_what_an_algorithm_should_not_record_or_return(redeclared, iterate, outp
     for measure in (["objective"], []):
         call = partial(fedcore.run, "one_shot", [np.eye(3)], 1, measure=measure)
         refused(call, InputError, "one_shot", name)
+
+
+CLASHES = [  # columns that a method declares, the name of a measure, and what is said
+    ({"epsilon": ("1", "mine")}, "own", "column 'epsilon' of one_shot"),
+    ({"own": ("1", "mine")}, "own", "column 'own' of one_shot"),
+    ({}, "round", "metric 'round'"),
+    ({}, "objective", "metric 'objective'"),
+    ({}, "", "rename"),
+    ({}, "a/b", "rename"),
+]
+
+
+@pytest.mark.parametrize(("columns", "name", "said"), CLASHES)
+def test_names_that_a_history_cannot_tell_apart_or_store(
+    redeclared, monkeypatch, columns, name, said
+):
+    own = Metric(name, "1", "mine", lambda iterate, problem: 7.0)
+    monkeypatch.setattr(heads, "METRICS", (*heads.METRICS, own))
+    redeclared("one_shot", columns=columns)
+    refused(partial(fedcore.run, "one_shot", [np.eye(3)], 1, measure=[name]), InputError, said)
+    words = ("run", "one_shot", "w8a", "-r", 1, "--surrogate", "--metric", name)
+    assert said in refused_command(*words)
+    cell = Cell("p", "e", "one_shot", "n", "n", {"n_components": 1}, 1, [name], "none", 1)
+    refused(partial(check_cell, cell, "here"), ConfigError, said)
+
+
+def test_a_measure_of_each_client_has_a_value_of_each(monkeypatch):
+    own = Metric("own", "1", "mine", lambda *asked: 7.0, each=lambda *asked: np.ones(7))
+    monkeypatch.setattr(heads, "METRICS", (*heads.METRICS, own))
+    call = partial(fedcore.run, "one_shot", [np.eye(3)], 1, measure=["own"])
+    refused(call, InputError, "'own'", "shape (7,)", "1 client")
+    words = ("run", "one_shot", "w8a", "-r", 1, "--surrogate", "--metric", "own")
+    assert "shape (7,)" in refused_command(*words)
+
+
+@pytest.mark.parametrize("records", [(0,), (1,)])
+def test_a_column_that_only_some_records_fill_is_refused(redeclared, records):
+    def run(federation, params, rng, record):
+        for k in range(2):
+            record(k, basis=TALL, counts={"products": k} if k in records else None)
+        return {"basis": TALL}
+
+    redeclared("one_shot", run=run)
+    refused(partial(fedcore.run, "one_shot", [np.eye(3)], 1), InputError, "one_shot", "'products'")
 
 
 def test_an_algorithm_may_ask_record_whether_to_go_on_and_say_that_it_has_converged(redeclared):

@@ -49,6 +49,21 @@ FAULTS = {
     "returns another name": (
         END, END.replace("basis", "W"), "own_method returns no V and no basis",
     ),
+    "counts a column of the ledger": (
+        "record(0, basis=Z[:, :p])", "record(0, basis=Z[:, :p], counts={'bytes_up': 1})",
+        "'bytes_up' is a column",
+    ),
+    "counts what it does not declare": (
+        "record(0, basis=Z[:, :p])", "record(0, basis=Z[:, :p], counts={'steps': 1})",
+        "'steps' has counts",
+    ),
+    "declares what it does not count": (
+        'paper="', 'columns={"steps": ("1", "steps")}, paper="', "no counts for the column 'steps'",
+    ),
+    "records half an iteration": (
+        "record(k, ", "record(k + 0.5, ", "not whole numbers",
+    ),
+    "has a look that is not known": ('look=("blue"', 'look=("puce"', "'puce'"),
     "works after the end": (
         END, f"federation.broadcast(Z)\n    {END}", "run ends",
     ),
@@ -143,6 +158,13 @@ OTHER = "from dataclasses import replace\n\nALGORITHM = replace(ALGORITHM, case=
 def test_an_unknown_key_of_case_is_refused(written):
     module = written(inspect.getsource(ssi) + OTHER % '{"ranodm": True}')
     refused(lambda: check_algorithm(module), InputError, "ranodm", "random")
+
+
+def test_the_module_is_told_where_its_file_is_named(tmp_path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "__init__.py").write_text("")
+    file = tmp_path / "own" / "pca.py"
+    refused(lambda: check_algorithm(str(file)), InputError, "own.pca", f"folder {tmp_path} ")
 
 
 WEIGHTED = (

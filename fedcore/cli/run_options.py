@@ -345,6 +345,7 @@ class RunOptions(SimpleNamespace):
         from fedcore.federation.ledger import Shape
         from fedcore.progress import RoundsBar, complete_rounds
         from fedcore.runs import require_orthonormal
+        from fedcore.user_runs import require_columns, require_value_of_each
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.
@@ -352,6 +353,7 @@ class RunOptions(SimpleNamespace):
         measure = list(self.measure or (FIT if fit else algorithm.task.printed))
         for metric in measure:
             metrics.get(metric)
+        require_columns(algorithm, measure)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
@@ -361,14 +363,15 @@ class RunOptions(SimpleNamespace):
         shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
         rounds = complete_rounds(algorithm, settings, shape)  # None if a plug-in's form fails
         bar = RoundsBar(algorithm.name, rounds and rounds + self.center, self.repeats)
-        module = algorithm.module.__name__
+        module, file = algorithm.module.__name__, getattr(algorithm.module, "__file__", None)
         whose = f"algorithm '{algorithm.name}' of another package ({module})"
         theirs = not module.startswith("fedcore.")
-        with named(data.clients), foreign_errors(whose, theirs):
+        with named(data.clients), foreign_errors(whose, theirs, file):
             cell = dataclasses.replace(cell, code=fingerprint(*digests(*cell.modules)))
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
             )
+        require_value_of_each(history, len(problem.clients))
         if data.scales is not None:
             of_repeat = [data.scales[n % len(data.scales)] for n in range(self.repeats)]
             history.final["scale"] = np.stack(of_repeat)

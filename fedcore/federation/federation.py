@@ -317,7 +317,7 @@ class Federation:
 
         Parameters
         ----------
-        message : array, number, text, or a list or mapping of them
+        message : array, number, None, or a list, tuple or mapping of these
             Message to send. The ledger counts the message once for each receiver.
         to : sequence of int, optional
             Positions of the clients that get the message, from 0; all clients by default.
@@ -413,6 +413,8 @@ class Federation:
         InputError
             If no client takes part, if replies differ in shape, or if a reply is not an array of
             real numbers.
+        TypeError
+            See `gather`.
         """
         positions = self._positions(of)
         found, replies = self._transport.total(self._upload(step), positions), None

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fedcore import algorithms
+from fedcore.algorithms import Algorithm
 from fedcore.errors import InputError, require_known
 
 # Okabe and Ito's colours, distinct for colour-blind readers; without yellow, too faint on white.
@@ -48,15 +49,23 @@ def look(algorithm: str) -> dict[str, Any]:
     >>> look("power_gd")
     {'color': '#0072B2', 'linestyle': '-'}
     """
-    said = algorithms.get(algorithm).look if algorithm in algorithms.names() else None
-    if said is None:
+    known = algorithms.get(algorithm) if algorithm in algorithms.names() else None
+    if known is None or known.look is None:
         rest, hue = divmod(zlib.crc32(algorithm.encode()), len(CYCLE))
         return {"color": CYCLE[hue], "linestyle": LINESTYLES[rest % len(LINESTYLES)]}
-    colour, line = said
-    where = f"algorithm '{algorithm}', look={said} of its ALGORITHM: unknown"
+    require_look(known)
+    colour, line = known.look
+    return {"color": COLOURS[colour], "linestyle": LINES[line]}
+
+
+def require_look(algorithm: Algorithm) -> None:
+    """Raise `InputError` if an algorithm declares a look that is not in `COLOURS` and `LINES`."""
+    if algorithm.look is None:
+        return
+    where = f"algorithm '{algorithm.name}', look={algorithm.look} of its ALGORITHM: unknown"
+    colour, line = algorithm.look
     require_known(colour, COLOURS, f"{where} colour", InputError)
     require_known(line, LINES, f"{where} line", InputError)
-    return {"color": COLOURS[colour], "linestyle": LINES[line]}
 
 
 def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 from unittest import mock
@@ -46,9 +48,18 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     ------
     InputError
         Raised if the name is unknown, or if the module cannot be imported or has no algorithm.
+        Raised if a file is named in the place of a module.
     """
     if isinstance(algorithm, ModuleType):
         return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
+    if algorithm.endswith(".py"):
+        path = Path(algorithm).resolve().with_suffix("")
+        packages = itertools.takewhile(lambda up: (up / "__init__.py").is_file(), path.parents)
+        parts = [path.name, *(package.name for package in packages)]
+        raise InputError(
+            f"{algorithm} is a file: name its module, {'.'.join(reversed(parts))}, in the folder "
+            f"{path.parents[len(parts) - 1]} or where its package is installed"
+        )
     if algorithm in algorithms.names() or "." not in algorithm:
         return algorithms.get(algorithm)
     try:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 from unittest import mock
@@ -77,8 +77,9 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
     Arrays include PyTorch's tensors, and generators include PyTorch's generators. The search covers
     closures, defaults, globals named in the code, bound objects, partial arguments, containers, and
-    all objects inside these. An array in a field of `params` is listed only if the searched code
-    names the field.
+    all objects inside these. Functions, classes and modules that the code names are searched only
+    if they belong to the code's own package. An array in a field of `params` is listed only if the
+    searched code names the field.
     """
     found, named = [], set()
     torch = sys.modules.get("torch")
@@ -97,20 +98,25 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
     """Yield the places and values of all objects that `step` holds, except parts of `params`."""
-    seen, ahead = {id(step): step}, [("step", step)]
+    seen, ahead = {id(step): step}, [("step", step, _package(step))]
     while ahead:
-        place, value = ahead.pop()
+        place, value, package = ahead.pop()
         yield place, value
         if value is params and params is not None:
             continue
-        for name, part in _parts(value):
+        if isinstance(value, FunctionType | functools.partial):
+            package = _package(value)
+        for name, part in _parts(value, package):
             if isinstance(part, NUMBERS) or id(part) not in seen:  # Python shares some numbers
                 seen[id(part)] = part
-                ahead.append((f"{place}.{name}", part))
+                ahead.append((f"{place}.{name}", part, package))
 
 
-def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield an object's parts, such as closure cells or items, with their names."""
+def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
+    """Yield an object's parts, such as closure cells or items, with their names.
+
+    Of the functions, classes and modules that code names, only those of `package` are parts.
+    """
     if isinstance(value, FunctionType):
         code, named = value.__code__, _names(value.__code__)
         for name, cell in zip(code.co_freevars, value.__closure__ or (), strict=True):
@@ -122,19 +128,49 @@ def _parts(value: Any) -> Iterator[tuple[str, Any]]:
         yield "defaults", value.__defaults__
         yield "kwdefaults", value.__kwdefaults__
         yield "attributes", vars(value)
-        for name in named & value.__globals__.keys():
-            if not isinstance(value.__globals__[name], FunctionType):
-                yield f"globals.{name}", value.__globals__[name]
+        for place, part in _named(value.__globals__, named, package):
+            yield f"globals.{place}", part
     elif isinstance(value, MethodType):
         yield from (("self", value.__self__), ("function", value.__func__))
+    elif isinstance(value, staticmethod | classmethod):
+        yield "function", value.__func__
     elif isinstance(value, functools.partial):
         yield from (("function", value.func), ("args", value.args), ("keywords", value.keywords))
     elif isinstance(value, Mapping):
         yield from ((str(key), part) for key, part in value.items())
     elif isinstance(value, list | tuple | set | frozenset):
         yield from ((str(i), part) for i, part in enumerate(value))
-    elif hasattr(value, "__dict__") and not isinstance(value, type | ModuleType):
+    elif isinstance(value, type):
+        if _package(value) == package:
+            yield "bases", value.__bases__
+            yield from vars(value).items()
+    elif hasattr(value, "__dict__") and not isinstance(value, ModuleType):
         yield from vars(value).items()
+        yield "class", type(value)
+
+
+def _named(scope: Mapping[str, Any], names: Set[str], package: str) -> Iterator[tuple[str, Any]]:
+    """Yield what `names` mean in `scope`; in the place of a module, what they mean in the module.
+
+    Functions, classes and modules of other packages than `package` are left out.
+    """
+    for name in names & scope.keys():
+        part = scope[name]
+        if isinstance(part, FunctionType | type | ModuleType) and _package(part) != package:
+            continue
+        if isinstance(part, ModuleType):
+            for place, held in _named(vars(part), names - {name}, package):
+                yield f"{name}.{place}", held
+        else:
+            yield name, part
+
+
+def _package(value: Any) -> str:
+    """Return the package of a module, or of the module that defines a function or a class."""
+    if isinstance(value, functools.partial):
+        return _package(value.func)
+    of = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+    return str(of).partition(".")[0]
 
 
 def _names(code: CodeType) -> set[str]:

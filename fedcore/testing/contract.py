@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
+from fedcore import metrics
 from fedcore.errors import InputError
 from fedcore.parts.params import describe
-from fedcore.testing.asserting import UNLESS_MEANT, check, only_subspace, require
+from fedcore.recorder import COLUMNS, Recorder
+from fedcore.reports.curve_styles import require_look
+from fedcore.testing.asserting import UNLESS_MEANT, check, noted, only_subspace, require
 from fedcore.testing.report import Unsaid
 from fedcore.testing.samples import RANK, starting_basis
 from fedcore.testing.subject import Subject
@@ -26,6 +31,7 @@ WRONG: dict[str, list[Any]] = {
 def describes_itself(subject: Subject) -> None:
     """The algorithm's docstrings give a title, and a sentence and a range for each parameter."""
     algorithm = subject.algorithm
+    require_look(algorithm)
     require(algorithm.title.endswith("."), f"its first line is no sentence: '{algorithm.title}'")
     for known in describe(algorithm.parameters):
         require(
@@ -121,8 +127,32 @@ def records_counts_that_grow(subject: Subject) -> None:
     """The history begins at iteration 0, its counts never fall, and its values are finite."""
     columns = subject.run().columns
     require(columns["iteration"][0] == 0, "its first record is not iteration 0")
+    require(columns["iteration"].dtype.kind in "iu", "its iterations are not whole numbers")
     require((np.diff(columns["iteration"]) > 0).all(), "iterations do not grow")
     for count in ("round", "scalars_up", "scalars_down", "bytes_up", "bytes_down"):
         require((np.diff(columns[count]) >= 0).all(), f"{count} falls")
     for name, values in columns.items():
         require(np.isfinite(values).all(), f"{name} is not finite")
+
+
+@check
+def fills_its_own_columns(subject: Subject) -> None:
+    """Every record fills all columns that the algorithm declares, and no others."""
+    declared = subject.algorithm.columns.keys()
+    families, _ = metrics.families()
+    taken = {*COLUMNS, *(metric.name for family in families.values() for metric in family)}
+    call = Recorder.__call__
+
+    def counted(
+        record: Recorder, iteration: int, *, counts: Mapping[str, int] | None = None, **shown: Any
+    ) -> bool:
+        filled = (counts or {}).keys()
+        for name in sorted(declared | filled):
+            require(name not in taken, f"'{name}' is a column or metric of others: rename yours")
+            require(name in filled, f"record {iteration} has no counts for the column '{name}'")
+            require(name in declared, f"'{name}' has counts: declare it in columns of ALGORITHM")
+        return call(record, iteration, counts=counts, **shown)
+
+    for setting in subject.case.settings:
+        with noted(setting), mock.patch.object(Recorder, "__call__", counted):
+            subject.run(measure=[], **setting)

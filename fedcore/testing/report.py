@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import traceback
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+from fedcore.errors import last_line
 
 AGAIN = "for the same reason as above"
 
@@ -88,8 +89,8 @@ def examine(check: Callable[[Any], None], subject: Any, file: str | None) -> Fin
     except Exception as error:  # whatever another package's code raises
         lines = [str(error).strip()]
         if not (isinstance(error, AssertionError) and str(error)):
-            passed = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
             lines = [f"{type(error).__name__}: {error}"]
-            lines += [f"at {at.filename}, line {at.lineno}: {at.line}" for at in passed[-1:]]
+            if at := last_line(error, file):
+                lines.append(f"at {at.filename}, line {at.lineno}: {at.line}")
         return Finding(sentence, "failed", "\n".join([*lines, *getattr(error, "__notes__", ())]))
     return Finding(sentence, "passed", "")

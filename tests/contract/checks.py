@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import pytest
 
 from fedcore import algorithms
+from fedcore.algorithms import Algorithm
+from fedcore.errors import InputError
 from fedcore.testing import Case
 from fedcore.testing.algorithm import CHECKS
+from fedcore.testing.cases import case_of
 from fedcore.testing.report import Skipped, Unsaid
 from fedcore.testing.subject import Subject
 
@@ -21,6 +25,17 @@ OF_A_SETTING = {
     "does_what_its_plain_form_does",
     "reads_messages_only",
 }
+
+
+def usable() -> list[Algorithm]:
+    """Return the registered algorithms that can be imported and have a valid case."""
+    found = []
+    for name in algorithms.names():
+        with contextlib.suppress(InputError):
+            known = algorithms.get(name)
+            case_of(known)
+            found.append(known)
+    return found
 
 
 def named(name: str, setting: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from contract.cases import case_of
-from contract.checks import settings_of
+from contract.checks import settings_of, usable
 from contract.test_algorithms import NAMES
 from fedcore import algorithms, metrics
 from fedcore.federation.engine import everywhere
@@ -25,7 +25,7 @@ from fedcore.recorder import Recording
 from fedcore.runs import execute
 from fedcore.testing.subject import Subject
 
-NETWORKS = [n for n in algorithms.names() if algorithms.get(n).task is not SUBSPACE]
+NETWORKS = [known.name for known in usable() if known.task is not SUBSPACE]
 MEASURES = ("client_size",)  # it looks at what clients keep
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import fedcore
 from contract.cases import CASES, case_of
-from contract.checks import checks_of, require, settings_of
-from fedcore import algorithms
+from contract.checks import checks_of, require, settings_of, usable
+from fedcore import algorithms, testing
 from fedcore.errors import InputError
 from fedcore.federation.engine import everywhere
 from fedcore.federation.engines.in_process import InProcess
@@ -24,7 +24,7 @@ from fedcore.testing.samples import RANK, labels_of, starting_basis
 from fedcore.testing.subject import FinishedRun, Subject
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
+NAMES = [known.name for known in usable() if known.task is SUBSPACE]
 LABELLED = [name for name in NAMES if algorithms.get(name).labelled]
 SUBSPACE = [
     name for name in NAMES if name not in LABELLED
@@ -37,6 +37,11 @@ labelled_settings = pytest.mark.parametrize(("name", "setting"), settings_of(LAB
 def run(name: str, clients: Any, seed: int = 5, **options: Any) -> FinishedRun:
     """Run an algorithm by the function that library and workflow share."""
     return Subject(algorithms.get(name), case_of(name)).run(clients, seed, **options)
+
+
+@pytest.mark.parametrize("name", algorithms.names())
+def test_every_algorithm_can_be_imported_and_has_a_valid_case(name):
+    testing.cases.case_of(algorithms.get(name))
 
 
 @pytest.mark.parametrize(("check", "name", "case"), checks_of(NAMES, case_of))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -52,6 +52,38 @@ def with_global(data: Any, state: Any, message: Any) -> Any:
     return GLOBAL
 
 
+KEPT: dict[str, Any] = {"Z": np.eye(2)}
+other = ModuleType(__name__)  # a module beside this one
+other.__dict__["KEPT"] = KEPT
+
+
+def peek() -> Any:
+    return KEPT["Z"]
+
+
+class Box:
+    Z = np.eye(2)
+
+
+class Drawer(Box): ...
+
+
+def through_a_function(data: Any, state: Any, message: Any) -> Any:
+    return peek()
+
+
+def through_a_class(data: Any, state: Any, message: Any) -> Any:
+    return Box.Z
+
+
+def through_a_base(data: Any, state: Any, message: Any) -> Any:
+    return Drawer().Z
+
+
+def through_a_module(data: Any, state: Any, message: Any) -> Any:
+    return other.KEPT
+
+
 class Step:
     def __init__(self) -> None:
         self.Z = np.eye(2)
@@ -83,6 +115,11 @@ def closing_over(held: Any) -> Any:
         (with_default, "step.defaults.0"),
         (with_keyword, "step.kwdefaults.Z.0"),
         (with_global, "step.globals.GLOBAL"),
+        (through_a_function, "step.globals.peek.globals.KEPT.Z"),
+        (through_a_class, "step.globals.Box.Z"),
+        (through_a_base, "step.globals.Drawer.bases.0.Z"),
+        (through_a_module, "step.globals.other.KEPT.Z"),
+        (partial(plain, box=Box()), "step.keywords.box.class.Z"),
         (Step(), "step.Z"),
         (Step().method, "step.self.Z"),
         (partial(plain, Z=np.eye(2)), "step.keywords.Z"),

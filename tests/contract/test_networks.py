@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import fedcore
-from contract.checks import checks_of, require, settings_of
+from contract.checks import checks_of, require, settings_of, usable
 from contract.networks import CASES, PARAMS
 from fedcore import algorithms, metrics, testing
 from fedcore.errors import FedcoreError, InputError
@@ -31,7 +31,7 @@ from fedcore.testing import Case, Draws
 from fedcore.testing.samples import FEATURES, held_out, images
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is CLASSIFIERS]
+NAMES = [known.name for known in usable() if known.task is CLASSIFIERS]
 WITHOUT_SEED = {"fedavg", "fedprox", "per_fedavg", "scaffold"}  # clients keep no network
 every_algorithm = pytest.mark.parametrize("name", NAMES)
 

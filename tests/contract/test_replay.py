@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import orth, subspace_angles
 
 from contract.cases import case_of
-from contract.checks import settings_of
+from contract.checks import settings_of, usable
 from fedcore import algorithms, metrics
 from fedcore.errors import InputError
 from fedcore.generators import generate
@@ -22,7 +22,7 @@ from fedcore.testing.samples import RANK
 from fedcore.testing.subject import Subject
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if algorithms.get(n).task is SUBSPACE]
+NAMES = [known.name for known in usable() if known.task is SUBSPACE]
 DUE = {0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512}
 
 

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose
 
 import fedcore
 from contract.cases import case_of
+from contract.checks import usable
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
@@ -18,7 +19,7 @@ from fedcore.testing import answers, samples
 from fedcore.testing.subject import Subject
 from refused import refused
 
-NAMES = [n for n in algorithms.names() if "n_components" in algorithms.get(n).task.fields]
+NAMES = [known.name for known in usable() if "n_components" in known.task.fields]
 SPARSE = [name for name in NAMES if algorithms.get(name).sparse]
 
 

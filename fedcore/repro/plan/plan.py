@@ -34,6 +34,7 @@ from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles
 from fedcore.repro.config.short_forms import merge, require_written_out, written_out
 from fedcore.stop_rules import StopRules, require_released
+from fedcore.user_runs import require_columns
 from fedcore.words import counted
 
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
@@ -477,8 +478,10 @@ def check_cell(cell: Cell, where: str) -> None:
             raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")
         if cell.twin != "none" and not algorithm.task.twins:
             raise ConfigError(f"{cell.algorithm} learns no subspace: it has no twin")
-        for name in [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]:
+        measured = [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]
+        for name in measured:
             metrics.get(name)
+        require_columns(algorithm, measured)
         recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
         _check_names(cell.stop, recorded, "stop: there is no column")
         StopRules(cell.stop)
