@@ -278,6 +278,7 @@ def load_plan(
     checked = check(config, "config", "the configuration")
     own = paper_files.list_papers(checkout)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
+    checked["paths"] = paper_files.folders(checked["paths"], checkout)
     known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper, files in plan.files.items():
