@@ -239,11 +239,16 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 
 @job.command()
 @click.argument("results", type=PATH)
-def report(results: Path) -> None:
-    """Write the pages of a run, RESULTS/report, and remove files of killed jobs from RESULTS."""
+@click.argument("papers", nargs=-1)
+def report(results: Path, papers: tuple[str, ...]) -> None:
+    """Write the pages of a run of PAPERS, RESULTS/report.
+
+    Files of killed jobs are removed from RESULTS. Papers of earlier runs keep their pages if their
+    results are whole.
+    """
     from fedcore.files import atomic
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.site import build
 
     atomic.remove_left_overs(results)
-    build.write(results, results / "report", CHECKOUT)
+    build.write(results, results / "report", CHECKOUT, papers)
