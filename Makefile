@@ -48,12 +48,14 @@ comma := ,
 ONLY = $(if $(PAPERS),--config papers='[$(subst $() ,$(comma),$(strip $(PAPERS)))]')
 # A folder of workflow/profiles, such as workflow/profiles/slurm.
 PROFILE ?=
-# What Snakemake itself would not say: where profiles lie, and how to get a plugin, whose name it
-# calls an invalid choice.
+# What a run needs is asked for before an environment is made.
+RUNS := $(filter quickstart reproduce decide arena,$(MAKECMDGOALS))
+$(if $(and $(RUNS),$(PROFILE)),$(if $(wildcard $(PROFILE)/profile.yaml),,$(error \
+  there is no $(PROFILE)/profile.yaml: name its folder (PROFILE=workflow/profiles/slurm))))
+$(if $(filter decide,$(RUNS)),$(if $(strip $(HOURS)),,$(error say how long: make decide HOURS=3)))
+# What Snakemake itself would not say: how to get a plugin, whose name it calls an invalid choice.
 define CHECKED
-$(if $(PROFILE),@test -f "$(PROFILE)/profile.yaml" || { \
-  echo "there is no $(PROFILE)/profile.yaml: name its folder (PROFILE=workflow/profiles/slurm)" >&2; exit 1; }
-@for name in $$(sed -n 's/^executor: *\([a-z-]*\).*/\1/p' "$(PROFILE)/profile.yaml"); do \
+$(if $(PROFILE),@for name in $$(sed -n 's/^executor: *\([a-z-]*\).*/\1/p' "$(PROFILE)/profile.yaml"); do \
   $(IN_ENV) python -c "import snakemake_executor_plugin_$$(echo $$name | tr - _)" 2>/dev/null || { \
     echo "$(PROFILE) needs Snakemake's plugin $$name: $(PY) -m pip install snakemake-executor-plugin-$$name" >&2; \
     exit 1; }; done)
@@ -105,7 +107,6 @@ reproduce: $(READY) ## every experiment of the five papers and the arena at full
 	$(SNAKEMAKE) $(ONLY) --cores $(CORES) $(SNAKEMAKE_ARGS)
 
 decide: $(READY) ## more repeats for undecided items: make decide HOURS=3, of PAPERS one or all
-	$(if $(HOURS),,$(error say how long: make decide HOURS=3))
 	$(CHECKED)
 	$(IN_ENV) fedcore decide --hours $(HOURS) --cores $(CORES) $(if $(PAPERS),--paper $(PAPERS)) \
 	  $(if $(PROFILE),--profile $(PROFILE))

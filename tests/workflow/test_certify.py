@@ -11,8 +11,11 @@ import pytest
 import yaml
 
 import kernels
+from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
+from fedcore.repro.commands.certify import _begin
 from fedcore.repro.plan import kept_cells
+from fedcore.repro.plan.plan import load_plan
 
 CELL = "tiny/first/power_iteration/easy-default"
 OTHER = "tiny/first/wk2023/easy-default"
@@ -112,3 +115,13 @@ def test_what_took_longest_in_the_kept_run_starts_first(done):
     done.run(*names)
     ended = sorted(histories.rglob("*.h5"), key=lambda history: history.stat().st_mtime_ns)
     assert ended[0] == histories / f"{last}.h5" and len(ended) == 6
+
+
+def test_its_run_plans_no_other_papers(tmp_path):
+    changes = {"cells": {"*": {"repeats": 1}}}
+    config = {"papers": ["dppower", "fedpower"]}
+    both = load_plan(config | {"overrides": dict.fromkeys(config["papers"], changes)})
+    _begin(tmp_path, {}, both, ["dppower"])
+    made = load_plan(read_yaml(tmp_path / "config/config.yaml"))
+    assert list(made.papers) == list(made.config["overrides"]) == ["dppower"]
+    assert made.cells.keys() == {cell.path for cell in both.cells_of("dppower")}

@@ -108,8 +108,32 @@ def test_a_workflow_that_uses_this_one_as_a_module(first_run, raw):
     (raw / "workflow").mkdir()
     mine, theirs = (folder / "workflow/Snakefile" for folder in (raw, checkout.root))
     mine.write_text(MODULE.format(snakefile=theirs))
-    snakemake(checkout, raw.parent, "-s", mine, "--directory", raw, "--", PLAN, CELL)
+    options = ["-s", mine, "--directory", raw, "--", PLAN, CELL]
+    snakemake(checkout, raw.parent, "-n", *options)
+    assert not (raw / ".snakemake/fedcore-plans").exists()  # what the start of a run writes
+    snakemake(checkout, raw.parent, *options)
     same(checkout, raw, PLAN, CELL)
+
+
+TWO = """
+module {name}:
+    snakefile: "{snakefile}"
+    config: config | {{"seed": {seed}, "paths": {{"clients": "{name}", "results": "{name}"}}}}
+use rule * from {name} as {name}_*
+"""
+
+
+def test_two_modules_with_other_settings_run_in_one_workflow(first_run, raw):
+    checkout, _ = first_run
+    shutil.copyfile(checkout.root / "tiny.yaml", raw / "tiny.yaml")
+    modules = (
+        TWO.format(name=name, seed=seed, snakefile=checkout.root / "Snakefile")
+        for seed, name in enumerate(("one", "two"))
+    )
+    (raw / "Snakefile").write_text('configfile: "tiny.yaml"\n' + "".join(modules))
+    plans = [raw / name / "plans/tiny.json" for name in ("one", "two")]
+    snakemake(checkout, raw, "one/plans/tiny.json", "two/plans/tiny.json")
+    assert [json.loads(plan.read_text())["run"]["seed"] for plan in plans] == [0, 1]
 
 
 def test_a_module_from_a_git_source_says_that_a_clone_is_needed(fresh, tmp_path):
@@ -379,6 +403,12 @@ def test_numbers_in_the_overrides_of_the_command_line_count(fresh):
     dry = fresh.run("-n", "--config", changes)
     assert dry.status == 0 and "histories/tiny/first/" in dry.text
     assert "histories/tiny/second/" not in dry.text
+
+
+def test_repeats_of_an_unknown_paper_are_told_and_stop_nothing(fresh):
+    """A file of repeats may name a paper elsewhere."""
+    dry = fresh.run("-n", "-q", "--config", "repeats={tyni: {a: 3}, faps: {a: 3}}")
+    assert "repeats.tyni is not used" in dry.text and "repeats.faps" not in dry.text
 
 
 def test_what_was_never_measured_sets_no_runtime(fresh):

@@ -73,8 +73,13 @@ def test_a_plugin_that_is_missing_is_named_with_the_command_that_installs_it(
     assert "invalid choice" not in text
 
 
-def test_a_profile_that_is_not_there(pristine):
-    stopped(pristine, "workflow/profiles/slurm", words=("reproduce", "PROFILE=slurm"))
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(("reproduce", "PROFILE=slurm"), "workflow/profiles/slurm"), (("decide",), "HOURS=3")],
+)
+def test_what_a_run_lacks_is_said_before_an_environment_is_made(pristine, tmp_path, words, says):
+    none = (f"VENV={tmp_path}/none", "PYTHON=none")
+    assert "tried: none" not in stopped(pristine, says, words=(*words, *none))
 
 
 def test_targets_reach_snakemake(pristine):

@@ -100,6 +100,18 @@ def twice(results):
         shutil.copyfile(results / f"{kind}/tiny.{ending}", results / f"{kind}/twice.{ending}")
 
 
+def test_a_paper_of_another_run_that_is_not_whole_is_left_out(done, tmp_path, capsys):
+    results = done.root / "results/tiny"
+    twice(results)
+    plan = results / "plans/twice.json"
+    plan.write_text(plan.read_text().replace('"repeats": 3', '"repeats": 4'))
+    with pytest.raises(DataError):
+        build.write(results, tmp_path / "all", done.root)
+    front = build.write(results, tmp_path / "site", done.root, ["tiny"])
+    assert (front.parent / "tiny").is_dir() and not (front.parent / "twice").exists()
+    assert "twice, which is not of this run," in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("where", ["assets/plotly.min.js", "twice/ends.png"])
 def test_a_limit_on_the_size_of_files_leaves_the_old_site(done, where):
     results, size = done.root / "results/tiny", 8_000_000

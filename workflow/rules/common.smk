@@ -13,7 +13,7 @@ from fedcore.files.strict_yaml import read_yaml
 from fedcore.datasets import download, registry
 from fedcore.experiments import build
 from fedcore.errors import FedcoreError
-from fedcore.repro.config import configuration
+from fedcore.repro.config import configuration, papers
 from fedcore.repro.plan import forecast, restored
 from fedcore.experiments.cell import modules_of
 from fedcore.experiments.fingerprint import data_files, digests, imported_by
@@ -59,7 +59,7 @@ def begin():
     try:
         for paper in PLAN.judged:
             PLAN.claims_of(paper)
-        PLAN.write(Path(".snakemake/fedcore-plans"))
+        PLAN.write()
     except FedcoreError as error:
         raise WorkflowError(str(error)) from None
     known = PLAN.unavailable | PLAN.missing_data(SERVERS.answered)
@@ -69,14 +69,21 @@ def begin():
         print(f"{reason}. The next run leaves out what needs it.", file=sys.stderr)
 
 
-# Snakemake starts a run without a module's `onstart`.
+# Snakemake starts a run without a module's `onstart`. Here it tells of `-n`, not of --dag or --lint.
 if workflow.is_main_process and not workflow.modifier.is_main_snakefile():
-    begin()
+    if not workflow.output_settings.dryrun:
+        begin()
 
 if workflow.is_main_process:  # also in a dry run
     changes = workflow.overwrite_configfiles
     files = [path for path in workflow.configfiles if path not in changes] + changes
     print("Configuration:", ", changed by ".join(map(os.path.relpath, files)), file=sys.stderr)
+    # No error: repeats.yaml may have repeats of a paper elsewhere, which this run leaves out.
+    for paper in PLAN.config["repeats"].keys() - {*PLAN.papers, *papers.list_papers(CHECKOUT)}:
+        print(
+            f"repeats.{paper} is not used: no paper of this run or of papers/ has this name",
+            file=sys.stderr,
+        )
     if PLAN.not_run:
         print(
             f"{len(PLAN.not_run)} problems or experiments are not run; a run says why",

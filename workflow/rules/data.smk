@@ -1,5 +1,4 @@
 # Data sets are fetched; problems are dealt to clients or drawn, with the answer to compare with.
-import hashlib
 
 
 rule fetch:
@@ -27,10 +26,9 @@ rule plan:
     conda:
         "../envs/fedcore.yaml"
     params:
-        made=".snakemake/fedcore-plans/{paper}.json",
-        sha256=lambda wildcards: hashlib.sha256(PLAN.encoded(wildcards.paper)).hexdigest(),
+        made=lambda wildcards: PLAN.made(wildcards.paper)[0],
     shell:
-        "python -m fedcore job plan {params.made} {params.sha256} {output:q} 2> {log:q}"
+        "python -m fedcore job plan {params.made} {output:q} 2> {log:q}"
 
 
 rule problem:

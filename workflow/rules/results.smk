@@ -118,7 +118,8 @@ rule report:
     params:
         *digests("fedcore.repro.site.build", *PRINTED),
         results=subpath(output[0], ancestor=2),
+        papers=[*PLAN.papers],
         looks=[looks_in(paper) for paper in PLAN.papers],
         files=data_files("fedcore.repro.site.build"),
     shell:
-        "python -m fedcore job report {params.results:q} 2> {log:q}"
+        "python -m fedcore job report {params.results:q} {params.papers} 2> {log:q}"

@@ -101,7 +101,7 @@ def certify(
     if not drawn:
         raise InputError(lacks)
     out = out or Path(f"certificate-{item or seed}")
-    _begin(out, describe_arithmetic(), plan)
+    _begin(out, describe_arithmetic(), plan, runs)
     minutes_planned = draws.together(pool, drawn) / cores / 60
     given = how | {"kept": kept, "configfile": configfile}
     again = [f"--{name}={value}" for name, value in given.items() if value is not None]
@@ -124,8 +124,8 @@ def certify(
         raise DataError(f"{counted(wrong, 'disagreement')}: {files[0]} names them")
 
 
-def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
-    """Write a run's configuration into `out`; raise an error if another machine has used `out`."""
+def _begin(out: Path, machine: Mapping[str, str], plan: Plan, papers: Collection[str]) -> None:
+    """Write a run of `papers` into `out`; raise an error if another machine has used `out`."""
     import yaml
 
     note = out / MACHINE
@@ -135,9 +135,11 @@ def _begin(out: Path, machine: Mapping[str, str], plan: Plan) -> None:
         if json.loads(note.read_text(encoding="utf-8")) != machine:
             raise InputError(f"--out: {out} is of another machine or kernel: name a new folder")
     config = dict(plan.config)
+    overrides = plan.config["overrides"]
+    config["overrides"] = {name: overrides[name] for name in papers if name in overrides}
     config["papers"] = [
         files.entry if "/" not in files.entry else str(files.folder.absolute())
-        for files in plan.files.values()
+        for files in (plan.files[name] for name in papers)
     ]
     raw = Path(plan.config["paths"]["raw"]).absolute()
     config["paths"] = {"raw": str(raw), "clients": "clients", "results": "results"}

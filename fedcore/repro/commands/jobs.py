@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import json
 import os
 import signal
@@ -130,9 +129,8 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
 
 @job.command()
 @click.argument("made", type=PATH)
-@click.argument("sha256")
 @click.argument("output", type=PATH)
-def plan(made: Path, sha256: str, output: Path) -> None:
+def plan(made: Path, output: Path) -> None:
     """Publish the plan of a paper, MADE, which Snakemake wrote from the configuration."""
     from fedcore.files import atomic
 
@@ -142,10 +140,6 @@ def plan(made: Path, sha256: str, output: Path) -> None:
         raise DataError(
             f"{made} is not there: the start of a run writes it, so run again without --no-hooks"
         ) from error
-    if hashlib.sha256(content).hexdigest() != sha256:
-        raise DataError(
-            f"{made} is of another configuration, which a second snakemake here has read: run again"
-        )
     atomic.remove_left_overs_of(output)
     with atomic.replace(output, summed=True) as temporary:
         temporary.write_bytes(content)
@@ -245,11 +239,16 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 
 @job.command()
 @click.argument("results", type=PATH)
-def report(results: Path) -> None:
-    """Write the pages of a run, RESULTS/report, and remove files of killed jobs from RESULTS."""
+@click.argument("papers", nargs=-1)
+def report(results: Path, papers: tuple[str, ...]) -> None:
+    """Write the pages of a run of PAPERS, RESULTS/report.
+
+    Files of killed jobs are removed from RESULTS. Papers of earlier runs keep their pages if their
+    results are whole.
+    """
     from fedcore.files import atomic
     from fedcore.repro.config.papers import CHECKOUT
     from fedcore.repro.site import build
 
     atomic.remove_left_overs(results)
-    build.write(results, results / "report", CHECKOUT)
+    build.write(results, results / "report", CHECKOUT, papers)

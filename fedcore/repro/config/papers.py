@@ -26,6 +26,8 @@ CHECKOUT = Path(__file__).parents[3]
 FOLDER = "papers"  # of a checkout
 DEFAULT_TABLES = "fedcore.repro.tables.report"  # of a paper without a module of its own
 ENDS = {"ends": "What every run ended with, a row per repeat"}
+# Folders of a checkout with files that it comes with; a run writes none of them.
+SOURCES = ("config", "docs", "fedcore", "kept", "notebooks", "papers", "workflow")
 # Names of rules: a paper of this name could not be a target of Snakemake.
 TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
@@ -173,6 +175,32 @@ def chosen(entries: Iterable[str], known: Mapping[str, PaperFiles]) -> dict[str,
                 "name, and their results would overwrite each other: rename one"
             )
         found[files.name] = same
+    return found
+
+
+def folders(paths: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, str]:
+    """Return the folders that a run writes, with the home directory in place of ``~``.
+
+    Parameters
+    ----------
+    paths : mapping of str to str
+        Value of ``paths`` in the configuration.
+    checkout : path
+
+    Raises
+    ------
+    ConfigError
+        If a folder is the checkout or lies in one of its `SOURCES`, because results could replace
+        the checkout's own files.
+    """
+    found, own = {key: os.path.expanduser(path) for key, path in paths.items()}, checkout.resolve()
+    for key, path in found.items():
+        folder = Path(path).resolve()
+        if folder == own or any(folder.is_relative_to(own / name) for name in SOURCES):
+            raise ConfigError(
+                f"the configuration, paths.{key}: '{path}' has files of the checkout, which a run "
+                "could overwrite: name a folder of its own"
+            )
     return found
 
 

@@ -8,6 +8,7 @@ refuse unknown keys before any job runs.
 from __future__ import annotations
 
 import fnmatch
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -37,6 +38,7 @@ from fedcore.stop_rules import StopRules, require_released
 from fedcore.user_runs import require_columns
 from fedcore.words import counted
 
+MADE = ".snakemake/fedcore-plans"  # where the start of a run writes plans
 CELLS = "cells"  # the key of a paper's overrides that says which cells are made
 # What a cell takes from its experiment as it is, and from its run, which has precedence.
 OF_EXPERIMENT = {"repeats", "metrics", "stop", "audit", "share_products", "measured"}
@@ -219,20 +221,24 @@ class Plan:
             if files.notebook.is_file():
                 imported_by(files.notebook, paper)
 
-    def encoded(self, paper: str) -> bytes:
-        """Return the JSON text that the jobs of a paper read, as bytes."""
-        return json.dumps(self.describe(paper), indent=1).encode()
+    def made(self, paper: str) -> tuple[str, bytes]:
+        """Return the file that the start of a run writes for a paper's jobs, and its JSON text.
 
-    def write(self, folder: Path) -> None:
-        """Write the plan of each paper to ``<folder>/<paper>.json``."""
+        The name has a digest of the text, so that runs with other settings write other files.
+        """
+        text = json.dumps(self.describe(paper), indent=1).encode()
+        return f"{MADE}/{paper}-{hashlib.sha256(text).hexdigest()[:16]}.json", text
+
+    def write(self) -> None:
+        """Write the file `made` of each paper."""
         for paper in self.papers:
-            text = self.encoded(paper)
+            path, text = self.made(paper)
             try:
-                with atomic.replace(folder / f"{paper}.json") as made:
+                with atomic.replace(Path(path)) as made:
                     made.write_bytes(text)
             except OSError as error:
                 raise ConfigError(
-                    f"{folder.absolute()} cannot be written ({error.strerror}): make room, or "
+                    f"{Path(MADE).absolute()} cannot be written ({error.strerror}): make room, or "
                     "start where you may write, with a copy of the checkout or --directory"
                 ) from error
 
@@ -279,6 +285,7 @@ def load_plan(
     checked = check(config, "config", "the configuration")
     own = paper_files.list_papers(checkout)
     plan = Plan(checked, {}, files=paper_files.chosen(checked.get("papers", own), own))
+    checked["paths"] = paper_files.folders(checked["paths"], checkout)
     known = list(own | plan.files)
     _check_names(checked["overrides"], known, "overrides of an unknown paper")
     for paper, files in plan.files.items():

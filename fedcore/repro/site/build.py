@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib import resources
@@ -20,7 +21,7 @@ from markupsafe import Markup
 from nbconvert import HTMLExporter
 
 from fedcore import __version__
-from fedcore.errors import DataError
+from fedcore.errors import DataError, FedcoreError
 from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.site import curves, model
 from fedcore.repro.verdicts import answers, verdict_pages
@@ -52,7 +53,7 @@ def number(value: Any) -> str:
     return "" if value is None else f"{value:.4g}"
 
 
-def write(results: Path, folder: Path, root: Path = Path()) -> Path:
+def write(results: Path, folder: Path, root: Path = Path(), of_run: Collection[str] = ()) -> Path:
     """Write the site of a run; an earlier site is replaced only after all new pages are made.
 
     Parameters
@@ -62,8 +63,19 @@ def write(results: Path, folder: Path, root: Path = Path()) -> Path:
     folder : path
     root : path
         Checkout of fedcore, which holds the claims files of the papers.
+    of_run : collection of str
+        Names of the papers that the run has made. Another paper has pages, too, unless its
+        histories are missing or not those of its plan.
     """
-    found = model.papers(results, root)
+    drawn: dict[model.Paper, list[dict[str, Any]]] = {}
+    for paper in model.papers(results, root):
+        try:
+            drawn[paper] = curves.groups(paper.plan_file) if paper.jobs else []
+        except FedcoreError as error:
+            if not of_run or paper.name in of_run:
+                raise
+            print(f"{paper.name}, which is not of this run, has no pages: {error}", file=sys.stderr)
+    found = [*drawn]
     if not found:
         raise DataError(f"there are no verdicts and no plans in {results}: run the workflow first")
     runs = [paper.plan["run"] for paper in found if paper.plan]
@@ -87,8 +99,8 @@ def write(results: Path, folder: Path, root: Path = Path()) -> Path:
             "meanings": WORDS,
         }
         _page(made, common, "index.html.j2", "index.html")
-        for paper in found:
-            _pages_of(made, common, paper)
+        for paper, groups in drawn.items():
+            _pages_of(made, common, paper, groups)
         old = Path(name) / "old"
         if folder.exists():
             folder.rename(old)
@@ -104,10 +116,11 @@ def _page(folder: Path, common: Mapping[str, Any], template: str, path: str, **v
     target.write_text(text, encoding="utf-8", newline="\n")
 
 
-def _pages_of(folder: Path, common: Mapping[str, Any], paper: model.Paper) -> None:
+def _pages_of(
+    folder: Path, common: Mapping[str, Any], paper: model.Paper, groups: list[dict[str, Any]]
+) -> None:
     own = folder / paper.name
     own.mkdir()
-    groups = curves.groups(paper.plan_file) if paper.jobs else []
     drawn = list(dict.fromkeys(group["experiment"] for group in groups))
     replays = any("replay" in run for group in groups for run in group["runs"])
 

@@ -68,7 +68,6 @@ def script(groups: list[dict[str, Any]]) -> str:
 
 
 def _curves(paper: str, run: Run) -> dict[str, Any]:
-    cell = f"{run.experiment}/{run.algorithm}/{run.problem}-{run.variant}"
     kept = _kept(run["iteration"].shape[1])
     metrics = [name for name in run.history.units if name in run.history.columns]
     measures = [n for n in metrics if run[n].dtype.kind == "f" and n not in ("epsilon", "diverged")]
@@ -84,8 +83,8 @@ def _curves(paper: str, run: Run) -> dict[str, Any]:
         "privacy": privacy(run),
         "command": command(run.algorithm, run.history.about.get("params", {})),
         "params": {k: v for k, v in run.shown_params.items() if isinstance(v, int | float)},
-        "cell": cell,
-        "row": slug(f"{paper}/{cell}"),
+        "cell": run.cell,
+        "row": slug(f"{paper}/{run.cell}"),
         "x": {axis: _numbers(x[kept]) for axis, x in axes_of(run).items()},
         "y": {measure: _spread(found[:, kept]) for measure, found in values.items()},
         "units": units,

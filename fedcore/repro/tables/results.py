@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fedcore import algorithms
-from fedcore.errors import ConfigError, DataError, InputError, require_known
+from fedcore.errors import ConfigError, DataError, HistoryError, InputError, require_known
 from fedcore.experiments.cell import Cell
 from fedcore.files import checksums
 from fedcore.history import History, read_seconds
@@ -59,6 +59,11 @@ class Run:
     tags: Mapping[str, Any]
     history: History
     seconds_file: Path
+
+    @property
+    def cell(self) -> str:
+        """Name of the cell, ``<experiment>/<algorithm>/<problem>-<variant>``."""
+        return f"{self.experiment}/{self.algorithm}/{self.problem}-{self.variant}"
 
     @cached_property
     def seconds(self) -> np.ndarray:
@@ -113,11 +118,16 @@ class Run:
 
     def __getitem__(self, column: str) -> np.ndarray:
         """Return a column of the history, shape (repeats, records)."""
+        self._require(column)
         return self.history[column]
 
     def last(self, column: str) -> np.ndarray:
         """Return the last recorded value of a column in each repeat, shape (repeats,)."""
+        self._require(column)
         return self.history.last(column)
+
+    def _require(self, column: str) -> None:
+        require_known(column, self.history.columns, f"{self.cell} has no column", InputError)
 
     def row(self, **columns: Column) -> dict[str, Any]:
         """Return one row for the run, with its names, its tags and the values of `columns`.
@@ -167,7 +177,7 @@ class Run:
         value = np.asarray(column(self) if callable(column) else column)
         if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
-                f"column '{name}' of {self.experiment}/{self.algorithm}: shape {value.shape}, "
+                f"column '{name}' of {self.cell}: shape {value.shape}, "
                 f"give one value, or `rows` one for each of the {self.history.repeats} repeats"
             )
         return value
@@ -338,10 +348,13 @@ class Results:
         self.asked.add(cell)
         if cell not in self._read:
             path = self._folder / "histories" / self.plan["paper"] / f"{cell}.h5"
-            history = History.load(path)
             planned = self.cells.get(f"{self.plan['paper']}/{cell}")
+            again = f"run the paper {self.plan['paper']} again"
+            if planned and not path.is_file():
+                raise HistoryError(f"{path} is not there: {again}")
+            history = History.load(path)
             if planned and (why := up_to_date.outdated(planned, history)):
-                raise DataError(f"{path} is not what is planned ({why}): delete it, and run again")
+                raise DataError(f"{path} is not what is planned ({why}): delete it, and {again}")
             if self.plan.get("judged") and (copies := history.copies):
                 raise ConfigError(
                     f"{self.plan['paper']}/{cell}: repeat {copies[0]} is a copy of an earlier one, "

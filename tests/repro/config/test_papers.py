@@ -136,6 +136,25 @@ def test_what_is_no_paper_is_refused(checkout, entry, name):
     refused(lambda: planned({"papers": [entry]}), ConfigError, name)
 
 
+WRITTEN = ("raw", "clients", "results")
+
+
+@pytest.mark.parametrize("key", WRITTEN)
+@pytest.mark.parametrize(
+    "folder", [".", "../checkout", "notebooks", "papers/own", "kept/x", "link"]
+)
+def test_results_over_the_checkout_s_own_files_are_refused(checkout, key, folder):
+    (checkout / "link").symlink_to("notebooks")
+    refused(lambda: planned({"paths": {key: folder}}), ConfigError, f"paths.{key}", folder)
+
+
+def test_results_lie_anywhere_else(checkout, monkeypatch):
+    monkeypatch.setenv("HOME", str(checkout.parent))
+    for folder in ("..", "new", "data/results", "../elsewhere/hospital/results", "~/results"):
+        plan = planned({"paths": dict.fromkeys(WRITTEN, folder)})
+        assert {*plan.config["paths"].values()} == {folder.replace("~", str(checkout.parent))}
+
+
 def test_two_of_one_name_are_refused(checkout):
     entries = ["../elsewhere/hospital", "../other/hospital"]
     write(checkout.parent / "other/hospital")

@@ -43,8 +43,9 @@ def make(tmp_path, monkeypatch):
 
     def make(paper: str, plan: Plan) -> Path:
         plan.config["paths"]["results"] = str(tmp_path)
-        plan.write(tmp_path / "plans")
-        file = str(tmp_path / "plans" / f"{paper}.json")
+        file = tmp_path / "plans" / f"{paper}.json"
+        file.parent.mkdir()
+        file.write_bytes(plan.made(paper)[1])
         job("tables", file)
         if paper in plan.judged:
             claims = plan.files[paper].claims
@@ -53,7 +54,7 @@ def make(tmp_path, monkeypatch):
         executed.parent.mkdir()
         monkeypatch.setenv("PYTHONPATH", str(plan.files[paper].folder.parent))
         papermill.execute_notebook(
-            f"notebooks/{paper}.ipynb", executed, parameters={"plan": file}, progress_bar=False
+            f"notebooks/{paper}.ipynb", executed, parameters={"plan": str(file)}, progress_bar=False
         )
         return tmp_path
 

@@ -67,6 +67,11 @@ def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
         list(results.runs("frist"))
 
 
+def test_a_column_that_a_history_lacks_is_told_with_its_cell(results):
+    for column in (last("distnace"), lambda run: run["distnace"][:, 0]):
+        refused(lambda c=column: results.table("first", end=c), InputError, "first/ssi/easy-p-4")
+
+
 def test_a_tag_that_only_some_have_is_a_column_of_all(results):
     (path, first), *_ = results.cells.items()
     results.cells[path] = replace(first, tags={"only": True})
