@@ -38,6 +38,15 @@ def visible(text: str) -> str:
     return UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
+def in_line(text: str) -> str:
+    r"""Return a text as `visible` does, and escape tabs and ends of lines, too.
+
+    >>> print(in_line("age\nin years"))
+    age\nin years
+    """
+    return visible(text).replace("\t", r"\t").replace("\n", r"\n")
+
+
 _NAMES: ContextVar[tuple[Sequence[Any], ...]] = ContextVar("names", default=((), (), ()))
 
 

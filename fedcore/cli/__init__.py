@@ -26,6 +26,11 @@ from fedcore.errors import Advice, FedcoreError, format_error
 from fedcore.words import visible
 
 _STANDARD_ERROR = 2  # the stream itself may be replaced, and have no number
+# What an error without a file's name is about.
+_WRITING = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF
+_UNNAMED = {
+    **dict.fromkeys(_WRITING, "the output cannot be written"), errno.ENOENT: "the working folder",
+}  # fmt: skip
 
 
 class Sentences(click.Group):
@@ -57,12 +62,6 @@ class Sentences(click.Group):
                 error.advice = tuple(_possible(error.advice, command))
                 said = " ".join(format_error(error, command=True).split())
                 raise click.ClickException(said) from error
-            except OSError as error:
-                if error.errno == errno.EPIPE:
-                    raise
-                _drop_unwritten_output()
-                where = "the output cannot be written" if error.filename is None else error.filename
-                raise click.ClickException(f"{where}: {error.strerror or error}") from error
 
 
 def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advice]:
@@ -78,9 +77,16 @@ def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advi
 
 @contextlib.contextmanager
 def _visible_errors() -> Iterator[None]:
-    """Escape control characters in error messages, including messages of click."""
+    """Say errors of the system in a sentence, and escape control characters in all messages."""
     try:
         yield
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            raise
+        _drop_unwritten_output()
+        where = error.filename or _UNNAMED.get(error.errno or 0, "")
+        says = f"{where}: {error.strerror or error}".removeprefix(": ")
+        raise click.ClickException(visible(says)) from error
     except click.ClickException as error:
         error.message = visible(error.message)  # type: ignore[misc]
         raise

@@ -17,6 +17,7 @@ from fedcore.reports import stem
 RAW = "data/raw"
 DEFAULT_CLIENTS = 10
 COUNT = click.IntRange(min=1)
+THREADS = click.IntRange(1, 1024)  # BLAS and PyTorch start as many as they are told
 
 raw = click.option("--raw", default=RAW, show_default=True, help="Folder of the raw data files.")
 force = click.option(
@@ -98,11 +99,10 @@ def require_folder(option: str, path: str | None) -> None:
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a figure; refuse the endings of images that are neither PNG nor PDF."""
-    if path == "":
-        raise click.BadParameter("it names no file", ctx, param)
+    """Return the path of a figure; refuse a path that `stem` refuses."""
     try:
-        stem(path or "")
+        if path is not None:
+            stem(path)
     except InputError as error:
         raise click.BadParameter(str(error), ctx, param) from error
     return path

@@ -79,7 +79,6 @@ def pca(
     mark = EXACT * (epsilon is not None)
     own = run_options.read(files, epsilon is not None, **tables)
     data = dict(zip(own.clients, own.problem.clients, strict=True))
-    names = own.columns or [str(i) for i in range(own.problem.n_features)]
     if epsilon is not None and bounds is None:
         raise InputError(
             f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
@@ -89,12 +88,12 @@ def pca(
     high: Any = 1.0
     outside: dict[str, int] = {}
     if bounds is not None:
-        low, high = ranges(bounds, names, tables["decimal"])
+        low, high = ranges(bounds, own.columns, tables["decimal"])
         rows = {name: _dense(x) for name, x in data.items()}
         over = sum(((x < low) | (x > high)).sum(axis=0) for x in rows.values())
-        outside = {name: int(n) for name, n in zip(names, over, strict=True) if n}
+        outside = {name: int(n) for name, n in zip(own.columns, over, strict=True) if n}
         n = sum(map(len, rows.values()))
-        for name, out, least, most in zip(names, over, low, high, strict=True):
+        for name, out, least, most in zip(own.columns, over, low, high, strict=True):
             if 2 * out > n:
                 told = f"lie outside of its range in {bounds}, {least:g} to {most:g}: check it"
                 warn(f"{out:,} of {n:,} values of '{name}'{mark} {told}")
@@ -108,7 +107,7 @@ def pca(
         "clients": {name: x.shape[0] for name, x in data.items()},
         "outside_bounds": outside,
         "not_released": ["clients", "outside_bounds"] if private else [],
-        "features": names,
+        "features": own.columns,
         "components": model.components_,  # of (row - mean) / scale, in the units of the files
         "mean": (model.mean_ * (high - low) + low + high) / 2,
         "scale": model.scale_ * (high - low) / 2,
@@ -223,7 +222,7 @@ def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> 
     """Return a text on the data that were read and on the components that were found."""
     from fedcore.estimators.pca import distance
     from fedcore.reports.terminal import weights
-    from fedcore.words import counted
+    from fedcore.words import counted, in_line
 
     clients, hidden = found["clients"], EXACT * bool(found["not_released"])
     shown = ", ".join(f"{name} ({n:,})" for name, n in list(clients.items())[:8])
@@ -239,9 +238,9 @@ def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> 
     how += ["less the mean of all samples"]
     how += ["over the standard deviation of all samples"] * bool((model.scale_ != 1).any())
     return "\n".join([
-        *lines, "",
+        *map(in_line, lines), "",
         "components: a sample's score is the sum of its values times these weights",
-        f"each value: {', '.join(how)}",
+        in_line(f"each value: {', '.join(how)}"),
         *weights(
             found["features"], model.components_, model.explained_variance_,
             model.explained_variance_ratio_,

@@ -15,7 +15,7 @@ from fedcore.cli import options
 from fedcore.cli.output import say
 from fedcore.errors import ConfigError, DataError, InputError, TableError, foreign_errors, nearest
 from fedcore.files import HDF5_ENDINGS
-from fedcore.words import EXACT
+from fedcore.words import EXACT, in_line
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +104,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
                      help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,
-        click.option("--blas-threads", type=options.COUNT, help="Threads of the linear algebra.  "
+        click.option("--blas-threads", type=options.THREADS, help="Threads of the linear algebra.  "
                      "[default: OMP_NUM_THREADS, or else 1]"),
     )):  # fmt: skip
         command = option(command)
@@ -126,7 +126,7 @@ def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
         error.args = (f"{error.args[0]}{mark}", *error.args[1:])
         raise
     for guess in own.guesses:
-        say(f"{guess.format(command=True)}{mark}", err=True)
+        say(in_line(f"{guess.format(command=True)}{mark}"), err=True)
     return own
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,15 +11,18 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from fedcore.arrays import missing
 from fedcore.datasets import partition
 from fedcore.errors import Advice, FedcoreError, InputError
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.seeds import name_key
 from fedcore.user_tables import own_files
+from fedcore.user_tables.columns import listed
 from fedcore.user_tables.matrices import check_clients, check_labels
-from fedcore.user_tables.numbers import number
-from fedcore.words import client, counted, named
+from fedcore.user_tables.names import same
+from fedcore.user_tables.numbers import CODED, number
+from fedcore.words import client, counted, in_line, named
 
 MOST_NAMES = 8  # columns that a note names
 STREAM = "files"  # names the random stream of the held-out samples
@@ -33,14 +38,14 @@ class LoadedFiles(NamedTuple):
         Name of each client in error messages: its file, or its value in the column `by` of `make`.
     guesses : list of Advice
         Assumptions that were made about the format of the files.
-    columns : list of str or None
-        Names of the features, or None if the files do not name them.
+    columns : list of str
+        Names of the features, or their numbers if the files do not name them.
     """
 
     problem: Problem
     clients: list[str]
     guesses: list[Advice]
-    columns: list[str] | None
+    columns: list[str]
 
 
 def make(
@@ -84,10 +89,11 @@ def make(
         raise
     matrices, called, known = [table.x for table in tables], list(paths), None
     if labels is not None:
-        known = _labels([table.apart[labels] for table in tables], labels, classes=classes)
+        known = _labels(tables, labels, classes=classes)
     if by is not None:
         whose = np.concatenate([table.apart[by].astype(str) for table in tables])
         called = np.unique(whose).tolist()
+        _tell_clients(tables, by, called)
         rows = [np.flatnonzero(whose == value) for value in called]
         with named(paths):
             check_clients(matrices)  # sparse and dense ones do not go together
@@ -97,16 +103,25 @@ def make(
         known = known and [np.concatenate(known)[part] for part in rows]
     if single:
         matrices = [x.astype(np.float32) for x in matrices]
-    features = tables[0].labels
-    shown = ", ".join([*map(str, features[:MOST_NAMES]), *["…"] * (len(features) > MOST_NAMES)])
+    features = tables[0].names
+    shown = ", ".join([*map(in_line, features[:MOST_NAMES]), *["…"] * (len(features) > MOST_NAMES)])
     note = f"{counted(len(features), 'column')}: {shown}"
     with named(called):
         clients, apart_of = _clients(matrices, known, held_out, seed)
         problem = Problem(_named(paths, by), clients, "own", note, held_out=apart_of)
-    names = list(features) if isinstance(features[0], str) else None
-    return LoadedFiles(
-        problem, called, [guess for table in tables for guess in table.guesses], names
-    )
+    guesses = [guess for table in tables for guess in table.guesses]
+    return LoadedFiles(problem, called, guesses, features)
+
+
+def _tell_clients(tables: Sequence[own_files.Table], by: str, called: Sequence[str]) -> None:
+    """Tell which clients have lost all rows, and which clients' names look the same."""
+    gone = [table.left_out[by] for table in tables if by in table.left_out]
+    names = {name for values in gone for name in values[~missing(values)].astype(str).tolist()}
+    if lost := sorted(names - {*called}):
+        tables[0].tell(f"no row of {listed(lost)} in '{by}' has all values: no such client is left")
+    times = Counter(map(same, called))
+    if twins := [name for name in called if times[same(name)] > 1]:
+        tables[0].tell(f"{listed(twins)} in '{by}' look the same, and are clients of their own")
 
 
 def _clients(
@@ -134,8 +149,9 @@ def _clients(
     return chosen(kept), chosen(apart)
 
 
-def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[np.ndarray]:
+def _labels(tables: Sequence[own_files.Table], column: str, *, classes: bool) -> list[np.ndarray]:
     """Return labels as numbers; a class becomes its index in the sorted list of classes."""
+    given = [table.apart[column] for table in tables]
     try:
         every = [_numbers(values) for values in given]
     except ValueError as error:
@@ -143,6 +159,11 @@ def _labels(given: Sequence[np.ndarray], column: str, *, classes: bool) -> list[
             says = f"the labels in column '{column}' are no numbers: this method learns numbers"
             raise InputError(says) from error
         every = [values.astype(str) for values in given]
+    else:
+        for table, values in zip(tables, given, strict=True):
+            texts = values[:0] if values.dtype.kind in "biuf" else values
+            if cell := next((one for one in texts.astype(str) if re.match(CODED, one)), None):
+                table.tell(f"'{cell}' is read as {number(cell, '.'):.15g}, in '{column}'")
     if not classes:
         return every
     codes = np.unique(np.concatenate(every), return_inverse=True)[1]

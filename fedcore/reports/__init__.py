@@ -1,5 +1,6 @@
 """Present histories as text, tables and figures."""
 
+import os
 from pathlib import Path
 
 from fedcore.errors import InputError
@@ -8,7 +9,15 @@ OTHER_ENDINGS = (".svg", ".eps", ".ps", ".jpg", ".jpeg", ".tif", ".tiff")  # of 
 
 
 def stem(path: str) -> str:
-    """Return the path of a figure without .png or .pdf; refuse the endings of other images."""
+    """Return the path of a figure without .png or .pdf.
+
+    Raises
+    ------
+    InputError
+        If the path names no file but a folder, or ends as images of other kinds do.
+    """
+    if os.path.basename(path) in ("", os.curdir, os.pardir):
+        raise InputError(f"{path!r} names no file: add the name of the figure")
     ending = Path(path).suffix.lower()
     if ending in OTHER_ENDINGS:
         raise InputError(f"{path}: a figure is PNG and PDF: leave out {ending}")

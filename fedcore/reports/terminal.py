@@ -12,7 +12,7 @@ from fedcore.recorder import NOT_RELEASED
 from fedcore.reports.measures import why_left_out
 from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
-from fedcore.words import counted
+from fedcore.words import counted, in_line
 
 MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
 LARGEST = 10  # features that are printed of more
@@ -84,7 +84,7 @@ def _data(found: Description) -> list[str]:
         f"{f'{name} [{data}]' if name else data}: {clients}, "
         f"{samples}{hidden}, {features}{centred}; {counted(found['repeats'], 'repeat')}"
     )
-    return [line, *([problem["note"]] if problem.get("note") else [])]
+    return [in_line(line), *([problem["note"]] if problem.get("note") else [])]
 
 
 def _measures(found: Description) -> list[str]:
@@ -240,6 +240,7 @@ def replayed(history: History, found: Replay) -> str:
 
 def columns(rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Align cells in columns, with two blanks between; `right` lists right-aligned columns."""
+    rows = [[*map(in_line, row)] for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = [
         "  ".join(

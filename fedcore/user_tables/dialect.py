@@ -39,9 +39,14 @@ class Text:
         data = Path(path).read_bytes()
         forms = (name for form, name in CODINGS if re.fullmatch(form, data[:2], re.S))
         if coding := how.encoding or next(forms, None):
-            data = data.decode(coding).encode()
+            try:
+                data = data.decode(coding).encode()
+            except UnicodeError as error:
+                if how.encoding is None:
+                    raise
+                raise fault(path, f" is not in {how.encoding}", ("", {"encoding": None})) from error
         self.data = data.removeprefix(b"\xef\xbb\xbf").rstrip(END)
-        self._path, self.skip = path, how.skip_lines
+        self._path, self.skip = path, min(how.skip_lines, len(data))  # which has no more lines
         if self.data.startswith(b"sep=") and not self.skip:  # as Excel writes it
             self.skip = 1
         self._require_text()
@@ -118,7 +123,7 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
     best = max(SEPARATORS, key=lambda sign: fits[sign][0])
     sign = asked or best
     if not fits[sign][0] and fits[best][0] > 1 and how.decimal != best:
-        says = f", line 1: {best!r} separates the columns, and not {sign!r}"
+        says = f", line {samples[best][0][0]}: {best!r} separates the columns, and not {sign!r}"
         raise fault(path, says, ("", {"delimiter": None}), row=0)
     lines, width = samples[sign], fits[sign][1]
     first, *below = [row for _, row in lines] or [[]]

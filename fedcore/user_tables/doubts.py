@@ -10,6 +10,7 @@ import numpy as np
 
 from fedcore.user_tables.columns import as_values, listed
 from fedcore.user_tables.names import UNNAMED, counts_rows
+from fedcore.user_tables.numbers import written
 
 SAMPLE, SEVERAL = 200, 10  # rows, columns looked at first; values that tell ids from measurements
 SPREAD = 5  # values that show how far a column goes
@@ -79,7 +80,7 @@ def find(names: Sequence[Any], matrices: Sequence[np.ndarray]) -> Iterator[Doubt
         says = f"{listed(coded)} may be row numbers, ids, codes or dates, and counts as measured"
         yield Doubt(says, [0], coded)
     far = {name: far_codes(np.concatenate(parts)) for name, parts in each}
-    values = dict.fromkeys(f"{code:.15g}" for codes in far.values() for code in codes)
+    values = dict.fromkeys(written(code) for codes in far.values() for code in codes)
     if values:
         having = [
             i for i, x in enumerate(matrices)
@@ -118,6 +119,7 @@ def _differ(values: np.ndarray) -> bool:
     return bool(n <= between <= n * (n - 1) / 8 and len(np.unique(values)) == n)
 
 
+@np.errstate(all="ignore")  # of codes such as the largest number
 def _calendar(values: np.ndarray) -> bool:
     for unit, first, last, least, most in CALENDAR:
         whole, part = np.divmod(np.round(values * unit), unit)

@@ -46,6 +46,15 @@ def number(cell: str, points: str = ".,") -> float:
     return np.nan if text in EMPTY else np.inf
 
 
+def written(value: Any) -> str:
+    """Return the shortest text that reads back as a number.
+
+    >>> written(999.0), written(0.1), written(2**63 - 1)
+    ('999', '0.1', '9.223372036854776e+18')
+    """
+    return repr(float(value)).removesuffix(".0")
+
+
 class Cells:
     """The cells of a file's columns, and the decimal point that these cells show.
 
@@ -127,12 +136,17 @@ class Cells:
         at = int((which * compute.utf8_length(self._cells).fill_null(0).to_numpy()).argmax())
         return at, self._cells[at].as_py()
 
-    def told(self, names: Sequence[str]) -> Iterator[str]:
-        """Yield messages that say how ambiguous or unusually written cells are read."""
-        for which in self._told:
-            columns = np.flatnonzero(which.reshape(self._shape).any(axis=1)).tolist()
+    def told(self, names: Sequence[str], texts: Sequence[bool]) -> Iterator[str]:
+        """Yield messages that say how ambiguous or unusually written cells are read.
+
+        `texts` tells for each column whether it is kept as text, with its leading zeros.
+        """
+        guessed, coded, odd = (which.reshape(self._shape) for which in self._told)
+        coded = coded & ~np.array(texts, bool)[:, None]
+        for which in guessed, coded, odd:
+            columns = np.flatnonzero(which.any(axis=1)).tolist()
             if columns:
-                _, text = self.longest(which)
+                _, text = self.longest(which.ravel())
                 where = listed([names[i] for i in columns])
                 yield f"'{text}' is read as {number(text, self.point):.15g}, in {where}"
 

@@ -111,12 +111,15 @@ def together(
         if rows.any():
             table.tell(f"{rows.sum()} of {len(rows)} rows lack a value and are left out")
             table.x = table.x[~rows]
+            table.left_out = {name: values[rows] for name, values in table.apart.items()}
             table.apart = {name: values[~rows] for name, values in table.apart.items()}
     _tell_doubts(tables, how)
     return tables
 
 
 def _read(path: str, how: Reading) -> Table:
+    if not path:
+        raise InputError("a file has an empty name: name it, or leave it out")
     if Path(path).is_dir():
         inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
         files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
@@ -292,7 +295,7 @@ def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
         first, *others = (tables[i] for i in doubt.tables)
         option: dict[str, Any] = {}
         if doubt.values:
-            option = {"na": [*how.na, *doubt.values], "missing": "drop"}
+            option = {"na": [*dict.fromkeys([*how.na, *doubt.values])], "missing": "drop"}
         elif doubt.columns:
             option = {"without": [*how.without, *doubt.columns]}
         if doubt.values or not doubt.columns or how.columns is None:

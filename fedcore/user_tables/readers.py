@@ -57,7 +57,7 @@ def _csv(path: str, how: Reading) -> Table:
     if text.skip and how.skip_lines:
         table.tell(f"{counted(text.skip, 'line')} at the top left out")
     if not named and how.header is None:
-        table.tell("line 1 has numbers and no names", header=True)
+        table.tell(f"line {lines[0][0]} has numbers and no names", header=True)
     if sign != "," and not how.delimiter and len(first) > 1:
         other = {"delimiter": ","} if any(len(row) > 1 for _, row in text.sample(",")) else {}
         table.tell(f"{sign!r} separates the columns", **other)
@@ -85,7 +85,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
         named, at = True, found
     elif named is None and not names.may_be_names(rows[0]):
         named = False
-    first, line = rows[0], lines[0][0]
+    line, first = lines[0]
     if at:
         skip = lines[at - 1][0]
         says = f", line {line}: '{' '.join(first):.40}' stands above the names in line {skip + 1}"
@@ -147,9 +147,10 @@ def _of_texts(table: Table, how: Reading) -> Table:
         where = f", {table.named(row)}, column '{own[column]}'"
         says = f"{where}: '{text}' is {' or '.join(reads.values())}"
         raise fault(table.path, says, *ways, row=row, column=own[column])
+    apart = [called[i] in how.apart for i in at]
     for i, numbers in enumerate(cells.numbers()[: len(at)]):
-        texts[at[i]] = cells.texts(i) if called[at[i]] in how.apart else numbers
-    for what in cells.told(own):
+        texts[at[i]] = cells.texts(i) if apart[i] else numbers
+    for what in cells.told(own, apart):
         table.tell(what)
     return table
 

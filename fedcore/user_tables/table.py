@@ -15,6 +15,7 @@ from fedcore.arrays import missing
 from fedcore.errors import Advice, InputError, TableError
 from fedcore.user_tables.columns import as_values
 from fedcore.user_tables.names import clean
+from fedcore.user_tables.numbers import written
 from fedcore.validation import FLAG, TEXT, check_annotated, one_of, whole
 
 EMPTY_TABLE = " has no numbers, it is empty: leave it out"
@@ -109,7 +110,7 @@ def _texts(option: str, given: Any) -> list[str]:
     texts = []
     for one in given:
         if isinstance(one, Real) and not isinstance(one, bool):
-            texts.append(f"{one:.15g}")
+            texts.append(written(one))
         elif isinstance(one, str):
             texts.append(one)
         else:
@@ -140,6 +141,8 @@ class Table:
         Function that returns a row's place as text (default: the row's number).
     open_ended : bool
         Whether further columns would hold only zeros, as in a LIBSVM file.
+    left_out : dict of str to ndarray
+        The values in `apart` of the rows that were left out.
     """
 
     path: str
@@ -150,6 +153,7 @@ class Table:
     index: Collection[str] = ()
     place: Callable[[int], str] | None = None
     open_ended: bool = False
+    left_out: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.bare:

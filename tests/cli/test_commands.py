@@ -320,7 +320,8 @@ def test_a_private_run_is_repeated_to_the_byte_only_as_a_simulation(tmp_path):
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize(
-    ("command", "unbuffered"), [(["list", "methods"], ""), (["list", "methods", "faps"], "1")]
+    ("command", "unbuffered"),
+    [(["list", "methods"], ""), (["list", "methods", "faps"], "1"), (["--help"], "")],
 )
 def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
     with open("/dev/full", "w") as full:
@@ -331,3 +332,9 @@ def test_output_that_cannot_be_written_is_one_sentence(command, unbuffered):
         )  # fmt: skip
     assert done.returncode == 1 and done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr
+
+
+def test_a_working_folder_that_is_gone_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert "working folder" in refused_command("pca", "a.csv")

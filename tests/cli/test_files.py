@@ -114,6 +114,16 @@ def test_a_column_says_whose_the_rows_are(tables, tmp_path):
     )
 
 
+def test_clients_that_lose_all_rows_or_look_the_same_are_told(tables, tmp_path):
+    x = tables[0].copy()
+    x[:2, 1] = np.nan
+    path = csv(tmp_path / "a.csv", x, extra=["lost"] * 2 + ["x"] * 9 + ["X"] * 8 + ["01"])
+    made = from_files.make([str(path)], by="ward", missing="drop")
+    told = " ".join(guess.what for guess in made.guesses)
+    assert made.clients == ["01", "X", "x"] and "'lost'" in told and "'X', 'x'" in told
+    assert "'01'" not in told  # which is no number here
+
+
 def test_labels_of_numbers_and_of_classes(tables, tmp_path):
     numbers = from_files.make([str(csv(tmp_path / "a.csv", tables[0]))], labels="iron").problem
     np.testing.assert_array_equal(numbers.clients.labels[0], tables[0][:, 2])

@@ -197,6 +197,30 @@ def test_without_a_line_its_column_can_be_left_out(files):
     assert got["features"] == NAMES[:3] and got["scale"][0] == pytest.approx(60.25)
 
 
+@pytest.mark.parametrize("kind", ["npy", "svm"])
+def test_columns_without_names_keep_the_numbers_of_their_file(files, kind):
+    first = int(kind == "svm")
+    np.save("a.npy", files)
+    rows = [" ".join(f"{i}:{x!r}" for i, x in enumerate(row, 1)) for row in files.tolist()]
+    Path("a.svm").write_text("".join(f"0 {row}\n" for row in rows))
+    lines = zip(itertools.count(first), LOW, HIGH)
+    Path("ranges.csv").write_text(
+        "column,low,high\n" + "".join(f"{n},{low:g},{high:g}\n" for n, low, high in lines)
+    )
+    assert found(f"a.{kind}")["features"] == [str(first + i) for i in range(4)]
+    got = found(f"a.{kind}", "--bounds", "ranges.csv", "--without", first + 1)
+    assert got["features"] == [str(first + i) for i in (0, 2, 3)]
+    np.testing.assert_allclose(got["scale"], ((HIGH - LOW) / 2)[[0, 2, 3]])
+
+
+def test_a_line_break_in_a_name_breaks_no_line(files):
+    Path("a\nb.csv").write_text(Path("x.csv").read_text().replace("age", '"age\nin years"'))
+    for words in (["pca", "a\nb.csv"], ["run", "one_shot", "a\nb.csv", "-r", 1]):
+        told = commands.call(*words).stdout
+        assert r"a\nb.csv" in told.splitlines()[0] and told.count(r"age\nin years") >= 1
+        assert not any(line.startswith(("in years", "b.csv")) for line in told.splitlines())
+
+
 @pytest.mark.parametrize("cell", ["1.500", "1,500"])
 @pytest.mark.parametrize("decimal", [".", ","])
 def test_ranges_have_the_decimal_point_of_the_data_or_it_is_asked(

@@ -60,6 +60,8 @@ REFUSED = [  # a command, and what its line names
     (NETWORK + "--set model=femnist_mlp -r 2", "drop --components"),
     (NETWORK, "'model'"),
     ("run ssi mnist --surrogate -r 2 --held-out test", "--held-out"),
+    ("pca ''", "empty name"),
+    ("pca a.csv --skip-lines 99999999999999999999", "skipped lines"),
 ]
 USAGE = [
     RUN + "--set power", RUN + "--set n_components=2", RUN + "--partition label",
@@ -67,6 +69,8 @@ USAGE = [
     f"compare ssi {FILES} --set sssi.rounds=1", "compare ssi -r 1",
     NETWORK + "--set model=femnist_mlp --held-out 2", "run ssi mnist --surrogate",
     f"compare ssi {FILES} --plot ''", "pca a.csv --plot ''",
+    f"compare ssi {FILES} --plot .", "pca a.csv --plot no/", "plot gone.h5 --out ..",
+    "pca a.csv --blas-threads 99999999999999999999",
 ]  # fmt: skip
 # Options that name where to write, in a folder that is not there.
 WRITES = [

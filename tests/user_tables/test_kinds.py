@@ -550,7 +550,9 @@ def test_a_delimiter_that_separates_nothing_is_refused_as_such(tmp_path, sign):
     assert "write it anew" not in words and "leave it out" not in words
 
 
-@pytest.mark.parametrize("name", ["none such", "rot13", "hex", "undefined", "", "utf-8", "cp1252"])
+@pytest.mark.parametrize(
+    "name", ["none such", "rot13", "hex", "undefined", "", "utf-8", "cp1252", "utf-32"]
+)
 def test_an_encoding_that_is_none_is_refused_as_such(tmp_path, name):
     (path := tmp_path / "a.csv").write_text("a,b,c\n1,2,3\n4,5,6\n")
     words = said(path, encoding=name)
@@ -565,6 +567,21 @@ def test_an_encoding_that_is_none_is_refused_as_such(tmp_path, name):
 def test_a_file_is_called_empty_only_if_it_is(tmp_path, text, skip):
     (path := tmp_path / "a.csv").write_text(text)
     assert ("it is empty" in said(path, skip_lines=skip)) == (not text.strip() and not skip)
+
+
+def test_lines_are_counted_from_the_top_of_the_file(tmp_path):
+    (path := tmp_path / "a.csv").write_text("a,b\n2.5,1.5\n3.5,0.5\n4.5,2.25\n")
+    assert "line 2 has numbers" in said(path, skip_lines=1)
+    assert "line 3: ','" in said(path, skip_lines=2, delimiter=";")
+
+
+@pytest.mark.filterwarnings("error")
+def test_codes_at_the_limit_of_single_precision_are_told(tmp_path):
+    x = np.random.default_rng(0).uniform(0, 9, (30, 2)).astype(np.float32)
+    x[:2, 0] = -3.4e38
+    np.savez(path := tmp_path / "a.npz", x=x, columns=["a", "b"])
+    assert "e+38" in said(path)
+    assert len(own_files.read(path, na=x[0, 0], missing="drop").x) == 28
 
 
 @pytest.mark.parametrize("dtype", ["complex", "M8[D]", "m8[s]", "U5", "S5"])

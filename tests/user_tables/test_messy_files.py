@@ -178,7 +178,7 @@ def test_a_text_in_any_coding_is_read_or_the_advice_makes_it_so(
     np.testing.assert_array_equal(table.x, [[1.5, 2]] * 5000 + [[0.5, 2]])
 
 
-SENTINELS = [-999, 9999, -99.0, -9999.25, 99999]
+SENTINELS = [-999, 9999, -99.0, -9999.25, 99999, 123456789.123456789]
 
 
 @pytest.mark.parametrize("kind", ["csv", "txt", "parquet", "npz"])
@@ -203,7 +203,7 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
     assert done.exit_code == 0
     (line,) = [line for line in done.stderr.splitlines() if "--na" in line]
     assert paths[1] in line and (paths[0] in line) == shared
-    assert "'dose'" in line and f"{sentinel:.15g}" in line
+    assert "'dose'" in line and f"{sentinel:.9g}" in line
     way = re.search(r"\((--na.*)\)$", line)[1]
     again = call("run", "ssi", *paths, "-r", 1, *shlex.split(way))
     assert again.exit_code == 0 and not re.search("--na", again.stderr)
@@ -420,3 +420,12 @@ def test_row_names_of_r_are_refused_unless_they_have_a_name(tmp_path, sign, rows
     table = own_files.read(path)
     assert table.names == NAMES
     np.testing.assert_array_equal(table.x, x)
+
+
+def test_files_joined_with_their_names_keep_them_if_these_mean_missing(tmp_path):
+    frame = pandas.DataFrame(values(), columns=NAMES)
+    (path := tmp_path / "a.csv").write_text(frame.to_csv(index=False) * 2)
+    with pytest.raises(TableError) as told:
+        own_files.read(path)
+    table = own_files.read(path, **told.value.advice[0].options)
+    assert table.names == NAMES and len(table.x) == 80
