@@ -431,10 +431,10 @@ def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
 
 
 def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
-    """Raise `InputError` if the records of a run have different columns."""
+    """Raise `InputError` if the records of a run have different columns beside `COLUMNS`."""
     first, *others = recorder.rows
     for number, row in enumerate(others, start=1):
-        for name in row.keys() ^ first.keys():
+        for name in (row.keys() ^ first.keys()).difference(COLUMNS):
             raise InputError(
                 f"{algorithm} counts '{name}' in only one of its records 0 and {number}: give it "
                 "in counts of every record"

@@ -60,7 +60,8 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
             f"{algorithm} is a file: name its module, {'.'.join(reversed(parts))}, in the folder "
             f"{path.parents[len(parts) - 1]} or where its package is installed"
         )
-    if algorithm in algorithms.names() or "." not in algorithm:
+    known = algorithm in algorithms.names()
+    if known or ("." not in algorithm and importlib.util.find_spec(algorithm) is None):
         return algorithms.get(algorithm)
     try:
         module = importlib.import_module(algorithm)

@@ -78,7 +78,7 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
     Arrays include PyTorch's tensors, and generators include PyTorch's generators. The search covers
     closures, defaults, globals named in the code, bound objects, partial arguments, containers, and
     all objects inside these. Functions, classes and modules that the code names are searched only
-    if they belong to the code's own package. An array in a field of `params` is listed only if the
+    if they belong to the step's own package. An array in a field of `params` is listed only if the
     searched code names the field.
     """
     found, named = [], set()
@@ -98,18 +98,16 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
 
 def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
     """Yield the places and values of all objects that `step` holds, except parts of `params`."""
-    seen, ahead = {id(step): step}, [("step", step, _package(step))]
+    seen, ahead, package = {id(step): step}, [("step", step)], _package(step)
     while ahead:
-        place, value, package = ahead.pop()
+        place, value = ahead.pop()
         yield place, value
         if value is params and params is not None:
             continue
-        if isinstance(value, FunctionType | functools.partial):
-            package = _package(value)
         for name, part in _parts(value, package):
             if isinstance(part, NUMBERS) or id(part) not in seen:  # Python shares some numbers
                 seen[id(part)] = part
-                ahead.append((f"{place}.{name}", part, package))
+                ahead.append((f"{place}.{name}", part))
 
 
 def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
@@ -154,7 +152,7 @@ def _named(scope: Mapping[str, Any], names: Set[str], package: str) -> Iterator[
 
     Functions, classes and modules of other packages than `package` are left out.
     """
-    for name in names & scope.keys():
+    for name in sorted(names & scope.keys()):
         part = scope[name]
         if isinstance(part, FunctionType | type | ModuleType) and _package(part) != package:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -10,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse.linalg
 
 import fedcore
 from contract.cases import case_of
@@ -54,7 +56,7 @@ def with_global(data: Any, state: Any, message: Any) -> Any:
 
 KEPT: dict[str, Any] = {"Z": np.eye(2)}
 other = ModuleType(__name__)  # a module beside this one
-other.__dict__["KEPT"] = KEPT
+other.__dict__["BESIDE"] = {"Z": np.eye(2)}
 
 
 def peek() -> Any:
@@ -81,7 +83,7 @@ def through_a_base(data: Any, state: Any, message: Any) -> Any:
 
 
 def through_a_module(data: Any, state: Any, message: Any) -> Any:
-    return other.KEPT
+    return other.BESIDE
 
 
 class Step:
@@ -118,7 +120,7 @@ def closing_over(held: Any) -> Any:
         (through_a_function, "step.globals.peek.globals.KEPT.Z"),
         (through_a_class, "step.globals.Box.Z"),
         (through_a_base, "step.globals.Drawer.bases.0.Z"),
-        (through_a_module, "step.globals.other.KEPT.Z"),
+        (through_a_module, "step.globals.other.BESIDE.Z"),
         (partial(plain, box=Box()), "step.keywords.box.class.Z"),
         (Step(), "step.Z"),
         (Step().method, "step.self.Z"),
@@ -127,6 +129,11 @@ def closing_over(held: Any) -> Any:
 )
 def test_planted_arrays_are_found(step, place):
     assert captured_arrays(step) == [place]
+
+
+@pytest.mark.parametrize("held", [np.median, scipy.sparse.linalg.eigsh, json.loads])
+def test_functions_of_other_packages_are_not_searched(held):
+    assert captured_arrays(closing_over(held)) == captured_arrays(partial(plain, held=held)) == []
 
 
 def test_planted_tensors_are_found():

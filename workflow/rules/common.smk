@@ -79,7 +79,8 @@ if workflow.is_main_process:  # also in a dry run
     files = [path for path in workflow.configfiles if path not in changes] + changes
     print("Configuration:", ", changed by ".join(map(os.path.relpath, files)), file=sys.stderr)
     # No error: repeats.yaml may have repeats of a paper elsewhere, which this run leaves out.
-    for paper in PLAN.config["repeats"].keys() - {*PLAN.papers, *papers.list_papers(CHECKOUT)}:
+    ours = {*PLAN.papers, *papers.list_papers(CHECKOUT)}
+    for paper in sorted(PLAN.config["repeats"].keys() - ours):
         print(
             f"repeats.{paper} is not used: no paper of this run or of papers/ has this name",
             file=sys.stderr,

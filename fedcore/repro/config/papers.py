@@ -26,8 +26,9 @@ CHECKOUT = Path(__file__).parents[3]
 FOLDER = "papers"  # of a checkout
 DEFAULT_TABLES = "fedcore.repro.tables.report"  # of a paper without a module of its own
 ENDS = {"ends": "What every run ended with, a row per repeat"}
-# Folders of a checkout with files that it comes with; a run writes none of them.
-SOURCES = ("config", "docs", "fedcore", "kept", "notebooks", "papers", "workflow")
+# Folders that a checkout comes with.
+SOURCES = ("benchmarks", "config", "docs", "examples", "fedcore", "kept", "notebooks", "papers",
+           "profiles", "tests", "tools", "workflow")  # fmt: skip
 # Names of rules: a paper of this name could not be a target of Snakemake.
 TARGETS = ("all", "everything", "fetch", "problem", "plan", "verdicts", "summary", "report")
 
@@ -190,16 +191,16 @@ def folders(paths: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, st
     Raises
     ------
     ConfigError
-        If a folder is the checkout or lies in one of its `SOURCES`, because results could replace
-        the checkout's own files.
+        If results or clients would lie in the checkout itself or in one of its `SOURCES`, because
+        they could replace the checkout's own files.
     """
     found, own = {key: os.path.expanduser(path) for key, path in paths.items()}, checkout.resolve()
-    for key, path in found.items():
-        folder = Path(path).resolve()
+    for key in ("clients", "results"):
+        folder = Path(found[key]).resolve()
         if folder == own or any(folder.is_relative_to(own / name) for name in SOURCES):
             raise ConfigError(
-                f"the configuration, paths.{key}: '{path}' has files of the checkout, which a run "
-                "could overwrite: name a folder of its own"
+                f"the configuration, paths.{key}: '{found[key]}' has files of the checkout, which "
+                "a run could overwrite: name a folder of its own"
             )
     return found
 

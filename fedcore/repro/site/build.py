@@ -68,13 +68,19 @@ def write(results: Path, folder: Path, root: Path = Path(), of_run: Collection[s
         histories are missing or not those of its plan.
     """
     drawn: dict[model.Paper, list[dict[str, Any]]] = {}
-    for paper in model.papers(results, root):
+    for name in model.names(results):
         try:
-            drawn[paper] = curves.groups(paper.plan_file) if paper.jobs else []
-        except FedcoreError as error:
-            if not of_run or paper.name in of_run:
+            paper = model.Paper(results, name, root)
+            groups = curves.groups(paper.plan_file) if paper.jobs else []
+        except (FedcoreError, ValueError) as error:  # ValueError: no JSON
+            if not of_run or name in of_run:
                 raise
-            print(f"{paper.name}, which is not of this run, has no pages: {error}", file=sys.stderr)
+            print(f"{name}, which is not of this run, has no pages: {error}", file=sys.stderr)
+            continue
+        if paper.verdicts and not paper.claims_file.is_file():
+            print(f"{name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
+        elif paper.judged or not paper.plan.get("judged", True):
+            drawn[paper] = groups
     found = [*drawn]
     if not found:
         raise DataError(f"there are no verdicts and no plans in {results}: run the workflow first")

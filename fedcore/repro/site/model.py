@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -256,13 +255,8 @@ def slug(text: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
 
 
-def papers(results: Path, root: Path) -> list[Paper]:
-    """Return the papers with verdicts in a folder of results, then the studies without verdicts."""
-    names = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
-    plans = [file.stem for file in sorted((results / "plans").glob("*.json"))]
-    found = [Paper(results, name, root) for name in dict.fromkeys([*names, *plans])]
-    for paper in found:
-        if paper.verdicts and not paper.claims_file.is_file():
-            print(f"{paper.name} has no pages: {paper.claims_file} is gone", file=sys.stderr)
-    found = [paper for paper in found if not paper.verdicts or paper.claims_file.is_file()]
-    return [paper for paper in found if paper.judged or not paper.plan.get("judged", True)]
+def names(results: Path) -> list[str]:
+    """Return the names of papers with verdicts in a folder of results, then those with a plan."""
+    judged = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
+    planned = [file.stem for file in sorted((results / "plans").glob("*.json"))]
+    return [*dict.fromkeys([*judged, *planned])]
