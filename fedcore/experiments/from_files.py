@@ -21,7 +21,7 @@ from fedcore.user_tables import own_files
 from fedcore.user_tables.columns import listed
 from fedcore.user_tables.matrices import check_clients, check_labels
 from fedcore.user_tables.names import same
-from fedcore.user_tables.numbers import CODED, UNCLEAR, number
+from fedcore.user_tables.numbers import CODED, number
 from fedcore.words import client, counted, in_line, named
 
 MOST_NAMES = 8  # columns that a note names
@@ -162,8 +162,7 @@ def _labels(tables: Sequence[own_files.Table], column: str, *, classes: bool) ->
     else:
         for table, values in zip(tables, given, strict=True):
             texts = values[:0] if values.dtype.kind in "biuf" else values
-            odd = [one for one in texts.astype(str) if re.match(f"{UNCLEAR}|{CODED}", one)]
-            for cell in odd[:1]:
+            if cell := next((one for one in texts.astype(str) if re.match(CODED, one)), None):
                 table.tell(f"'{cell}' is read as {number(cell, '.'):.15g}, in '{column}'")
     if not classes:
         return every

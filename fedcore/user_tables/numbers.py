@@ -139,11 +139,11 @@ class Cells:
     def told(self, names: Sequence[str], texts: Sequence[bool]) -> Iterator[str]:
         """Yield messages that say how ambiguous or unusually written cells are read.
 
-        `texts` tells for each column whether it is kept as text, as it is written.
+        `texts` tells for each column whether it is kept as text, with its leading zeros.
         """
         guessed, coded, odd = (which.reshape(self._shape) for which in self._told)
-        read = ~np.array(texts, bool)[:, None]
-        for which in guessed & read, coded & read, odd:
+        coded = coded & ~np.array(texts, bool)[:, None]
+        for which in guessed, coded, odd:
             columns = np.flatnonzero(which.any(axis=1)).tolist()
             if columns:
                 _, text = self.longest(which.ravel())
