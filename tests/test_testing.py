@@ -165,6 +165,8 @@ def test_the_module_is_told_where_its_file_is_named(tmp_path):
     (tmp_path / "own" / "__init__.py").write_text("")
     file = tmp_path / "own" / "pca.py"
     refused(lambda: check_algorithm(str(file)), InputError, "own.pca", f"folder {tmp_path} ")
+    loose, folder = str(tmp_path / "pca.py"), f"folder {tmp_path.parent} "
+    refused(lambda: check_algorithm(loose), InputError, f"{tmp_path.name}.pca", folder)
 
 
 WEIGHTED = (

@@ -55,13 +55,13 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     if algorithm.endswith(".py"):
         path = Path(algorithm).resolve().with_suffix("")
         packages = itertools.takewhile(lambda up: (up / "__init__.py").is_file(), path.parents)
-        parts = [path.name, *(package.name for package in packages)]
+        # A name without a dot is a registered algorithm; any folder of a module is a package.
+        parts = [path.name, *([up.name for up in packages] or [path.parent.name])]
         raise InputError(
             f"{algorithm} is a file: name its module, {'.'.join(reversed(parts))}, in the folder "
             f"{path.parents[len(parts) - 1]} or where its package is installed"
         )
-    known = algorithm in algorithms.names()
-    if known or ("." not in algorithm and importlib.util.find_spec(algorithm) is None):
+    if algorithm in algorithms.names() or "." not in algorithm:
         return algorithms.get(algorithm)
     try:
         module = importlib.import_module(algorithm)

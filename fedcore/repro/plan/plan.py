@@ -8,7 +8,6 @@ refuse unknown keys before any job runs.
 from __future__ import annotations
 
 import fnmatch
-import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -227,7 +226,7 @@ class Plan:
         The name has a digest of the text, so that runs with other settings write other files.
         """
         text = json.dumps(self.describe(paper), indent=1).encode()
-        return f"{MADE}/{paper}-{hashlib.sha256(text).hexdigest()[:16]}.json", text
+        return f"{MADE}/{paper}-{fingerprint(text)}.json", text
 
     def write(self) -> None:
         """Write the file `made` of each paper."""
