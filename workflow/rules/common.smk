@@ -1,4 +1,5 @@
 # The plan of the configuration and the paths of its files. This file has no rules.
+import gc
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from fedcore.reports import curve_styles
 from fedcore.repro.site import left_out
 from fedcore.repro.verdicts import verdict_pages
 
+gc.freeze()  # what Snakemake has loaded stays: the collector need not look through it again
 # Wherever the workflow runs and whatever includes it; "." in the checkout itself.
 CHECKOUT = Path(os.path.relpath(Path(workflow.current_basedir.get_path_or_uri(True)).parents[1]))
 # Jobs run this checkout's code and, if Snakemake makes no environment, this Python.
