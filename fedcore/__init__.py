@@ -1,37 +1,37 @@
-"""Federated subspace, factorisation and representation algorithms with one cost ledger.
+"""Federated PCA, factorisation and representation learning, with a ledger of all traffic.
 
 The public names are `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`,
-`FedcoreError` and `ConvergenceWarning`. Python imports each public name at its first use, so that
-the command line starts quickly. Importing fedcore also imports the two parts of SciPy whose import
-adds warning filters. Later calls of fedcore therefore add no filter.
+`FedcoreError` and `ConvergenceWarning`. Python imports each public name only at its first use, so
+the command line starts quickly. Two parts of SciPy add warning filters when they are imported.
+Importing fedcore imports both parts, so later calls of fedcore add no filters.
 
-A module imports only from modules in later items of this list:
+Each module imports only from modules further down in this list:
 
-- ``repro`` contains the workflow's plan, tables, verdicts and pages.
+- ``repro`` plans the Snakemake workflow and writes its tables, verdicts on claims, and pages.
 - ``cli`` is the command line.
 - ``testing`` checks algorithms that users write.
-- ``reports`` shows histories as text and figures.
-- ``experiments`` runs all repeats on generated, downloaded or own data; ``estimators`` contains the
+- ``reports`` shows recorded runs as text and figures.
+- ``experiments`` repeats runs on generated, downloaded or own data. ``estimators`` contains the
   estimator `FederatedPCA`.
 - ``audits`` attacks runs to find what a server learns about the clients' data.
 - ``user_runs`` contains `fedcore.run`, which checks the user's arguments and shows progress.
-- ``history`` stores the records of all repeats in an HDF5 file, and plots them.
-- ``runs`` runs an algorithm once on checked data; ``progress`` shows a bar over the rounds.
+- ``history`` stores the records of repeated runs in an HDF5 file, and plots them.
+- ``runs`` runs an algorithm once on checked data. ``progress`` shows a bar over the rounds.
 - ``algorithms`` has one file for each method.
 - ``deep`` trains networks with PyTorch, and no other package imports PyTorch.
-- ``parts`` contains code that several methods share; ``recorder`` records the iterates of a run.
-- ``federation`` implements the protocol, the ledger and the clients; ``snapshots`` keeps iterates;
-  ``stop_rules`` ends runs.
-- ``privacy`` computes privacy losses; ``metrics`` measures iterates; ``generators`` generates
-  synthetic data; ``datasets`` reads real data.
-- ``problems`` holds the clients' samples and the exact answer; ``iterates`` defines iterates;
-  ``plugins`` finds plug-ins.
-- ``rowspace`` represents wide matrices by few coordinates; ``user_tables`` reads users' files and
+- ``parts`` contains code that several methods share. ``recorder`` records the iterates of a run.
+- ``federation`` implements the protocol, the ledger and the clients. ``snapshots`` keeps chosen
+  iterates. ``stop_rules`` decides when a run ends.
+- ``privacy`` computes privacy losses. ``metrics`` measures the quality of iterates. ``generators``
+  generates synthetic data. ``datasets`` reads real data.
+- ``problems`` contains the clients' samples and the exact answer. ``iterates`` defines the results
+  that algorithms report after their steps. ``plugins`` finds plug-ins.
+- ``rowspace`` represents wide matrices by few coordinates. ``user_tables`` reads users' files and
   data frames.
-- ``arrays`` checks users' arrays; ``linalg`` does linear algebra; ``seeds`` derives random streams;
-  ``files`` writes files; ``validation`` checks parameters.
-- ``sparse`` holds sparse matrices.
-- ``errors`` defines the errors that a user can cause; ``words`` defines the words of messages.
+- ``arrays`` checks users' arrays. ``linalg`` does linear algebra. ``seeds`` derives random streams.
+  ``files`` writes files. ``validation`` checks parameters.
+- ``sparse`` implements sparse client matrices.
+- ``errors`` defines the errors that a user can cause. ``words`` builds phrases for messages.
 
 To add an algorithm, metrics or a generator, put a file into ``algorithms``, ``metrics`` or
 ``generators``. A new file format needs a file in ``datasets.formats`` and a line in

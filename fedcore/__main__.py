@@ -1,4 +1,4 @@
-"""Run the program ``fedcore`` with the commands of the library and of the workflow.
+"""Run the program ``fedcore``, with the library's and the workflow's commands.
 
 If the package `fedcore.repro` is missing, the program has only the library's commands.
 """

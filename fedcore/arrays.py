@@ -123,7 +123,7 @@ def is_missing(value: Any) -> bool:
 
 
 def kind_of(value: Any) -> str:
-    """Return how error messages name a value: the text of a string, or an object's class."""
+    """Return a value's description for error messages: a string's text, or an object's class."""
     if isinstance(value, str):
         return f"the text {value!r}"
     kind = type(value)
@@ -143,8 +143,8 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
     ------
     InputError
         Raised if there is no client, or if a matrix is not a finite 2-D array. Raised if matrices
-        differ in width, or if only some are sparse. Raised for named columns, which
-        `fedcore.user_tables.matrices.check_clients` accepts and matches.
+        differ in width, or if only some are sparse. Raised for named columns; use
+        `fedcore.user_tables.matrices.check_clients` to match them.
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
@@ -202,8 +202,8 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
     """Check one matrix, ignore its column names, and return it as `check_matrices` does.
 
-    Error messages call the matrix `who`. A dense result has the columns whose numbers `order`
-    lists, in that order. `order` does not change a sparse matrix.
+    Error messages call the matrix `who`. A dense result has the columns that `order` lists by
+    number, in that order. `order` does not change a sparse matrix.
     """
     _require_present(matrix, who)
     if hasattr(matrix, "toarray") or isinstance(matrix, SparseRows):
@@ -237,7 +237,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
 
 
 def is_checked(matrix: Any) -> bool:
-    """Return whether a fast test shows that `check_array` would return the matrix unchanged."""
+    """Return True if a fast test proves that `check_array` would not change the matrix."""
     if type(matrix) is not np.ndarray or matrix.ndim != 2 or not matrix.size:
         return False
     fits = matrix.dtype in FLOATS and matrix.flags.c_contiguous
@@ -264,7 +264,7 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
 
 
 def require_no_path(value: Any, who: str) -> None:
-    """Refuse a file's path in place of a matrix; the error names the function that reads files."""
+    """Refuse a path in place of a matrix; the error shows how to read the file."""
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"

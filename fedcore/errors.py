@@ -21,8 +21,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MOST, ALIKE = 20, 8  # names that a message lists, and those of more that it lists instead
 LONGEST = 1000  # characters of a message
 LESS = (
-    "take an algorithm that makes no matrix of features by features (block_krylov, for private "
-    "runs noisy_power)"
+    "take an algorithm that forms no matrix of size features × features (block_krylov, or "
+    "noisy_power for private runs)"
 )
 
 
@@ -37,7 +37,7 @@ class Advice(NamedTuple):
         Parameters to change in the same call or command. The value None means that the user should
         drop the parameter.
     call : str
-        Line of Python or of the shell that the user should run before the changed call.
+        Python or shell command that the user should run before the changed call.
     """
 
     what: str
@@ -68,25 +68,25 @@ class Advice(NamedTuple):
 
 
 class FedcoreError(Exception):
-    """Base class of fedcore's errors; commands print its message and exit with status 1.
+    """Base class of fedcore's errors; a command prints the message and exits with status 1.
 
     Parameters
     ----------
     text : str
         Error message without advice.
     file, client, row, column, advice, parts
-        Values of the attributes of the same names.
+        Values of the attributes with these names.
 
     Attributes
     ----------
     file, client, row, column : object
-        Place of the error in the data, or None if the place is unknown. Rows count from 0.
+        Place of the error in the data, or None if the place is unknown. Rows are numbered from 0.
     number : int or None
         Number of the client.
     advice : tuple of Advice
-        Alternative ways to avoid the error; each way is enough.
+        Alternative ways to avoid the error; one of them is enough.
     parts : tuple
-        Single faults that the error summarises, such as each column that is not a feature.
+        Single faults that the error summarises, such as one for each column that is not a feature.
     """
 
     def __init__(
@@ -124,15 +124,15 @@ class InputError(FedcoreError, ValueError):
 
 
 class ReplyError(InputError):
-    """The client steps of a method return no reply, or replies that do not fit together."""
+    """A method's functions for clients return no usable reply, or replies of different shapes."""
 
 
 class DataError(FedcoreError):
-    """A data file is missing or truncated, or its checksum differs from the registry's."""
+    """A data file is missing or truncated, or does not have its recorded checksum."""
 
 
 class TableError(DataError, InputError):
-    """A user's table lacks the required columns, cells or types."""
+    """A user's table lacks required columns or values, or has values of a wrong type."""
 
 
 class HistoryError(FedcoreError):
@@ -166,14 +166,14 @@ class ColumnWarning(UserWarning):
 
 
 class ArbitraryWarning(ConvergenceWarning):
-    """Components are arbitrary, because singular values are equal up to rounding of the data."""
+    """Components may be arbitrary, as singular values may be equal up to rounding of the data."""
 
 
 _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
 
 
 def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
-    """Issue a warning that points to the line outside fedcore that called fedcore.
+    """Issue a warning that points to the line of the user's code that called fedcore.
 
     All warnings of fedcore go through this function. No other function catches or filters warnings,
     because Python's filters act on the whole process and could hide warnings of other threads.
@@ -208,18 +208,18 @@ def too_large(error: BaseException) -> str | None:
 
 
 def last_line(error: BaseException, file: str | None) -> traceback.FrameSummary | None:
-    """Return the last line of `file` in the error's traceback, or None if it has no such line."""
+    """Return the last entry for `file` in the error's traceback, or None without such an entry."""
     lines = [at for at in traceback.extract_tb(error.__traceback__) if at.filename == file]
     return lines[-1] if lines else None
 
 
 @contextmanager
 def foreign_errors(what: str, others: bool, file: str | None = None) -> Iterator[None]:
-    """Turn an error in another package's code into an `InputError` that names its file and line.
+    """Turn an error in another package's code into an `InputError` that names file and line.
 
-    The line is the last line of `file` in the traceback, because what `file` called is often
-    fedcore. If the traceback has no line of `file`, the line is the traceback's last line. A
-    `FedcoreError` passes unchanged. For code of fedcore itself, `others` is false, and every error
+    The error names the last line of `file` in the traceback, because `file` may itself call
+    fedcore. If the traceback has no line of `file`, the error names the traceback's last line. A
+    `FedcoreError` passes unchanged. For fedcore's own code, `others` is false, and every error
     passes unchanged.
     """
     try:
@@ -236,7 +236,7 @@ def foreign_errors(what: str, others: bool, file: str | None = None) -> Iterator
 
 
 class held:
-    """Turn a failed memory allocation into an error that says how to need less memory.
+    """Turn a failed memory allocation into an error that says how to use less memory.
 
     The message says that `what` needs too much memory, and gives `less` as a remedy. Use `held` in
     a ``with`` statement or as a decorator.
@@ -265,8 +265,8 @@ class held:
         words = None if error is None or isinstance(error, SizeError) else too_large(error)
         if words is not None:
             raise SizeError(
-                f"{self._what} needs more memory than there is ({words.rstrip('.')}): leave out "
-                f"features, such as those that no client has, or {self._less}"
+                f"{self._what} needs more memory than is available ({words.rstrip('.')}): leave "
+                f"out features, such as those that are zero for every client, or {self._less}"
             ) from error
 
 

@@ -1,28 +1,28 @@
-"""History of repeated runs of one algorithm on one problem, and its HDF5 file.
+"""Records of repeated runs of one algorithm on one problem, and their HDF5 file.
 
-A cell of an experiment combines one algorithm with one problem; its runs are called repeats. The
-file of a cell has these groups:
+A cell of an experiment combines one algorithm with one problem. The runs of a cell are called
+repeats. A run makes one record for each iterate. The file of a cell has these groups:
 
-- ``/history/<column>``, of shape (repeat, record), has iteration, round, traffic, metrics and, in a
-  private run, epsilon.
-- ``/clients/<metric>``, of shape (repeat, record, client), has one value of the metric for each
-  client.
-- ``/iterates/<name>``, of shape (repeat, snapshot, …), has the iterates that `fedcore.snapshots`
-  kept.
-- ``/client_iterates/<name>``, of shape (snapshot, client, …), has the arrays that the clients of
-  the first repeat held.
-- ``/final/<name>``, of shape (repeat, …), has the arrays that the algorithm returned.
-- ``/reference/<name>`` has the exact answer of the problem.
-- ``/twin/<column>``, of shape (repeat, record), has the columns of each repeat's twin, a run whose
-  start differs by one rounding (`fedcore.experiments.twins`).
+- ``/history/<column>``, of shape (repeat, record), contains iteration, round, traffic, metrics and,
+  in a private run, epsilon.
+- ``/clients/<metric>``, of shape (repeat, record, client), contains one value of the metric for
+  each client.
+- ``/iterates/<name>``, of shape (repeat, snapshot, …), contains the iterates that
+  `fedcore.snapshots` kept.
+- ``/client_iterates/<name>``, of shape (snapshot, client, …), contains the clients' arrays in the
+  first repeat.
+- ``/final/<name>``, of shape (repeat, …), contains the arrays that the algorithm returned.
+- ``/reference/<name>`` contains the problem's exact answer.
+- ``/twin/<column>``, of shape (repeat, record), contains the columns of each repeat's twin. A twin
+  is a second run from a start changed by one rounding (`fedcore.experiments.twins`).
 
 The root has an HDF5 dimension scale for each dimension, and attributes that name the file's source.
 Every data set has the attributes ``units`` and ``long_name``, and ``_FillValue`` if values may be
-missing (`fedcore.files.history_schema`). The file has the checksum of `fedcore.files.hdf5`. In a
+missing (`fedcore.files.history_schema`). The file ends with a checksum (`fedcore.files.hdf5`). In a
 private run, the attribute ``privacy`` of a data set (``released`` or ``not released``) says whether
 the privacy guarantee covers the data set. The guarantee does not cover metrics, because metrics are
-exact functions of the data. The file contains no run times. Equal runs give equal bytes if commit,
-CPU type, BLAS, its number of threads and library versions are equal.
+exact functions of the data. The file contains no run times. Equal runs write equal bytes if commit,
+CPU type, BLAS, number of BLAS threads and library versions are equal.
 """
 
 from __future__ import annotations
@@ -57,23 +57,24 @@ _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenan
 
 @dataclass
 class History:
-    """Recorded repeats of one cell, or of one run of `fedcore.run`.
+    """Records of the repeated runs of one cell, or of one run of `fedcore.run`.
 
     Each parameter is also an attribute.
 
     Parameters
     ----------
     columns : dict of str to ndarray of shape (repeats, records)
-        Recorded columns. A repeat with fewer records than the longest one is padded with −1 in
-        integer columns and with NaN in all other columns.
+        Recorded columns. Shorter repeats are padded with −1 in integer columns and with NaN in all
+        other columns.
     final : dict of str to ndarray of shape (repeats, …)
         Arrays that the algorithm returned.
     iterates : dict of str to ndarray
         Kept iterates. ``iteration`` and ``record_number`` have shape (repeats, snapshots).
         ``shared`` is the server's matrix, of shape (repeats, snapshots, d, r), or the p parameters
-        of its network, of shape (repeats, snapshots, p). The arrays may have fewer repeats than
-        `columns`, because `fedcore.snapshots` limits their size. The entry
-        ``about["iterates"]["left_out"]`` counts the repeats without kept iterates.
+        of the server's network, of shape (repeats, snapshots, p). The arrays may have fewer repeats
+        than `columns`, because `fedcore.snapshots` limits their size. The entry
+        ``about["iterates"]["left_out"]`` counts the repeats, snapshots and clients that were left
+        out.
     reference : dict of str to ndarray
         Known arrays of the exact answer, such as the singular values of the samples.
     about : dict
@@ -81,19 +82,19 @@ class History:
     units : dict of str to (str, str)
         Units and description of each column.
     released : frozenset of str or None
-        Columns that the guarantee of a private run covers, or None for a run without privacy. All
-        columns outside the guarantee are exact functions of the data.
+        Columns that the privacy guarantee of a private run covers, or None for a run without
+        privacy. All other columns are exact functions of the data.
     twin : dict of str to ndarray of shape (repeats, records)
-        Columns of the repeats' twins, or an empty dict if the cell has no twins.
+        Columns of the repeats' twins (see the module), or an empty dict if the cell has no twins.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Each client's values of the metrics that are means over the clients, padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
         CPU seconds of a run until each record, without the time of recording. The function
-        `save_seconds` writes these seconds.
+        `save_seconds` writes them to a separate table.
     client_iterates : dict of str to ndarray
-        Arrays that clients of the first repeat held. ``iteration`` and ``record_number`` have
-        shape (snapshots,), and each other array has shape (snapshots, clients, …). The arrays hold
-        only as many clients as the size limit of `fedcore.snapshots` allows.
+        The clients' arrays in the first repeat. ``iteration`` and ``record_number`` have shape
+        (snapshots,), and each other array has shape (snapshots, clients, …). The size limit of
+        `fedcore.snapshots` may leave out clients.
 
     Examples
     --------
@@ -146,7 +147,7 @@ class History:
         recorder : Recorder
             Records of the run.
         final : mapping of str to object
-            Results of the algorithm, of which the history keeps only the arrays.
+            Results of the algorithm; the history keeps only the arrays among them.
         units : mapping of str to (str, str)
             Units and description of each column, as `units_of` returns them.
         reference : mapping of str to ndarray, optional
@@ -262,7 +263,7 @@ class History:
 
     @property
     def protected(self) -> list[str]:
-        """Return the names of the facts about a private run's problem that are not public."""
+        """Return the keys of ``about["problem"]`` whose values are not public in a private run."""
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
@@ -294,7 +295,7 @@ class History:
 
     @property
     def copies(self) -> list[int]:
-        """Return the repeats that equal an earlier repeat in all columns and final arrays.
+        """Return the numbers of repeats that equal an earlier one in all columns and final arrays.
 
         The list omits repeats whose final arrays are not finite, because their few records may be
         equal by chance.
@@ -462,8 +463,8 @@ class History:
         -------
         xarray.DataTree
             Tree with named dimensions and a group for each part of the history, such as ``final``.
-            Missing values are NaN. The coordinate ``feature`` has the names of the features if the
-            history knows these names.
+            Missing values are NaN. The coordinate ``feature`` contains the features' names if they
+            are known.
 
         Raises
         ------
@@ -662,7 +663,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and descriptions of the ledger's columns, of `counts` and of the metrics."""
+    """Return units and description of each column of the ledger, of `counts` and of `metrics`."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 

@@ -1,13 +1,13 @@
-"""Iterates, which an algorithm passes to the recorder and which metrics measure.
+"""Iterates: the results that an algorithm reports after its steps, and that metrics measure.
 
-In a factorisation S ≈ U Vᵀ, the clients keep the parts Uᵢ of U. The excess of U is the loss of U
+In a factorisation S ≈ U Vᵀ, each client i keeps its rows Uᵢ of U. The excess of U is the loss of U
 minus the smallest loss for the same V. With V = Q R (Q orthonormal), the loss has two terms,
 
     ½ ‖S − U Vᵀ‖²_F = ½ ‖S − S Q Qᵀ‖²_F + ½ ‖S Q − U Rᵀ‖²_F.
 
-The term with S Q Qᵀ is the loss of the exact solution Û = S V (VᵀV)†. The term with U Rᵀ is the
-excess of U over Û. Clients can measure the excess from Sᵢ and Uᵢ, even if the excess is far below
-the rounding error of the loss.
+The first term is the loss of the exact solution Û = S V (VᵀV)†. The second term is the excess of U.
+Clients can measure the excess from Sᵢ and Uᵢ, even if the excess is far below the rounding error of
+the loss.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class ExplicitFactors:
     ----------
     V : ndarray of shape (d, r)
     look : callable
-        Function ``(step, message) -> replies`` that runs a client step outside the protocol, such
-        as `fedcore.Federation.observe`.
+        Function ``(step, message) -> replies`` that runs a step on all clients without charging the
+        ledger, such as `fedcore.Federation.observe`.
     """
 
     V: np.ndarray
@@ -55,14 +55,14 @@ class ExplicitFactors:
 
 
 def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
-    """Client step that returns ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F``; the message is (Q, Rᵀ)."""
+    """Return ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` of a client that has received the message (Q, Rᵀ)."""
     q, r_t = message
     return float(np.linalg.norm(data @ q - state.U @ r_t) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFactors:
-    """Factors whose U is always the exact solution Û for V, so that the excess is zero."""
+    """Factors whose U is always the exact solution Û for V, so the excess is zero."""
 
     V: np.ndarray
 
@@ -73,10 +73,10 @@ class ExactFactors:
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """Factors that store V and, in place of U, the error of U against the exact solution Û.
+    """Factors that store V and, in place of U, how far U is from the exact solution Û.
 
-    The error of U is ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the eigenvectors of
-    VᵀV, and E₀ is the error at the start.
+    The difference U − Û satisfies ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the
+    eigenvectors of VᵀV, and E₀ is ``(U − Û) T`` at the start.
 
     Attributes
     ----------
@@ -103,11 +103,11 @@ class Classifiers(Protocol):
     held: np.ndarray  # the parameters that the server holds, shape (p,); p is 0 without any
 
     def parameters(self) -> Iterator[np.ndarray]:
-        """Yield every array of network parameters; no array is yielded twice."""
+        """Yield every array of network parameters once."""
         ...
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return the class scores of each client's (m_i, d) samples, of shape (m_i, classes)."""
+        """Return each client's class scores, of shape (m_i, classes), for its (m_i, d) samples."""
         ...
 
 
@@ -132,10 +132,10 @@ class Iterate:
     local : sequence of ndarray of shape (d, r)
         Aligned bases of the clients, before the server combines them.
     clients : callable, optional
-        Function ``() -> {name: one array for each client}`` that reads the clients' arrays outside
-        the protocol. A history can store these arrays.
+        Function ``() -> {name: one array for each client}`` that reads the clients' arrays without
+        charging the ledger. A history can store these arrays.
     derived : dict
-        Cached values; the key of a value is the function that computed the value from this iterate.
+        Cached values; each key is the function that computed the value from this iterate.
     """
 
     basis: np.ndarray | Block | None = None

@@ -117,7 +117,7 @@ def _orth_of_stack(stack: np.ndarray) -> np.ndarray:
 
 
 def _orth_by_blocks(matrix: np.ndarray) -> np.ndarray:
-    """Orthonormalise a tall matrix by QR of blocks of rows that fit into the processor's cache."""
+    """Orthonormalise a tall matrix by QR of row blocks that fit into the processor's cache."""
     d, k = matrix.shape
     rows = max(TALL_ROWS // 8, 8 * k)
     blocks = [slice(first, first + rows) for first in range(0, d, rows)]
@@ -174,7 +174,7 @@ def lost_directions(v: np.ndarray, margin: float = 100.0) -> int:
     Let s be a singular value of `v` with columns scaled to length one. Rounding rotates the
     direction of s by about ``eps / s`` (measured: 0.5 to 6 times this angle for sums over 500 to
     10⁶ samples). A direction with ``s <= margin · eps`` counts as spoiled. With the default margin,
-    fewer than two digits of a spoiled direction are right.
+    fewer than two digits of a spoiled direction are correct.
 
     Parameters
     ----------
@@ -202,8 +202,8 @@ class RangeBasis(NamedTuple):
 def range_basis(v: np.ndarray) -> RangeBasis:
     """Return the thin SVD of `v` without zero singular values.
 
-    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if short
-    columns make these values small (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
+    Jacobi's method (LAPACK's xGEJSV) computes small singular values to full precision if they are
+    small because columns are short (Drmač & Veselić, SIAM J. Matrix Anal. Appl. 2008).
 
     Parameters
     ----------
@@ -235,7 +235,7 @@ def _decomposition(v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, i
 
 
 def _exponents(v: np.ndarray) -> np.ndarray:
-    """Return for every column the e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a zero column."""
+    """Return each column's e with ``2^(e−1) ≤ max |v| < 2^e``, or 0 for a zero column."""
     return np.frexp(np.abs(v).max(axis=0))[1]
 
 
@@ -253,7 +253,7 @@ def _unit_columns(matrix: np.ndarray) -> np.ndarray:
 def _rank(factor: np.ndarray, margin: float = 0.0) -> int:
     """Scale the columns of R to length one, and count the singular values above a tolerance.
 
-    The tolerance is ``margin · eps`` or the rounding of QR, whichever is larger.
+    The tolerance is ``margin · eps`` or the rounding error of QR, whichever is larger.
 
     Parameters
     ----------
@@ -369,7 +369,7 @@ def procrustes(z: np.ndarray, target: np.ndarray) -> np.ndarray:
 
 
 def sin_theta(basis: np.ndarray, other: np.ndarray) -> float:
-    """Return the sine of the largest principal angle of U to Z, ``‖(I − Z Zᵀ) U‖₂``.
+    """Return the sine of the largest principal angle between U and Z, ``‖(I − Z Zᵀ) U‖₂``.
 
     Parameters
     ----------

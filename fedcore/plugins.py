@@ -1,4 +1,4 @@
-"""Registries of modules, which are files of a package or entry points of other packages.
+"""Registries of modules: the files of a package, and entry points of other packages.
 
 A registered module is imported only when its name is requested. A broken module therefore does not
 disturb other modules.
@@ -26,7 +26,7 @@ class Registry:
     path : iterable of str
         The package's ``__path__``.
     noun : str
-        Noun for a registered module in error messages.
+        What error messages call a registered module.
     listed : str
         Text for error messages that says how to list all modules.
     """

@@ -69,7 +69,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Add to the bar's total the rounds that took place before the algorithm started."""
+        """Add the rounds before the algorithm's start to the bar's total."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}

@@ -37,14 +37,14 @@ ITERATE_FIELDS = tuple(part.name for part in fields(Iterate) if part.init)
 def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
     """Return the columns that a private run releases: `COLUMNS` and `of_algorithm`.
 
-    An observer of the messages can count rounds and bytes, and sees whether a released iterate is
-    finite. An observer can compute ε from the parameters and from earlier releases.
+    `COLUMNS` reveals nothing new. An observer of the messages can count rounds and bytes, see
+    whether a released iterate is finite, and compute ε from the parameters and earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
 
 
 class _Readable(dict[str, float]):
-    """Row of a private run; a stop rule can read only the released columns of the row."""
+    """Row of a private run, from which a stop rule can read only the released columns."""
 
     def __init__(self, row: Mapping[str, float], released: Collection[str]) -> None:
         super().__init__({name: value for name, value in row.items() if name in released})
@@ -67,10 +67,9 @@ class Recording:
     ----------
     metrics : sequence of Metric
     iterates : {"none", "last", "log", "all"}
-        Policy of `fedcore.snapshots` that chooses the iterates whose arrays are kept.
+        Policy that chooses which iterates are kept (see `fedcore.snapshots`).
     client_iterates : bool, default=False
-        Whether the clients' arrays of the chosen iterates are kept in addition to the server's
-        arrays.
+        Whether the clients' arrays are kept, too, and not only the server's.
     stop : callable, optional
         Function ``row -> bool``; the run ends when the function returns true. `row` maps column
         names to the newest values. In a private run, `row` has released columns only.
@@ -99,7 +98,7 @@ def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
 
 
 class Recorder:
-    """Recorder of a run, which the algorithm calls with every new iterate.
+    """Recorder of a run; the algorithm calls it with every new iterate.
 
     Parameters
     ----------
@@ -110,12 +109,12 @@ class Recorder:
     recording : Recording, optional
         Options of the recording. The default options compute no metrics.
     counts_released : collection of str
-        Those of the algorithm's own columns that a private run releases.
+        The algorithm's own columns that a private run releases.
     algorithm : str
         Name of the algorithm for error messages.
     once : callable, optional
-        Method `Federation.once`, which calls the function that computes a row. Over MPI, rank 0
-        computes each row, and all ranks get the row.
+        Method `Federation.once`. Over MPI, it lets rank 0 compute each row and sends the row to all
+        ranks.
 
     Attributes
     ----------
@@ -172,8 +171,8 @@ class Recorder:
         `last` is true, for example because the iterate meets the algorithm's tolerance. `counts`
         has the values of the algorithm's own columns. An iterate that is not finite is marked as
         diverged, gets NaN for all metrics, and ends the run. If `Metric.fails` rejects a metric's
-        value, the iterate is marked as diverged and the run ends, except in a private run. The end
-        of a private run must not depend on unreleased values.
+        value, the iterate is marked as diverged and the run ends. In a private run, metrics have no
+        such effect, because the end of the run must not depend on unreleased values.
 
         Raises
         ------

@@ -3,13 +3,14 @@
 Let S stack all samples, with n rows and d ≫ n features. Iterations on G = SᵀS that start from X
 stay in the span of X and of the rows of S. A Cholesky factorisation with pivoting, S Sᵀ = L Lᵀ,
 gives S = L Bᵀ with the orthonormal B = Sᵀ L⁻ᵀ. Let E be an orthonormal basis of the part of X that
-is orthogonal to range(B). Coordinates in the orthonormal basis [B E] keep inner products, angles
-and QR factorisations. A product with G multiplies the coordinates along B by LᵀL. As with a Gram
-matrix, products are accurate to ``eps ‖S‖²``. The cost of a product does not grow with d.
+is orthogonal to range(B). Coordinates in the orthonormal basis [B E] preserve inner products,
+angles and QR factorisations. A product with G multiplies the coordinates along B by LᵀL, and those
+along E by zero. As with a Gram matrix, products are accurate to ``eps ‖S‖²``. The cost of a product
+does not grow with d.
 
 A `Block` represents the matrix [B E] z by its coordinates z. Messages and iterates of shape (d, p)
-are blocks. The ledger charges a block as much as the matrix that it represents. A block becomes an
-array when code reads its entries. The matrix [B E] is never formed.
+are then blocks. The ledger counts a block as the full matrix. A block becomes an array when code
+reads its entries. The matrix [B E] is never formed.
 """
 
 from __future__ import annotations
@@ -145,7 +146,7 @@ class Frame:
     chosen : ndarray of int of shape (k,)
         Indices of k rows that span the same space as all rows.
     factor : ndarray of shape (n, k)
-        Cholesky factor L of S Sᵀ, whose rows have the order of `rows`.
+        Cholesky factor L of S Sᵀ, with its rows in the order of `rows`.
     start : ndarray of shape (d, p)
         Orthonormal matrix X, which is not copied.
 
@@ -251,7 +252,7 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return the `Frame` of a starting matrix and all rows; None if it is slow or inaccurate.
+    """Return the `Frame` of a starting matrix and all rows; None if it would be slow or inaccurate.
 
     A frame is slow if S has few features, or if S Sᵀ costs more than several products with S. A
     frame is inaccurate if S Sᵀ loses digits, or if the start lies almost in the span of the rows.

@@ -49,7 +49,7 @@ def execute(
     samples, as `subtract_mean` does. The recorded metrics refer to the changed samples. After the
     algorithm, ``finish(federation, output)`` may exchange messages, but does not change the
     recorded rows. The ledger charges the messages of `begin` and `finish`, and the output includes
-    their results. In a private run, `begin` and `finish` must be marked by
+    their results. In a private run, `begin` and `finish` must be decorated with
     `fedcore.federation.execution.protected`. A `transcript` keeps every upload. `noise` is the
     source of privacy noise, as in `Federation`.
 
@@ -118,11 +118,11 @@ def execute(
 def subtract_mean(
     federation: Federation, prepare: Callable[[], None] | None = None
 ) -> dict[str, np.ndarray]:
-    """Subtract the mean of all samples; this function can be a `begin` of `execute`.
+    """Subtract the mean of all samples; `execute` accepts this function as a `begin`.
 
-    The returned dict has the mean under the key ``mean``. The function `prepare` is called before
-    the centred samples are checked. `prepare` may give the clients a Gram matrix, so that the check
-    need not read all samples.
+    The returned dict contains the mean under the key ``mean``. The function `prepare` is called
+    before the centred samples are checked. `prepare` may give the clients a Gram matrix, so that
+    the check need not read all samples.
 
     Raises
     ------

@@ -1,14 +1,15 @@
 """Seeds and spawn keys of all random streams.
 
-Each random stream has a seed and a spawn key (see `numpy.random.SeedSequence`). A run's seed is the
-argument ``seed`` of `fedcore.run`, or the seed of a cell's repeat. Keys that a run adds follow the
-spawn key of the run's seed.
+Each random stream has a seed and a spawn key (see `numpy.random.SeedSequence`). A cell of an
+experiment runs one algorithm on one problem several times; these runs are the cell's repeats. A
+run's seed is the argument ``seed`` of `fedcore.run`, or the seed of the repeat. For its random
+streams, a run appends further keys to the spawn key of its seed.
 
 A problem's data
-    are drawn with the configuration's ``seed``. The spawn key is the key of the problem's name,
-    followed by the number of the draw if draws are repeated.
+    are drawn with the configuration's ``seed``. The spawn key is `name_key` of the problem's name,
+    followed by the draw's number if the problem is drawn several times.
 A repeat of a cell
-    has the configuration's ``seed``. The spawn key is the key of ``paper/experiment/problem``,
+    has the configuration's ``seed``. The spawn key is `name_key` of ``paper/experiment/problem``,
     followed by the repeat's number.
 The server's random numbers
     have the run's seed and the spawn key `SERVER`.
@@ -17,24 +18,25 @@ A client's random numbers
 A newcomer's random numbers
     have the run's seed and the spawn key (4, `CLIENT`, the newcomer's number).
 Privacy noise
-    has fresh entropy of the operating system as its seed, for each client.
+    has a fresh seed from the operating system for each client.
 Simulated privacy noise
-    has the run's seed. The spawn key is `NOISE`, four words of a hash of the run's name and
-    parameters, `NOISE` again, and the client's id.
+    has the run's seed. The spawn key consists of `NOISE`, four words of a hash (of the algorithm's
+    or cell's name, and the parameters), `NOISE` again, and the client's id.
 A run of `fedcore.audits.epsilon_bound`
-    has the audit's seed. The spawn key is 0 or 1, for the first or second of two neighbouring data
-    sets, and the run's number. Noise in such a run appends `NOISE` and the client's id to this key.
+    has the audit's seed. The spawn key consists of 0 or 1, for the first or second of two
+    neighbouring data sets, and the run's number. Privacy noise in such a run appends `NOISE` and
+    the client's id to this key.
 The choice of held-out samples from a user's files
-    has the given seed and the key of ``files`` as spawn key.
+    has the given seed and the spawn key `name_key` of ``files``.
 The order of a data set's shuffled rows
     has the option ``shuffle`` as seed.
 The choice of users in the tweets data set
     has the option ``seed`` as seed.
 
-A repeat's seed does not depend on the algorithm, so that competing methods share data and starts. A
-repeat's seed depends on names, so that a renamed paper, experiment or problem gets other random
-numbers. Random numbers that are equal in all runs, such as Lanczos starts, have a constant seed in
-the module that draws them.
+A repeat's seed does not depend on the algorithm, so competing methods share data and starts. A
+repeat's seed depends on names, so a renamed paper, experiment or problem gets other random numbers.
+Random numbers that are equal in all runs, such as Lanczos starts, have a constant seed in the
+module that draws them.
 """
 
 from __future__ import annotations

@@ -34,8 +34,7 @@ class Snapshot:
     shared : ndarray or Block of shape (d, r), or ndarray of shape (p,) of networks
         Server's matrix or network parameters.
     clients : dict of str to ndarray of shape (clients, …)
-        Arrays of the clients, keyed by the names that the algorithm gives to its arrays; the size
-        limit may leave only the first clients.
+        The clients' arrays by name. The size limit may leave only the first clients.
     """
 
     record: int
@@ -51,8 +50,8 @@ class Snapshots:
     ----------
     policy : {"none", "last", "log", "all"}
     limit : int, optional
-        Largest total size in bytes of the server's arrays that are kept. The kept arrays of the
-        clients have a limit of the same size.
+        Limit in bytes for all kept arrays of the server. The same limit applies to all kept arrays
+        of the clients.
 
     Attributes
     ----------
@@ -72,7 +71,7 @@ class Snapshots:
         self._last: tuple[int, int, np.ndarray | Block, Clients | None] | None = None
 
     def see(self, record: int, iteration: int, iterate: Iterate, *, clients: bool = False) -> None:
-        """Keep an iterate if the policy demands it; else store it in case it is the last one.
+        """Keep an iterate if the policy says so; else remember it, because it may be the last one.
 
         If `clients` is true, a kept iterate includes the clients' arrays, up to the size limit.
         """
@@ -172,7 +171,7 @@ def unstack(
     client_iterates: Mapping[str, np.ndarray],
     about: Mapping[str, Any],
 ) -> Snapshots:
-    """Return the snapshots of one run from the arrays that `stack` returned.
+    """Restore the snapshots of one run from the arrays that `stack` returned.
 
     Parameters
     ----------

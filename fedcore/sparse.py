@@ -1,9 +1,10 @@
 """Sparse client matrices in CSR format, with the operations that need no dense copy.
 
-The client steps of sparse clients get a `SparseRows` in place of an array. A step may multiply by
-the data and by their transpose, and may read their shape and norms. All other operations of NumPy
-raise an error, so that no step makes a dense copy by accident. Centring subtracts the same vector
-from all rows, and so adds a correction of rank one to every product.
+If a client's matrix is sparse, the functions that run at the client get a `SparseRows` in place of
+an array. They may multiply by the matrix and by its transpose, and may read its shape and norms.
+All other operations of NumPy raise an error, so no function makes a dense copy by accident.
+Centring subtracts the same vector from all rows, which adds a correction of rank one to every
+product.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ def refuse(what: str) -> NoReturn:
 
 
 class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
-    """Matrix ``S − 1 μᵀ`` of a CSR matrix S and a mean μ, which is zero for data without centring.
+    """Matrix ``S − 1 μᵀ``, with a CSR matrix S and a mean μ; without centring, μ is zero.
 
     Parameters
     ----------
     matrix : scipy.sparse.csr_array of shape (n, d)
-        The matrix S in float32 or float64, with sorted indices without duplicates. S is not copied.
+        The matrix S in float32 or float64, with sorted, unique indices. S is not copied.
     mean : ndarray of shape (d,), optional
         The mean μ in double precision.
     """
@@ -311,7 +312,7 @@ FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {
 
 
 def checked(matrix: Any, who: str) -> SparseRows:
-    """Check one client's sparse matrix of any of SciPy's formats.
+    """Check one client's sparse matrix, in any of SciPy's formats.
 
     Parameters
     ----------
@@ -322,8 +323,8 @@ def checked(matrix: Any, who: str) -> SparseRows:
     Returns
     -------
     SparseRows
-        The matrix in float64 (float32 stays float32), with sorted indices without duplicates.
-        `matrix` is not changed. The result shares those arrays of `matrix` that need no change.
+        The matrix in float64 (float32 stays float32), with sorted, unique indices. `matrix` is not
+        changed. The result shares those arrays of `matrix` that need no change.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Rules that end a run, based on the columns of the newest row of its history."""
+"""Rules that end a run, based on the newest row of numbers that the run has recorded."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ from fedcore.words import counted, named
 class RunHistory(History, Mapping[str, np.ndarray]):
     """History of one run, a mapping from column names to arrays of shape (records,).
 
-    Arrays in the attributes of `History`, such as ``columns``, have a leading axis of length 1.
+    Arrays in attributes of `History`, such as ``columns``, have an extra leading axis of length 1.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__
@@ -79,10 +79,10 @@ class Result:
     trained : Trained or None
         Last recorded networks for `predict`, or None if the algorithm learns no networks.
     iterates : dict of str to ndarray
-        Kept iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared`` has
-        the server's matrices, shape (snapshots, n_features, n_components), or the p parameters of
-        its networks, shape (snapshots, p). In a private run, the privacy guarantee covers these
-        arrays and `components`.
+        Kept iterates. ``iteration`` and ``record_number`` have shape (snapshots,). ``shared``
+        contains the server's matrices, shape (snapshots, n_features, n_components), or the p
+        parameters of the server's networks, shape (snapshots, p). In a private run, the privacy
+        guarantee covers these arrays and `components`.
     """
 
     components: np.ndarray | None
@@ -109,7 +109,7 @@ class Result:
         Raises
         ------
         InputError
-            Raised if samples are unfit, or if the client is unknown. Raised if the server has no
+            Raised if samples are invalid, or if the client is unknown. Raised if the server has no
             complete network, or if the algorithm learns no networks.
         """
         if self.trained is None:
@@ -120,7 +120,7 @@ class Result:
         return self.trained.predict(samples, client)
 
     def _repr_html_(self) -> str:
-        """Return the text of `print` as HTML for notebooks."""
+        """Return the printed text as HTML for notebooks."""
         return f"<p>{html.escape(repr(self))}</p>"
 
     def __repr__(self) -> str:
@@ -181,7 +181,8 @@ def run(
         per client.
     seed : int or numpy.random.SeedSequence, default=0
         Seed of all random numbers except privacy noise (see `simulate`). Equal seeds give equal
-        results bit for bit if CPU type, BLAS, its number of threads and library versions are equal.
+        results bit for bit if CPU type, BLAS, number of BLAS threads and library versions are
+        equal.
     start : ndarray or data frame of shape (n_features, n_components), optional
         Starting basis, by default drawn from `seed`. Rows of a data frame are matched with the
         features by name.
@@ -224,7 +225,7 @@ def run(
     Raises
     ------
     InputError
-        Raised for an unknown algorithm or parameter, or for unfit client data. Raised if a data
+        Raised for an unknown algorithm or parameter, or for invalid client data. Raised if a data
         frame has two columns with the same name, or if the rank is too large. Raised if two columns
         of the history would have the same name.
 
@@ -327,7 +328,7 @@ def run(
 
 
 def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `exchange` as a function that raises `InputError` if its result is no mapping."""
+    """Wrap `exchange` in a function that raises `InputError` if the result is no mapping."""
 
     @wraps(exchange)
     def call(*args: Any) -> Any:
@@ -343,7 +344,7 @@ def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]
 
 
 def _truth_of(stop: StopRule) -> StopRule:
-    """Return `stop` as a function that raises `InputError` if its result is not true or false."""
+    """Wrap `stop` in a function that raises `InputError` if the result is not true or false."""
 
     @wraps(stop)
     def call(row: Mapping[str, float]) -> bool:
@@ -357,7 +358,7 @@ def _truth_of(stop: StopRule) -> StopRule:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value as JSON holds it; a value such as a matrix becomes the text "given"."""
+    """Return a value for JSON; a matrix, for example, becomes the text "given"."""
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim == 1):
@@ -383,7 +384,7 @@ OPTIONS = frozenset(inspect.signature(run).parameters) - {"algorithm", "clients"
 
 
 def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None:
-    """Refuse unknown parameters, and the argument `params`, which only `FederatedPCA` takes."""
+    """Refuse unknown parameters, and the argument `params`, which only `FederatedPCA` accepts."""
     known = {field.name for field in dataclasses.fields(algorithm.parameters)}
     given = params.get("params")
     if "params" not in known and isinstance(given, Mapping):
@@ -395,7 +396,7 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         written = ", ".join(f"{name}={value!r}" for name, value in given.items())
         raise InputError(
             "run takes the algorithm's parameters as keywords: write "
-            f"{written or 'none'} in the place of params={{…}}"
+            f"{written or 'none'} instead of params={{…}}"
         )
     for name in params.keys() - known:
         meant = {*difflib.get_close_matches(name, known | OPTIONS, n=1)}  # an option, or none
@@ -413,7 +414,7 @@ def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
     Raises
     ------
     InputError
-        Raised also if two registered metrics have one of the names `measured`.
+        Raised also if two registered metrics have the same name, and `measured` contains it.
     """
     families, _ = metrics.families()
     registered = dict.fromkeys(metric for family in families.values() for metric in family)
@@ -431,18 +432,18 @@ def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
 
 
 def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
-    """Raise `InputError` if the records of a run have different columns beside `COLUMNS`."""
+    """Raise `InputError` if a run's records differ in their columns other than `COLUMNS`."""
     first, *others = recorder.rows
     for number, row in enumerate(others, start=1):
         for name in (row.keys() ^ first.keys()).difference(COLUMNS):
             raise InputError(
-                f"{algorithm} counts '{name}' in only one of its records 0 and {number}: give it "
-                "in counts of every record"
+                f"{algorithm} gives '{name}' in the counts of only one of its records 0 and "
+                f"{number}: give it in the counts of every record"
             )
 
 
 def require_value_of_each(history: History, n_clients: int) -> None:
-    """Raise `InputError` if the `each` of a metric has not returned one value per client."""
+    """Raise `InputError` if a metric's function `each` has not returned one value per client."""
     for name, values in history.clients.items():
         if values.shape[2:] != (n_clients,):
             raise InputError(
@@ -497,7 +498,7 @@ def held_out_samples(
 ) -> Clients:
     """Return held-out samples and labels, ordered like the clients and the clients' columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise InputError("held_out must be a pair: matrices and labels, one of each per client")
+        raise InputError("held_out must be a pair (matrices, labels), with one of each per client")
     matrices, labels = pair
     if isinstance(matrices, Clients):
         return matrices

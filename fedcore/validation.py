@@ -131,10 +131,10 @@ Share = Annotated[float, real(above=0, below=1)]
 
 
 def as_python(value: Any) -> Any:
-    """Return a number or boolean of NumPy as one of Python, and any other value unchanged.
+    """Convert a number or boolean, such as one of NumPy, to Python's type.
 
     Arithmetic with NumPy's short or unsigned integers wraps around or raises an error. Numbers of
-    other libraries, such as `fractions.Fraction`, are converted, too.
+    other libraries, such as `fractions.Fraction`, are converted, too; other values are unchanged.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -154,7 +154,7 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     Raises
     ------
     InputError
-        Raised if an annotation has a name that is imported only for type checkers.
+        Raised if an annotation uses a name that is imported only for type checkers.
     """
     try:
         hints = get_type_hints(owner, include_extras=True)
@@ -170,7 +170,7 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
 
 
 def check_annotated(owner: Callable[..., Any], values: Mapping[str, Any]) -> None:
-    """Check a mapping from parameter names to values by the annotations of `owner`."""
+    """Check a mapping from parameter names to values against the annotations of `owner`."""
     for name, (checks, optional) in declared(owner).items():
         if name in values and not (optional and values[name] is None):
             for check in checks:
@@ -205,9 +205,9 @@ def check_names(
 
 
 def checked(function: Callable[Given, Value]) -> Callable[Given, Value]:
-    """Decorate a function so that every call first checks its arguments by their annotations.
+    """Decorate a function so that every call first checks the arguments against the annotations.
 
-    The function gets Python's numbers in the place of NumPy's.
+    NumPy's numbers are converted to Python's.
     """
     signature = inspect.signature(function)
 

@@ -39,7 +39,7 @@ def visible(text: str) -> str:
 
 
 def in_line(text: str) -> str:
-    r"""Return a text as `visible` does, and escape tabs and ends of lines, too.
+    r"""Escape control characters in a text as `visible` does, and also tabs and line breaks.
 
     >>> print(in_line("age\nin years"))
     age\nin years
@@ -56,7 +56,7 @@ def named(
     columns: Sequence[object] | None = None,
     rows: Sequence[Any] | None = None,
 ) -> Iterator[None]:
-    """Let messages inside this context call clients, features and rows by the user's names.
+    """Inside this context, let messages use the user's names for clients, features and rows.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ END = 'return {"basis": Z[:, :p], **'
 FAULTS = {
     "not orthonormal": (END, END.replace("Z", "2 * Z"), "orthonormal"),
     "forgets half the ledger": (
-        "scalars = params.rounds", "scalars = 2 * params.rounds", "ledger says",
+        "scalars = params.rounds", "scalars = 2 * params.rounds", "communication() says",
     ),
     "holds an array": (
         SUM, "U = federation.sum(lambda data, state, message: data.T @ (data @ Z))",

@@ -30,28 +30,29 @@ KEPT = PAGE.parent / "kept"
 NAMES = ("results", "ranks", "leaks")
 WRITTEN = (
     "`make arena` runs [the arena's experiments](../arena/experiments.yaml) and writes this "
-    "page; a test fails when it is stale."
+    "page; a test fails if it is stale."
 )
 ABOUT = (
     "An error is the sine of the largest angle to the exact subspace of all clients together. "
-    "Methods are compared with those that give the same guarantee; of a private run only the end "
-    "counts. Errors are compared to three digits, and those below 1e-10 are equal. The four "
-    "partitions of a data set are one problem to methods that need sums over the clients only. "
-    "Cells are histories below `results/histories/arena/`."
+    "Methods are compared with those that give the same guarantee; of a private run, only the last "
+    "error counts. Errors are compared to three digits, and those below 1e-10 are equal. For "
+    "methods that need only sums over the clients, the four partitions of a data set are the same "
+    "problem with other starts. The histories are in `results/histories/arena/`."
 )
 RANKS = (
-    "1 is the least error within `budget` rounds, and equal errors share a rank; `deviation` is "
-    "over the `of` problems and repeats with a result."
+    "The method with the least error within `budget` rounds has rank 1; equal errors share a rank. "
+    "`deviation` is the standard deviation of the rank over the problems and repeats with a "
+    "result; `of` is their number."
 )
 COMMANDS = (
-    "A method of the arena is an algorithm with settings, and has a name of its own. `DATA` stands "
-    "for a data set or for files of yours; give the components that you want."
+    "Each name stands for an algorithm with settings. Replace `DATA` by a data set or your own "
+    "files, and 5 by the number of components that you want."
 )
 LEAKS = (
-    "Relative error of a client's Gram matrix that the server rebuilds from what the client sends, "
-    "the least of two attacks: 0 is all of it; 1, the error of a guess of zero, says that both "
-    "attacks fail, and not that nothing leaks. Another attack may know more, as one that uses the "
-    "second message of aligned methods."
+    "The server rebuilds a client's Gram matrix from the client's messages. The table gives the "
+    "relative error of the better of two attacks: 0 means that the server knows the matrix. 1 is "
+    "the error of guessing zero: both attacks fail, but this does not mean that nothing leaks. "
+    "Other attacks may learn more, for example from the second message of aligned methods."
 )
 
 

@@ -225,61 +225,62 @@ ROWS = {
 }
 ABOUT = (
     "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
-    "subspace found and the exact one. It follows from the residual of the server's basis, and "
-    "from the gap after the last component as far as the rounds have shown it. No proof says "
-    "that the true angle is not larger. `python tools/error_estimate.py` tries it, and writes "
-    "this page.",
-    "Each row is of random samples of the kind that it names, with one to four clients, each "
-    "method with a test, any number of components and any tolerance. The exact subspace comes from "
-    f"whole numbers and eigenvectors of {DIGITS} digits. Where the last eigenvalue equals the "
-    "next one, any of their directions is right.",
-    "`above` counts the fits whose true sine is above the estimate, and `largest ratio` says how "
-    "many times it is. `converged_` must not be true where the true sine is more than "
-    f"{ALLOWED:g} times the estimate: `wrong` counts these fits.",
+    "subspace found and the exact one. It is computed from the residual of the server's basis, "
+    "and from the gap after the last component as far as the rounds have shown it. It is not a "
+    "proven bound: the true angle may be larger. `python tools/error_estimate.py` tests it, and "
+    "writes this page.",
+    "Each row tests fits to random samples of one kind, with one to four clients, methods that "
+    "have a stopping test, and random numbers of components and tolerances. The exact covariance "
+    f"is computed in whole numbers, and its eigenvectors with {DIGITS} digits. If the last "
+    "eigenvalue equals the next one, any direction of their eigenspace counts as right.",
+    "`above` counts the fits whose true sine is above the estimate, and `largest ratio` is the "
+    "largest ratio of the true sine to the estimate. `wrong` counts the fits with a true "
+    f"`converged_` and a ratio above {ALLOWED:g}; there must be none.",
 )
 KINDS = {
     "offset": "each feature has a mean of up to `value` and a spread of about 1",
     "offset, float32": "the same in single precision",
     "offset, sparse": "half of the entries are zeros, and some columns are far from the origin",
     "offset, scale=True": "the features are divided by their standard deviations",
-    "decades of spread": "the features' standard deviations lie over so many powers of ten",
+    "decades of spread": "the features' standard deviations span `value` powers of ten",
     "scale": "all samples are multiplied by `value`",
-    "relative gap": "two to four singular values in a row differ by `value`, relatively",
-    "equal eigenvalues": "so many features; several of their variances are equal",
-    "share of the variance": "`n_components` is this share; 0 stands for None",
-    "samples": "so many samples, also without centring",
-    "zero columns": "so many features are zero",
-    "constant columns": "so many features are constant, and far from zero",
+    "relative gap": "two to four consecutive singular values differ relatively by `value`",
+    "equal eigenvalues": "`value` features, several of which have equal variances",
+    "share of the variance": "`n_components` is `value`; 0 stands for None",
+    "samples": "`value` samples, also without centring",
+    "zero columns": "`value` features are zero",
+    "constant columns": "`value` features are constant",
 }
 LIMITS = (
-    "The estimate is too small where no message has had a part in a direction that belongs to the "
-    "subspace. A random start has a part in every direction. A `start` of the user may be a wrong "
+    "The estimate is too small if all messages are orthogonal to a direction of the exact "
+    "subspace. After a random start, this does not happen. A user's `start` may be a wrong "
     "subspace that the covariance maps to itself; the random columns beside it, as many as "
-    "components, then show the missing directions. With `n_oversamples=0` there are no such "
-    "columns, and equal singular values are not noticed. After a method without a test "
-    "(`converged_` is None) nothing says how large the next singular value is, "
-    "and the estimate is rather too small."
+    "components, then show the missing directions. With `n_oversamples=0` and a random start, "
+    "there are no extra columns, and equal singular values are not noticed. A method without a "
+    "stopping test (`converged_` is None) does not estimate the next singular value, and its "
+    "error estimate tends to be too small."
 )
 PRIVATE = (
     "With `epsilon`, the estimate says how far the noise may have turned the subspace. It divides "
     "the norm of the noise between the components and the other directions by the gap of the "
-    "released eigenvalues. Noise and eigenvalues are public, so the estimate costs no ε. What the "
-    "bounds cut off is not in it.",
-    "Where the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
+    "released eigenvalues. Noise and eigenvalues are public, so the estimate costs no ε. It "
+    "does not include the error of clipping to the bounds.",
+    "If the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
     "noise alone, although the true sine is often a third or a half. The server knows the gap from "
     f"released values only, and subtracts {private.MARGIN:g} standard deviations of their noise. "
     "Without this margin, a fit of few samples would give an estimate when noise alone has made "
-    "a gap. Most such estimates would be wrong. With it, at most one in 20 of the fits that give "
-    "an estimate is further off. Each row of the table shows private fits to so many samples: "
-    "one to three clients, two to twelve columns with and without a gap, ε from 0.3 to 10,000, "
-    "both private methods, also with `scale=True` and without centring. `spoke` counts the fits "
-    "whose estimate is below 1. `further off` counts how many of these have a true sine above the "
-    "estimate. `ratio` is the median of the estimate divided by the true sine. An estimate above "
-    "0.5 gives a warning.",
-    f"So many patients bring the estimate to about 0.5: two components of eight columns, each over "
-    f"its range from -1 to 1, with δ = {DELTA:g}. `gap` is the variance along the second component "
-    "less that along the third. They are patients of one client; each of m clients adds noise, so "
-    "that √m times as many are needed. With `scale` the numbers differ.",
+    "a gap. Most such estimates would be wrong. With the margin, the true sine is above the "
+    "estimate in at most one of 20 fits that give one. Each row of the table shows private fits "
+    "to so many samples, with one to three clients, two to twelve columns, with and without a gap, "
+    "ε from 0.3 to 10,000, both private methods, also with `scale=True` and without centring. "
+    "`spoke` counts the fits whose estimate is below 1. `further off` counts how many of these "
+    "have a true sine above the estimate. `ratio` is the median of the estimate divided by the "
+    "true sine. An estimate above 0.5 gives a warning.",
+    "This table says how many patients bring the estimate to about 0.5, for two components of "
+    f"eight columns, each with the range from -1 to 1, and δ = {DELTA:g}. `gap` is the variance "
+    "along the second component less that along the third. The numbers are for one client; each "
+    "of m clients adds noise, so √m times as many patients are needed. With `scale`, the numbers "
+    "differ.",
 )
 SAMPLES = (5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)  # of private fits
 FITS = 100  # per row of their table

@@ -21,13 +21,13 @@ KEPT = ROOT / "docs" / "gallery"
 WIDTH, COLOURS = 1440, 256  # pixels; thin lines stay legible, and a picture has some 60 kB
 INTRODUCTION = """# Gallery
 
-Every figure that the notebooks of the papers and of the arena draw at the papers' size, with the
-command that makes it. Each names its run, commit and sizes. `python tools/kept_figures.py` keeps
-them and writes this page."""
-NOT_DRAWN = "No run at the papers' size has drawn it since it was written, so that it is not here."
+This page shows every figure that the notebooks of the papers and of the arena draw at the papers'
+sizes, with the command that makes it. Each figure names its run, commit and sizes.
+`python tools/kept_figures.py` stores the figures and writes this page."""
+NOT_DRAWN = "No run at the papers' sizes has drawn this figure yet, so it is not here."
 OTHERS = {  # pictures of docs/ that no paper's notebook draws: what they show, and what makes them
     "mpi_scaling.png": (
-        "Milliseconds of a round against ranks of MPI, of work and of messages.",
+        "Time of a round of work and of a round of messages, against the number of MPI ranks.",
         "python benchmarks/bench_mpi.py --kept benchmarks/kept/bench_mpi.txt "
         "--plot docs/mpi_scaling.png",
     ),

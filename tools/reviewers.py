@@ -33,7 +33,7 @@ from fedcore.repro.verdicts.claim_tests import (
 from fedcore.repro.verdicts.verdicts import NOT_RUN, Verdict, demand_of
 
 ROOT = Path(__file__).parents[1]
-OWNER = "Names of authors, a DOI and a public address come from the owner, with the release."
+OWNER = "The owner adds the authors' names, a DOI and a public address with the release."
 ASKED: list[tables.Row] = [
     {"a reviewer asks": question, "answer": answer}
     for question, answer in (
@@ -82,37 +82,37 @@ BADGES: list[tables.Row] = [
 ]
 TOP = f"""# For reviewers
 
-`python tools/reviewers.py` writes this page from the kept run; a test fails when it is stale.
+`python tools/reviewers.py` writes this page from the stored run; a test fails if it is stale.
 {OWNER}
 
 {tables.markdown(ASKED)}
 {tables.markdown(BADGES)}
-A certificate has the form of [CODECHECK](https://codecheck.org.uk), and a page for people. It names
-what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the machine of
-the kept run. Where they are missing, the claim rests on formulas alone, or no run of the paper is
-recorded; the command is then the one that makes it.
+A certificate is a file in the form of [CODECHECK](https://codecheck.org.uk), and a page for people.
+It names what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the
+machine of the stored run. If they are missing, the claim rests on formulas alone, or no run of the
+paper is recorded; the command then runs the paper.
 """
-TAKES = """Seconds and memory are those of the kept records, with the data that the cells need.
+TAKES = """CPU hours and memory are those of the stored run; the hours include making the data.
 `make reproduce` downloads w8a, MNIST, Fashion-MNIST and CIFAR, or reads them from the folder that
-`FEDCORE_MIRROR` names. Networks also need PyTorch; the seconds of their kept histories stand on the
-paper's page.
+`FEDCORE_MIRROR` names. Networks also need PyTorch; the page of `fedrep` says how long its stored
+histories took.
 """
 RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
 OURS = """The project made these certificates itself, on a machine of its own.
 """
-OPEN = """These are the undecided items of the papers in the table above, by what would decide them.
-Those of `fedrep` stand on its page.
+OPEN = """These are the undecided items of the papers in the table above, grouped by what would
+decide them. The page of `fedrep` lists its own.
 """
 RUNS, LONGER = "More runs", "Longer runs, or other sizes"
 AUTHORS, NOTHING = "A word of the authors", "Nothing that a run can give"
 DECIDES = {
-    RUNS: "If further runs agree as often as these, the item *then* holds or fails.\n"
+    RUNS: "*It then* is the verdict if further runs agree as often as the present ones.\n"
     "*CPU hours* are an upper bound, as if all cells of the item got as many more runs.\n"
     "They are missing if the runs of one point decide.\n",
-    LONGER: "The runs end before they show what is asked, or their sizes do not show it.\n",
-    AUTHORS: "The paper leaves something open. With one way to fill it in the item holds, and\n"
-    "with another it fails, or two numbers lie on both sides of the printed one. Or more runs\n"
-    "would lead to such a disagreement.\n",
+    LONGER: "The runs are too short, or have the wrong sizes, to show whether the item is true.\n",
+    AUTHORS: "The paper leaves something open. Filled in one way, the item holds; filled in\n"
+    "another way, it fails. Or two ways give numbers on both sides of the printed one. Or more\n"
+    "runs would lead to such a disagreement.\n",
     NOTHING: "The runs spread too far, lie too near the limit, or show no order after hundreds\n"
     "of runs.\n",
 }

@@ -30,20 +30,21 @@ from fedcore.words import counted
 
 ROOT = Path(__file__).parents[1]
 WRITTEN = (
-    "`python tools/verdicts.py` writes this page from the last run and, where that left something\n"
-    "out, from earlier ones; a test fails when it is stale."
+    "`python tools/verdicts.py` writes this page from the last run, and from earlier runs for\n"
+    "what the last run left out. A test fails if the page is stale."
 )
 OTHER_CODE = (
-    "One commit ran the cells; a later one may have written the words. Cells *by other code* were\n"
-    "made before, and their histories put back (`make restore`).\n"
-    "*Untimed* cells have no seconds here. Where both are empty, nobody has noted them.\n"
-    "`fedcore certify` compares with the histories in `kept/records/`. They may have been made on\n"
-    "another day than those that were judged, so that their seconds differ.\n"
+    "*cells by* names the commit that ran the cells, *words by* the one that wrote the verdicts.\n"
+    "Cells *by other code* were run earlier, and `make restore` put their histories back. The\n"
+    "times of *untimed* cells are not in the seconds. If both numbers are empty, nobody recorded\n"
+    "them. `fedcore certify` compares a new run with `kept/records/`. These records may be of\n"
+    "another day than the judged histories, so their seconds may differ.\n"
 )
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
-    "CPU and wall seconds of all timed cells of an experiment together, and the largest memory of "
-    f"one;\nwhat *by other code* and *untimed* mean stands [below the runs]({INDEX}#the-runs).\n"
+    "A row adds up the CPU and wall seconds of an experiment's timed cells; *MB* is the largest\n"
+    "memory of a cell. *By other code* and *untimed* are explained\n"
+    f"[below the runs]({INDEX}#the-runs).\n"
 )
 
 
@@ -78,7 +79,7 @@ def index(verdicts: dict[str, list[Verdict]], run: Run) -> str:
     parts.append("".join(f"- **{word}**: {WORDS[word]}\n" for word, _ in there))
     checks = answers.count_words(verdict_pages.checks(found))
     if checks:
-        parts.append(f"Checks of this software, which say nothing of the papers: {checks}.\n")
+        parts.append(f"Checks of this software, which say nothing about the papers: {checks}.\n")
     parts += ["## The runs\n", tables.markdown(runs(run)), OTHER_CODE]
     parts.append(
         "`fedcore verdicts --show ID` prints everything about one item;\n"
@@ -94,8 +95,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
         f"# {notes['title']}\n",
         f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
         f"{WRITTEN}\n",
-        f"Kept: run of {notes['date']}, cells by {notes['commit']}, "
-        f"words by {notes['judged by']}.\n",
+        f"Last run: {notes['date']}. Code that ran the cells: {notes['commit']}; "
+        f"that wrote the verdicts: {notes['judged by']}.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",
         verdict_pages.page(verdicts),
@@ -109,8 +110,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
     times.append({"experiment": "total", **total(notes["times"].values())})
     parts += [
         "## Environment\n",
-        "Versions are those that the histories hold; machine and BLAS, those of the machine that\n"
-        "made the pages.\n",
+        "The versions come from the histories. CPU, BLAS and system are those of the machine on\n"
+        "which `python tools/verdicts.py` stored the run.\n",
         listed(notes["versions"] | notes["machine"]),
         "## Times\n",
         TIMES,
@@ -125,11 +126,11 @@ def facts(file: Path) -> list[str]:
     printed = claims.read(file)
     parts = []
     if told := printed["facts"]:
-        parts += ["## Facts\n", "They are no items, each for the reason that it names.\n"]
+        parts += ["## Facts\n", "No run can show these to be false, so they are not judged.\n"]
         rows = [{"printed": f["fact"], "place": f["source"], "is a": f["kind"]} for f in told]
         parts.append(tables.markdown(rows))
     if drawn := printed["figures"]:
-        parts += ["## Figures without a word\n", "They are drawn, and nothing is read off them.\n"]
+        parts += ["## Figures without a verdict\n", "They are drawn, but not judged.\n"]
         parts.append("".join(f"- {f['source']}: {tables.escaped(f['shows'])}\n" for f in drawn))
     return parts
 

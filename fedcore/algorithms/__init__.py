@@ -2,33 +2,35 @@
 
 To add an algorithm, put a module into this package, or register a module of another package under
 the entry point group ``fedcore.algorithms``. The first line of the module's docstring is the
-method's title. The rest of the docstring says where the method departs from the paper.
+method's title. The rest of the docstring says where the method differs from the paper.
 
-At its end the module declares the algorithm::
+The module ends with the declaration of the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
 The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call of
-``record``, before the first round, has iteration 0. In the loop ``for k in record.rounds(most):``,
-methods usually pass the round's number k as iteration. The loop ends after ``most`` rounds, or as
-soon as ``record`` has ended the run.
+``record``, before the first round, has iteration 0. Most methods loop with
+``for k in record.rounds(most):`` and pass the round's number k as iteration. The loop ends after
+``most`` rounds, or earlier if ``record`` ends the run.
 
-A method for a subspace passes the argument ``basis=…`` or ``factors=…`` to ``record``. A method for
-classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
-``models=…``, which has one row of coefficients per client. The argument ``target=…`` is the number
-of leading directions sought; by default it is the number of columns of the basis. The argument
-``counts={column: number, …}`` fills the algorithm's own history columns.
+A method that learns a subspace passes ``basis=…`` or ``factors=…`` to ``record``. A method that
+trains classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
+``models=…``, a matrix with one row of coefficients per client. The argument ``target=…`` is the
+number of leading directions sought, by default the number of columns of the basis. The argument
+``counts={column: number, …}`` contains the values of the columns that the algorithm adds to the
+history.
 
-A client step reads its data, its state and its message. The step may close over parameters, and
-over numbers that the server chooses, such as a number of local steps. A client step may not close
-over arrays, nor over numbers computed from the clients' data. The server must broadcast the arrays
-that a client step needs, and the client may keep them.
+A client step is a function of the client's data, the client's state and the server's message. The
+step may close over parameters, and over numbers that the server chooses, such as a number of local
+steps. A client step may not close over arrays, nor over numbers computed from the clients' data.
+The server must broadcast the arrays that a client step needs, and the client may keep them.
 
 A differentially private method has a parameter ``epsilon``; with ``epsilon=None`` the method runs
 without privacy. Before the first upload, the method calls
 ``federation.protect(delta=…, neighbours=…)``, which starts to count the privacy loss ε. The client
-steps of a private method add noise with ``state.privacy``. If a step computes a value from noisy
-releases, it passes the value through `derived` (see `fedcore.privacy.mechanisms`).
+steps of a private method add noise with ``state.privacy``. If a client sends a value that it has
+computed from noisy releases, the step passes the value through `derived` (see
+`fedcore.privacy.mechanisms`).
 """
 
 from __future__ import annotations
@@ -66,10 +68,10 @@ class Algorithm:
     paper : str
         Short name of the paper to which the method belongs.
     parameters : type
-        Frozen dataclass of hyper-parameters. The class of a method for a subspace needs the fields
-        ``n_components`` and ``start``. The class of a method for classifiers needs the field
-        ``model``. Subclasses of `fedcore.parts.params.Parameters` (for classifiers, of
-        `fedcore.deep.settings.Params`) have the required fields, and check every value.
+        Frozen dataclass of hyper-parameters. If the method learns a subspace, the class needs the
+        fields ``n_components`` and ``start``, as in `fedcore.parts.params.Parameters`. If the
+        method trains classifiers, the class needs the field ``model``, as in
+        `fedcore.deep.settings.Params`. Subclasses of these two classes also check every value.
     run : callable
         ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
         dict contains ``V`` or ``basis`` of shape (n_features, n_components).
@@ -87,7 +89,7 @@ class Algorithm:
     columns : mapping of str to (str, str)
         Unit and description of each history column that the method fills by ``counts``.
     released : frozenset of str
-        Names of the `columns` whose values the guarantee of a private run covers. The other
+        Names of the `columns` whose values are covered by the guarantee of a private run. The other
         `columns` are computed from the data without noise.
     gram_products_only : bool
         Whether the steps read the data only through `fedcore.parts.gram_products.gram_product`. If
@@ -95,10 +97,10 @@ class Algorithm:
     commutes : callable, optional
         ``commutes(params)`` tells whether the method commutes with rotations of the features. A
         method commutes if it uses the data only in matrix products and inner products, and never
-        uses one feature by itself. Experiments with the option ``cut`` need a method that commutes.
-        None means that the method never commutes.
+        uses one feature by itself. Experiments with the option ``cut`` need such a method (see
+        `fedcore.experiments.axes`). None means that the method never commutes.
     private_fit : mapping, optional
-        Parameters with which a private `FederatedPCA` runs the method. With these parameters the
+        Parameters that a private `FederatedPCA` passes to the method. With these parameters the
         noise is Gaussian, and neighbouring data sets differ by one added or removed record. None
         means that a private `FederatedPCA` cannot run the method.
     steps : callable, optional
@@ -205,8 +207,8 @@ class Algorithm:
         form : str
             How error messages tell the user to write a parameter, such as ``--set NAME=VALUE``.
         drop : str
-            Advice in the error message for ``n_components`` in `values`, if the algorithm has no
-            parameter of this name.
+            Advice in the error message if `values` contains ``n_components`` and the algorithm has
+            no such parameter.
 
         Raises
         ------

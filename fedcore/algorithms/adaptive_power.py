@@ -1,30 +1,29 @@
 """Adaptive power method for differentially private PCA.
 
-In every step the sparse vector technique finds a threshold θ such that few rows a have
-‖a‖|⟨a,x⟩| > θ. The threshold is a power of `ratio`. The step leaves out the rows above θ, so that
-one row changes the sum by at most θ. The noise is in proportion to θ:
+In every step the sparse vector technique finds a threshold θ such that ‖a‖|⟨a,x⟩| > θ for only a
+few rows a. The threshold is a power of `ratio`. The step leaves out these rows, so one row changes
+the sum by at most θ. The noise is proportional to θ:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
 Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
-of rows n is therefore not public. The queries of the sparse vector technique count the rows *above*
-a threshold and compare the count with a margin. The paper writes the comparison of count and margin
-in another form, which contains n. The count of rows above a threshold has sensitivity 1 and is
-monotone. The range of θ is fixed in advance, and rows may have any norm, so that no parameter is
-taken from the data.
+of rows n is therefore not public. Each query of the sparse vector technique counts the rows *above*
+a threshold and compares the count with a margin. The paper writes this comparison in a form that
+contains n. The count has sensitivity 1 and is monotone. No parameter is taken from the data: the
+range of θ is fixed in advance, and rows may have any norm.
 
 ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
-``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). The sparse vector
-technique spends ε₀ in each step. With ``constant="statement"``, the noise multiplier is z = √(2
-log(2/δ₀))/ε₀, as in the pseudo-code. With ``constant="proof"``, z is the larger 2√log(2/δ₀)/ε₀ of
-the proof of Lemma 3.1. ``calibration="tight"`` takes the least z that the accountant allows for T
-Gaussian steps and T ε-DP searches. The searches get the share `search_share` of the zCDP budget.
-With ``calibration="tight"``, the counting queries get half as much noise as with
+``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). In each step, the sparse
+vector technique spends ε₀. The noise multiplier z is √(2 log(2/δ₀))/ε₀ with
+``constant="statement"``, as in the pseudo-code. With ``constant="proof"``, z is 2√log(2/δ₀)/ε₀, as
+in the proof of Lemma 3.1. ``calibration="tight"`` takes the least z that the privacy accountant
+allows for T Gaussian steps and T ε-DP searches. The searches spend the share `search_share` of the
+zCDP budget. With ``calibration="tight"``, the counting queries get half as much noise as with
 ``calibration="paper"``, which suffices because the queries are monotone.
 
-The paper has only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
+The paper computes only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
 ‖a‖‖Xᵀa‖₂ replaces ‖a‖|⟨a,x⟩|. With several clients, each client runs the step on its own rows with
-its own threshold. The server adds the results and need not be trusted.
+its own threshold. The server receives only noisy results, adds them up, and need not be trusted.
 """
 
 from __future__ import annotations
@@ -53,15 +52,14 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters beyond those of `Budgeted`.
+    """Hyper-parameters that the method adds to `Budgeted`.
 
     Attributes
     ----------
     rounds : int
         Number T of steps of the power method.
     failure : float
-        Bound β on the probability that the search passes over a threshold although no row exceeds
-        this threshold.
+        Bound β on the probability that the search rejects a threshold that no row exceeds.
     search_share : float
         Share of the zCDP budget that the calibration ``tight`` gives to the threshold search.
     ratio : float

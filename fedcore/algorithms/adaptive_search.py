@@ -1,15 +1,15 @@
 """Adaptive power method without knowledge of the gap.
 
-For each of the guesses κ = 1, ½, ¼, … of the gap, the method runs T = ⌈`unit`/κ⌉ steps of
-Algorithm 1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses
-among the resulting bases X by the utility ‖A X‖²_F. Neighbouring data sets differ by one added or
-removed row a, which changes the utility by at most ‖a‖² ≤ 1.
+For each guess κ = 1, ½, ¼, … of the gap, the method runs T = ⌈`unit`/κ⌉ steps of Algorithm 1
+(`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses one of the
+resulting bases X by their utilities ‖A X‖²_F. Neighbouring data sets differ by one added or removed
+row a, which changes a utility by at most ‖a‖² ≤ 1.
 
 The paper gives no constants for the search. In fedcore the exponential mechanism is
-(`choice_share`·ε)-DP. All steps of all guesses have the same noise, the least that the accountant
-allows for the whole run. The calibration ``paper`` is refused. With several clients, each client
-adds noise to the products of its own rows and chooses a guess by its own rows. The server takes the
-guess that most clients chose, and in a tie the first such guess.
+(`choice_share`·ε)-DP. All steps of all guesses have the same noise multiplier, the least that the
+privacy accountant allows for the whole run. The calibration ``paper`` is refused. With several
+clients, each client adds noise to the products of its own rows and chooses a guess by its own rows.
+The server takes the guess that most clients chose. In a tie, the largest guess wins.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ SEARCH_SHARE, FAILURE, RATIO = 0.1, 0.05, 2.0  # of `adaptive_power`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters beyond those of `Budgeted`.
+    """Hyper-parameters that the method adds to `Budgeted`.
 
     Attributes
     ----------
     guesses : int
         Number of guesses of the gap κ.
     unit : float
-        Number of steps for the guess κ = 1. The number replaces the logarithm in Corollary 1.1.
+        Number of steps for the guess κ = 1. `unit` replaces the logarithm in Corollary 1.1.
     choice_share : float
         Share of ε that the exponential mechanism spends.
     """
@@ -105,7 +105,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of a d×k block downloaded and uploaded per step, and of the final vote.
+    """Return the cost of the vote and of all steps, each with one d×k block down and up per client.
 
     For the vote, every client receives all candidate bases and sends one number for each.
     """
@@ -121,7 +121,7 @@ def schedule(params: Params) -> list[int]:
 
 
 def calibrate(params: Params, epsilon: float) -> Noise:
-    """Return the noise of one step such that all steps and the choice spend (ε, δ)."""
+    """Return the noise of one step with which all steps and the choice together spend (ε, δ)."""
     steps = sum(schedule(params))
     choice = Bounded(params.choice_share * epsilon)
     multiplier = calibration.calibrate(

@@ -7,11 +7,11 @@ therefore has sensitivity 1.
 
 ``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, because this σ is not proved
 to suffice for ε > 1. ``calibration="tight"`` takes the least σ with which the Gaussian mechanism is
-(ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the angle between the result and the exact
-component satisfies ``E sin² ≤ σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to first order in the noise. Here E is the
-expectation, and σⱼ are the singular values of A. With several clients, each client perturbs its own
-matrix. The server adds the matrices and need not be trusted. The summed noise of m clients has m
-times the variance of one client's noise.
+(ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the squared sine of the angle to the exact
+component has an expectation of at most ``σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to leading order in the noise,
+where σⱼ are the singular values of A. With several clients, each client perturbs its own matrix.
+The server receives only noisy matrices, adds them up, and need not be trusted. The summed noise of
+m clients has m times the variance of one client's noise.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` holds the top eigenvectors as columns, in shape (n_features, n_components).
+        ``basis``, of shape (n_features, n_components), has the top eigenvectors as columns.
     """
     params.open(federation, "add_or_remove_one", rows=False)
 
@@ -74,7 +74,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the upper triangle of a d×d matrix, uploaded by every client."""
+    """Return the cost: every client uploads the upper triangle of a d×d matrix."""
     triangle = shape.n_features * (shape.n_features + 1) // 2
     return Cost(1, shape.n_clients * triangle, 0)
 

@@ -1,6 +1,6 @@
 """Centralised truncated SVD, whose error no factorisation of the same rank can beat.
 
-Every client uploads its raw data once, so that the method gives no privacy.
+Every client uploads its raw data once, so the method gives no privacy.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` holds the leading right singular vectors as columns, in shape (n_features,
-        n_components).
+        ``V``, of shape (n_features, n_components), has the leading right singular vectors as
+        columns.
     """
 
     def upload(data: np.ndarray, state: SimpleNamespace, message: Any) -> np.ndarray:
@@ -51,7 +51,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of all n·d numbers uploaded once, and of V downloaded by every client."""
+    """Return the cost: clients upload all n·d numbers once, and every client downloads V."""
     return Cost(
         rounds=1,
         scalars_up=shape.n_samples * shape.n_features,

@@ -1,9 +1,9 @@
 """Private PCA by Gaussian noise on singular vectors, scaled by a private coherence estimate.
 
 The method makes a private estimate of the coherence of the top eigenvectors of the symmetrised
-matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is in proportion to the coherence
-estimate. The abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen, describe the method
-without its constants. The constants below were derived for fedcore.
+matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is proportional to this estimate. The
+abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen, describe the method without its
+constants. The constants below were derived for fedcore.
 
 Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
 singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the coherence, the
@@ -13,7 +13,7 @@ composition over the entries of the row (the model of Table 1). By Davis & Kahan
 ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors Z′ of A′.
 
 Step 1 estimates γ by ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)``, which is below γ with probability
-1 − δ₁. The gaps γ of two neighbours differ by at most 2.
+1 − δ₁. Two neighbours' gaps γ differ by at most 2.
 
 Step 2 estimates m by ``m̂ = m exp(Lap(s/ε₂) + (s/ε₂) log(1/2δ₁))``, which is above m with
 probability 1 − δ₁. The values of log m of two neighbours differ by at most
@@ -25,8 +25,9 @@ computes only the block V_k of Z.
 
 If γ̂ ≤ 4, the mechanism stops after step 1 and returns a random basis. The budgets are
 ε₁ = ε₂ = ε/4 and δ₁ = δ/8. With ``calibration="tight"``, the noise multiplier of step 3 is the
-least that the accountant allows for the remaining budget. With ``calibration="paper"``, the noise
-multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2; the method then refuses ε > 2.
+least that the privacy accountant allows for the remaining budget. With ``calibration="paper"``, the
+noise multiplier of step 3 is √(2 log(2/δ₃))/ε₃ with ε₃ = ε/2 and δ₃ = δ/2; the method then refuses
+ε > 2.
 
 With several clients, each client releases a basis from its own rows. The server takes the top
 eigenvectors of the average of the clients' projections. The result is good only if the clients' top
@@ -59,7 +60,7 @@ RELATIONS = {"entry": "change_entry", "row_by_entries": "add_or_remove_one"}
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters beyond those of `Budgeted`.
+    """Hyper-parameters that the method adds to `Budgeted`.
 
     Attributes
     ----------
@@ -130,9 +131,9 @@ def noise_multiplier(params: Params) -> float:
 def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ in double precision, where Sᵢ are the client's data.
 
-    R has at most d rows, and is computed only once. R replaces the Gram matrix SᵢᵀSᵢ, whose
-    condition number is the square of that of R. At ‖Sᵢ‖ = 10⁸ σ_k, rounding in the Gram matrix
-    would hide the gap.
+    R has at most d rows, and is computed only once. The code uses R instead of the Gram matrix
+    SᵢᵀSᵢ, whose condition number is the square of R's condition number. At ‖Sᵢ‖ = 10⁸ σ_k, rounding
+    in the Gram matrix would hide the gap.
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))

@@ -14,19 +14,19 @@ Gaussian noise is added to their mean.
 Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``. The eigenvalue
 gap λ̄₁ − λ̄₂ of the population is taken as known.
 
-Neighbouring data sets differ in one replaced row. Each row is in a single batch, so that each batch
-may spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the
-other half, (ε₂, δ₂). As in the paper's analysis, τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with ζ = 0.01
-covers all gradients with high probability. A gradient has d' = dk coordinates, because its k
-columns are flattened.
+Neighbouring data sets differ in one replaced row. Each row is in a single batch, so each batch may
+spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the other
+half, (ε₂, δ₂). As in the paper's analysis, τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with ζ = 0.01 covers
+all gradients with high probability. A gradient has d' = dk coordinates, because its k columns are
+flattened.
 
-With ``calibration="paper"``, the histogram of each coordinate spends ε₂/(4√(2 d' log(4/δ₂))) and
-δ₂/4d'. The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
-suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise that the accountant allows, with
-half of the zCDP budget for the histograms.
+With ``calibration="paper"``, each coordinate's histogram has the budget (ε₂/(4√(2 d' log(4/δ₂))),
+δ₂/4d'). The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
+suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise that the privacy accountant allows,
+with half of the zCDP budget for the histograms.
 
 The number of subsets that vote (`VOTES`), the failure probability ζ and the split of the budget are
-fedcore's choices. The choices were not compared with the full text of the paper. The paper's
+fedcore's choices. These choices were not checked against the full text of the paper. The paper's
 algorithm ends if a private histogram is empty. In fedcore, w keeps its value if the histogram of
 step 1 is empty. If the histogram of a coordinate is empty, the interval has the centre 0. With
 several clients, w passes from client to client.
@@ -60,7 +60,7 @@ VOTES = 4.0  # number of subsets that vote, in units of `needed`
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters beyond those of `Budgeted`.
+    """Hyper-parameters that DP-PCA adds to `Budgeted`.
 
     Attributes
     ----------
@@ -161,8 +161,7 @@ def private_mean(
 ) -> np.ndarray:
     """Return a private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
 
-    `FAILURE` bounds the probability that a gradient in any of the run's `batches` batches exceeds
-    τ.
+    `FAILURE` bounds the probability that any gradient in the run's `batches` batches exceeds τ.
 
     Returns
     -------
@@ -217,7 +216,7 @@ def top_eigenvalue(
 def largest_bin(
     bins: np.ndarray, epsilon: float, delta: float, rng: np.random.Generator
 ) -> int | None:
-    """Return the fullest bin of a private histogram over all integers, or None if it is empty.
+    """Return the fullest bin of a private histogram over the integers; None if no bin is kept.
 
     The method is the stability-based histogram of Karwa & Vadhan (ITCS 2018, Lemma 2.3). The count
     of every bin that occurs in `bins` gets Lap(2/ε) noise. The private histogram keeps the bins

@@ -10,41 +10,41 @@ In each round the client iterates from Xᵢ towards the dominant p-dimensional e
 ``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12). The client then updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z``
 (19). The server takes Z ← orth(Σᵢ Yᵢ).
 
-The parameters `inner` and `solver` set the accuracy of the clients' solves. The accuracy of the
-solves sets the rate, the factor by which the error changes in a round. Let b = Σβᵢ be the sum of
-the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. Near the answer, if all clients have equal
-data and solve exactly, the rate is b/(b + g). With q steps of the solver ``power``, the rate is
-``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p + b). A single step is slower than simultaneous
-subspace iteration (SSI), whose rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more
-than βᵢ, exact solves do not converge until rule (25) has raised βᵢ.
+The rate is the factor by which the error changes in a round. The rate depends on how accurately the
+clients find the dominant eigenspace. The parameters `inner` and `solver` set this accuracy. Let
+b = Σβᵢ be the sum of the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. If all clients have
+equal data and find the eigenspace exactly, the rate near the answer is b/(b + g). With q steps of
+the solver ``power``, the rate is ``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p + b). A single step
+is slower than simultaneous subspace iteration (SSI), whose rate is 1 − g/λ_p. If the clients'
+matrices AᵢAᵢᵀ differ by more than βᵢ, the method with exact solutions does not converge until rule
+(25) has raised βᵢ.
 
-With ``inner_start="server"`` the inner iteration starts from Z in place of Xᵢ. Let e_X and e_Z be
+With ``inner_start="server"`` the inner iteration starts from Z instead of Xᵢ. Let e_X and e_Z be
 the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to this
-eigenvector. By (19), e_Z = (1 − g/b) e_X, so that Z is nearer to the answer than Xᵢ. An exact solve
+eigenvector. By (19), e_Z = (1 − g/b) e_X, so Z is nearer to the answer than Xᵢ. An exact solution
 replaces e_X by (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps from Z, a share cᵠ of the
-difference between e_Z and the exact solve is left. The rate of q steps is therefore
+difference between e_Z and the exact solution is left. The rate of q steps is therefore
 ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. If g is small, the rate is about 1 − g/b for every q, which
 is λ_p/b times as fast as SSI. For q = 1 the rate is 1 − g/b + g²/(b (λ + b)), where λ is one of the
 p leading eigenvalues. Over all gaps g, the least rate for q = 1 is 1 − (λ + b)/(4 b), which is
 above −1 if b > λ/7. With a single step, the method therefore converges only if b > λ₁/7.
 
-The paper leaves open the limit of the inner steps, here `inner_steps`, and the constants of rule
-(13), here c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares bases and not subspaces, and so depends
-on the `signs` of the QR factorisation. Rule (25) raises βᵢ unless the distance between Xᵢ and Z has
-fallen by about 1 % since the rule was last applied. Because Xᵢ = Z at the start, the distance is 0
-at k = 0, and rule (25) always raises βᵢ at k = 5.
+The paper states neither a limit on the inner steps nor the constants of rule (13). Here the limit
+is `inner_steps`, and the constants are c₁ = 1/2 and c₁' = 1. Stopping rule (26) compares bases and
+not subspaces. The rule therefore depends on the `signs` of the QR factorisation. Rule (25) raises
+βᵢ unless the distance between Xᵢ and Z has fallen by about 1 % since the rule was last applied.
+Because Xᵢ = Z at the start, the distance is 0 at k = 0, and rule (25) always raises βᵢ at k = 5.
 
 The start Xᵢ⁽⁰⁾ = Z⁽⁰⁾ spans an invariant space of Hᵢ, but not the dominant one. In exact arithmetic
 the first round only rotates the basis, and the client sends ``βᵢ Z + P⊥_Z AᵢAᵢᵀ Z``. The invariant
-space is unstable, and inner steps amplify rounding errors geometrically as long as rule (26) sees
-the basis rotate. With rule (26) the number of rounds therefore depends on the rounding of the
-start, on the number of threads and on the CPU. With rule (14) the number of rounds does not depend
-on rounding, because the rule finds a residual of zero and stops at once. Experiments with
+space is unstable: while the basis rotates, rule (26) continues the inner steps, which amplify
+rounding errors geometrically. With rule (26) the number of rounds therefore depends on the rounding
+of the start, on the number of threads and on the CPU. With rule (14) the number of rounds does not
+depend on rounding, because the rule finds a residual of zero and stops at once. Experiments with
 ``twin: rounding`` measure the effect of rounding (see `fedcore.experiments.twins`).
 
 A client step works on a stack of blocks, either of several runs at one client, or of several
-clients of equal size. A block stores its p vectors as rows, so that a stack has the shape (…, p,
-n).
+clients of equal size. A block stores its p vectors as rows, so a stack has the shape (…, p, n).
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ PERIOD, MU, THETA = 5, 0.01, 0.1  # of the adaptive penalty (25)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Hyper-parameters beyond those of `ssi.Rounds`.
+    """Hyper-parameters that FAPS adds to `ssi.Rounds`.
 
     Attributes
     ----------
@@ -84,18 +84,17 @@ class Params(ssi.Rounds):
         Rule that ends the inner iteration. ``relative_change`` stops by rule (26), when the basis
         changes by at most ε_x times its norm. ``subspace_change`` applies rule (26) to projections
         instead of bases. ``residual`` stops by rule (14), when the residual
-        ``‖(I − XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or of the order of rounding.
-        ``decrease`` stops by rule (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed`` makes all
-        `inner_steps`.
+        ``‖(I − XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or as small as rounding
+        errors. ``decrease`` stops by rule (13), when ``tr XᵢᵀHᵢXᵢ`` has grown enough. ``fixed``
+        always makes `inner_steps` steps.
     tolerance : float
         Threshold ε_x of ``relative_change`` and ``subspace_change``.
     delta : float
         Factor δᵢ of the rule ``residual``.
     inner_steps : int
-        Largest number of inner iterations in a round. With the rule ``fixed``, every round makes
-        this number of inner iterations.
+        Largest number of inner iterations in a round, and the exact number with the rule ``fixed``.
     solver : str
-        Name of the inner iteration, one of `fedcore.parts.eigensolvers`.
+        Solver of the inner iteration, a key of ``SOLVERS`` in `fedcore.parts.eigensolvers`.
     signs : str
         Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the inner QR, and
         ``arbitrary`` keeps the signs of LAPACK.
@@ -129,9 +128,9 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        Orthonormal ``basis`` of shape (n_features, n_components). After at least one round, ``X``
-        and ``W`` are lists of the clients' matrices Xᵢ and Wᵢ, all of shape (n_features,
-        n_components).
+        Orthonormal ``basis`` of shape (n_features, n_components). After at least one round, the
+        dict also contains the lists ``X`` and ``W`` of the clients' matrices Xᵢ and Wᵢ, all of
+        shape (n_features, n_components).
     """
     client = of_runs(stacked(partial(improved, params)))
 

@@ -7,18 +7,17 @@ network wᵢ, with the other networks fixed, on the loss
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m).
 
 Because I − 11ᵀ/m is a projection, its square Ω is equal to I − 11ᵀ/m. The penalty tr W Ω Wᵀ is
-therefore Σⱼ ‖wⱼ − w̄‖², which holds the networks near their mean w̄. The server sends w̄, which is
-all that a client needs of the other networks. During the descent, the client's own share wᵢ/m of w̄
-moves with wᵢ.
+therefore Σⱼ ‖wⱼ − w̄‖², which holds the networks near their mean w̄. About the other networks, a
+client needs to know only the mean w̄, which the server sends. During the descent, the client's own
+share wᵢ/m of w̄ moves with wᵢ.
 
-For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) take the code of Liang et al.,
-arXiv:2001.01523, 2020, and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for
-networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. The code of Liang et al. puts a
-matrix of ones in the place of I, and squares entry by entry. All entries of Ω are (1 − 1/m)² in
-that code, which penalises the sum of the networks and not their distance from the mean. With
-λ = 10⁻⁷ neither form of Ω matters, and the accuracies are nearly those of Local Only. The
-accuracies of Fed-MTL and Local Only are equal only if λ = 0. Experiments therefore train both
-methods.
+For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) use the code of Liang et al.
+(arXiv:2001.01523, 2020) and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for
+networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. That code has a matrix of ones
+instead of I, and squares entry by entry. All entries of its Ω are (1 − 1/m)², so the penalty acts
+on the sum of the networks and not on their distance from the mean. With λ = 10⁻⁷ neither form of Ω
+matters: the accuracies are nearly the same as in Local Only. They are equal only if λ = 0, so
+experiments train both methods.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
+    """Hyper-parameters that Fed-MTL adds to `fedcore.deep.settings.Params`.
 
     Attributes
     ----------

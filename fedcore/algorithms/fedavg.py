@@ -7,7 +7,8 @@ client on its own loss fᵢ:
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
 has momentum. With ``fine_tune`` the method is FedAvg+FT of Collins et al. After the last round of
-FedAvg+FT, every client trains the head of w for ``fine_tune`` epochs, which gives one more record.
+FedAvg+FT, every client trains the head of w for ``fine_tune`` epochs, which adds one more row to
+the history.
 """
 
 from __future__ import annotations

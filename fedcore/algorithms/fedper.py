@@ -7,8 +7,8 @@ hᵢ together, for E epochs of SGD on its loss fᵢ:
 
 Heads stay with the clients. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is
 not weighted and the head is the last layer. In the code of Collins et al., the server averages both
-heads and bodies, which ``first_head="averaged"`` reproduces. With averaged heads, a client that is
-chosen for the first time begins with the mean head.
+heads and bodies. ``first_head="averaged"`` reproduces this average: a client that is chosen for the
+first time begins with the mean head.
 """
 
 from __future__ import annotations

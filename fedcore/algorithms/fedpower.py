@@ -20,9 +20,9 @@ The function `standard_deviation` computes s. The privacy account counts every p
 sending client computes. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and
 the paper's noise ν is m/n times s. The factor m/n changes no iterate.
 
-Unlike in the paper, a client that does not send does not compute, because the next broadcast would
-overwrite its work. By default the start Z₀ has uniform entries as in `local_power`, and not
-Gaussian entries as in the paper.
+In the paper, clients that do not send still compute. Here they do not, because the next broadcast
+would overwrite their results. By default the start Z₀ has uniform entries, as in `local_power`; in
+the paper they are Gaussian.
 """
 
 from __future__ import annotations
@@ -72,14 +72,14 @@ class Params(Parameters):
     schedule : str
         Change of `local_steps` from one synchronisation to the next, as in `local_power`.
     alignment : str
-        Alignment of each client's Zᵢ with the first client's, as in `local_power`.
+        Alignment of each client's Zᵢ with the first client's Z₁, as in `local_power`.
     epsilon : float or None
         Privacy loss ε of the whole run. None runs the method without noise and without privacy.
     delta : float
         Parameter δ of the (ε, δ)-DP guarantee for the whole run.
     calibration : str
-        ``tight`` takes the least noise that the accountant finds for (ε, δ), and ``paper`` takes
-        the noise of the paper's Theorem 6.
+        ``tight`` takes the least noise that the privacy accountant allows for (ε, δ), and ``paper``
+        takes the noise of the paper's Theorem 6.
     participants : int, optional
         Number K of clients drawn at each synchronisation; by default all clients take part
         (Algorithm 2).
@@ -217,7 +217,7 @@ def intervals(params: Params) -> Iterator[int]:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×r block downloaded per client and round, and of the uploaded blocks.
+    """Return the cost of one d×r block down per client and round, and of the uploaded blocks.
 
     A sending client uploads one block, or two blocks if its Zᵢ is aligned. With `participants` the
     number of uploaded blocks is random, and the cost counts the largest possible number.
@@ -262,7 +262,7 @@ def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
 def standard_deviation(
     calibration: Calibration, r: int, steps: int, epsilon: float, delta: float
 ) -> float:
-    """Return the standard deviation of the noise per entry for (ε, δ)-DP of all `steps` products.
+    """Return the noise's standard deviation in each entry, for (ε, δ)-DP of `steps` products.
 
     Each product is ``MᵀM Z``, where the rows of M have norm at most 1. Z has r orthonormal columns
     and depends on the data only through earlier releases.
@@ -270,8 +270,8 @@ def standard_deviation(
     Parameters
     ----------
     calibration : str
-        ``paper`` takes the noise of `theorem_6`, and ``tight`` the least noise at the exact
-        `sensitivity`.
+        ``paper`` takes the noise of `theorem_6`, and ``tight`` takes the least noise that the exact
+        `sensitivity` allows.
     r : int
         Number of columns of Z.
     steps : int

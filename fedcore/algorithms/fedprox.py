@@ -4,8 +4,8 @@ In every round a share r of the clients trains. Client i starts from the server'
 makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of the results. With
 μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), clients are
 drawn uniformly, and the descent has momentum. The momentum includes the penalty's gradient. The
-code of Collins et al. adds the penalty's gradient after the momentum and keeps the sum as the
-momentum, which gives the same iterates. With ``fine_tune`` the method is FedProx+FT (see
+code of Collins et al. adds the penalty's gradient to the updated momentum and stores the sum as the
+new momentum, which leads to the same iterates. With ``fine_tune`` the method is FedProx+FT (see
 `fedcore.algorithms.fedavg`).
 """
 
@@ -28,7 +28,7 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(Tuned):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that FedProx adds to `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------

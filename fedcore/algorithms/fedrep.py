@@ -6,9 +6,9 @@ with the representation φ fixed, and then φ for τ_φ epochs with the head fix
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
 The head is the last layer, and stays with its client. The parameter ``head_epochs`` is τ_h, and
-``epochs`` is τ_φ. In the authors' code, the server averages both heads and representations, which
-``first_head="averaged"`` reproduces. With averaged heads, a client that is chosen for the first
-time begins with the mean head. For linear regression see `fedcore.algorithms.fedrep_linear`.
+``epochs`` is τ_φ. In the authors' code, the server averages both heads and representations.
+``first_head="averaged"`` reproduces this average: a client that is chosen for the first time begins
+with the mean head. For linear regression see `fedcore.algorithms.fedrep_linear`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Personal):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Personal`.
+    """Hyper-parameters that FedRep adds to `fedcore.deep.settings.Personal`.
 
     Attributes
     ----------

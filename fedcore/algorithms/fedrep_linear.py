@@ -5,20 +5,19 @@ its head wᵢ, and makes a gradient step on the representation B:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
-With ``head_steps`` = τ, the head makes τ gradient steps of size α from its last value instead of
-the minimisation. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay
-with the clients.
+If ``head_steps`` = τ is given, the client instead makes τ gradient steps of size α from its last
+wᵢ. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay with the clients.
 
-The parameter ``step`` is η σ̄², where ``head_sigma`` is σ̄. With σ̄ = σ_max(W*)/√n, where W* holds
-the true heads of n clients, the largest step of Theorem 1 is ``step`` = 1/4. In configuration
-files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With ``head_sigma`` = 1,
-``step`` is equal to η.
+The parameter ``step`` is η σ̄², where ``head_sigma`` is σ̄. Let W* be the matrix of the n clients'
+true heads. With σ̄ = σ_max(W*)/√n, the largest step that Theorem 1 allows is ``step`` = 1/4. In
+configuration files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With
+``head_sigma`` = 1, ``step`` is equal to η.
 
 A round uses all samples of a client, as the paper's experiments do. With ``batch`` a round uses
 only the first ``batch`` samples of each client. With ``batch`` and ``fresh`` every round uses the
 next ``batch`` samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the server
-keeps the mean of the Bᵢ as B, as in the authors' notebook. The authors' notebook takes the *sum* of
-the gradients over clients, which equals the mean with r n times the step.
+keeps the mean of the Bᵢ as B, as in the authors' notebook. The notebook takes the *sum* of the
+participants' gradients, which is the same as their mean with a step r n times as long.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(representation.Params):
-    """Hyper-parameters beyond those of `fedcore.parts.representation.Params`.
+    """Hyper-parameters that FedRep adds to `fedcore.parts.representation.Params`.
 
     Attributes
     ----------

@@ -1,14 +1,14 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
 The method is distributed gradient descent on one representation B and one head w, with both
-gradients at the old point:
+gradients at the old B and w:
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m.
 
-A message has the d k numbers of B and, as last row, the k numbers of w. The authors' notebook
-leaves XᵀX out of the quadratic part of the gradient in B, whereas the gradient here is complete.
-With ``init="random"`` and no given ``start``, the first head w is drawn from N(0, I_k). With a
-given ``start`` or another ``init``, the first head w is zero.
+A message is the d×k matrix B with w as an additional last row. The authors' notebook leaves XᵀX out
+of the quadratic part of the gradient in B, whereas the gradient here is complete. With
+``init="random"`` and without ``start``, the first head w is drawn from N(0, I_k). Otherwise the
+first head w is zero.
 """
 
 from __future__ import annotations

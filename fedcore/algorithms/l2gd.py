@@ -7,22 +7,21 @@ averaging round, each of the n clients makes the step:
     xᵢ ← xᵢ − θ (xᵢ − mean xⱼ),    θ = α λ / (n p).
 
 fedcore draws the set of local rounds before the first round. The number of local rounds is (1 − p)
-T, to the nearest integer, and all other rounds are averaging rounds. The communication cost is
+T, rounded to an integer, and all other rounds are averaging rounds. The communication cost is
 therefore known beforehand.
 
-By default all clients take part in every round. With `participation` below 1, some clients are
-drawn for each local round and for each averaging round. In an averaging round the drawn clients
-move towards the mean of the drawn clients' networks, and the networks of all other clients do not
-change. The number n in θ remains the number of all clients. An averaging round does not change the
-mean of all clients' networks. In consecutive averaging rounds, Algorithm 1 therefore communicates
-only in the first one. In this module the participants of every averaging round upload xᵢ and
-download the mean.
+By default all clients take part in every round. With `participation` below 1, the server draws
+clients for every round, local or averaging. In an averaging round the drawn clients move towards
+the mean of their networks, and no other client's network changes. The n in θ is still the number of
+all clients. An averaging round does not change the mean of all clients' networks. In consecutive
+averaging rounds, Algorithm 1 therefore communicates only in the first one. Here the participants of
+every averaging round upload xᵢ and download the mean.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, p is 0.9, and a local round
-makes E epochs. The learning rate is that of the other methods of Collins et al. In Algorithm 1 a
-local round makes one step of size α / (n (1 − p)). In the code of Collins et al. all clients take
-part in every round, and θ is α λ / (n (1 − p)). Local rounds in the code of Collins et al. have the
-learning rate α / (n (1 − p)).
+makes E epochs. The learning rate is ``rate``, as in the other methods; Collins et al. print 0.001
+for L2GD on FEMNIST and 0.01 otherwise. In Algorithm 1 a local round makes one step of size
+α / (n (1 − p)). In the code of Collins et al. all clients take part in every round, θ is
+α λ / (n (1 − p)), and the learning rate of local rounds is α / (n (1 − p)).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ from fedcore.validation import Positive, Share
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
+    """Hyper-parameters that L2GD adds to `fedcore.deep.settings.Params`.
 
     Attributes
     ----------

@@ -5,11 +5,11 @@ shared upper layers g together, for E epochs of SGD on its loss fᵢ:
 
     (lᵢ, gᵢ) ← SGD(fᵢ, from (lᵢ, g)),    g ← mean gᵢ.
 
-The network's attribute ``lower`` (see `fedcore.deep.models`) is the number of lower layers in
-Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021). As in Appendix A.2, training
-starts from random parameters, and not from the result of FedAvg. The code of Collins et al. has
-more lower layers than the appendix: the networks for CIFAR keep their first fully connected layer
-with the clients (``lower`` = 8).
+By default the number of lower layers is the network's attribute ``lower`` (see
+`fedcore.deep.models`), as in Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+Also as in Appendix A.2, training starts from random parameters, and not from the result of FedAvg.
+The code of Collins et al. has more lower layers than the appendix: the networks for CIFAR keep
+their first fully connected layer with the clients (``lower`` = 8).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fedcore.validation import Count
 
 @dataclass(frozen=True)
 class Params(settings.Params):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Params`.
+    """Hyper-parameters that LG-FedAvg adds to `fedcore.deep.settings.Params`.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``upper`` holds the parameters g of the shared upper layers after the last round. ``models``
+        ``upper`` has the parameters g of the shared upper layers after the last round. ``models``
         lists the parameters of each client's network.
     """
     learner = deep.learner(params, federation)
@@ -88,7 +88,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of sending the seed once, and g down and gᵢ up in every round."""
+    """Return the cost of one seed per client, and of g down and gᵢ up per participant and round."""
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)

@@ -3,8 +3,8 @@
 Client i computes the least-squares solution θᵢ for its own samples. If the client has fewer samples
 than features, θᵢ is the solution of smallest norm. In the authors' notebook, clients solve a ridge
 regression with the penalty 1e−5. The method has no shared representation. For comparison with other
-methods, ``basis`` holds the k leading right singular vectors of the matrix with rows θᵢ. The rows
-θᵢ are read outside the protocol. A new client learns all d coefficients, because there is no
+methods, ``basis`` has the k leading right singular vectors of the matrix with rows θᵢ. Reading the
+rows θᵢ does not count as communication. A new client learns all d coefficients, because there is no
 representation.
 """
 
@@ -40,7 +40,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis`` holds right singular vectors as columns, in shape (n_features, n_components).
+        ``basis``, of shape (n_features, n_components), has right singular vectors as columns.
     """
 
     @stacked

@@ -1,18 +1,18 @@
 """LocalPower: subspace iteration with several local steps between communications.
 
 LocalPower is equal to FedPower (Guo et al.) without noise. The second baseline of Wang, Liu & Zhang
-(JOTA 2024) is LocalPower with q = 8 in the first round, and q is halved after every round until q
-is 1. In a round with q local steps, client i computes Yᵢ and the server computes Z:
+(JOTA 2024) is LocalPower with q = 8 local steps in the first round; after every round q is halved,
+down to 1. In a round with q local steps, client i computes Yᵢ and the server computes Z:
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
-As in the code of Li et al., q includes the last multiplication of a round. The client does not
-orthonormalise the result Yᵢ of the last multiplication, and sends Yᵢ. With q = 1 the method is
-`ssi`. The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. For the alignment
-``none``, Dᵢ is the identity, and for ``sign``, Dᵢ fixes the sign of each column. For the alignment
-``procrustes``, Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F. For the alignments
-``sign`` and ``procrustes``, a client sends Zᵢ beside Yᵢ, as in FedPower. A round with q = 1 sends
-no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
+As in the code of Li et al., q includes the last multiplication of a round. The client sends the
+result Yᵢ of the last multiplication without orthonormalising Yᵢ. With q = 1 the method is `ssi`.
+The rotation Dᵢ aligns Zᵢ with the first client's Z₁ before the sum. With the alignment ``none``, Dᵢ
+is the identity. With ``sign``, Dᵢ flips each column of Zᵢ whose inner product with the same column
+of Z₁ is negative. With ``procrustes``, Dᵢ is the orthogonal matrix that minimises ‖Zᵢ Dᵢ − Z₁‖_F.
+With ``sign`` and ``procrustes``, a client sends Zᵢ in addition to Yᵢ, as in FedPower. A round with
+q = 1 sends no Zᵢ, because all Zᵢ are equal. Wang, Liu & Zhang do not mention an alignment.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ ALIGNMENTS = {  # of bases of shape (…, n, p)
 
 @dataclass(frozen=True)
 class Params(ssi.Rounds):
-    """Hyper-parameters beyond those of `ssi.Rounds`.
+    """Hyper-parameters that LocalPower adds to `ssi.Rounds`.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def steps_of(params: Params, k: int) -> int:
 def communication(params: Params, shape: Shape) -> Cost:
     """Return the cost of one n×p block down, and one or two blocks up, per client and round.
 
-    A client uploads Yᵢ in every round, and uploads Zᵢ in those rounds that align Zᵢ.
+    A client uploads Yᵢ in every round, and also Zᵢ in the rounds that align Zᵢ.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
@@ -124,15 +124,15 @@ def aggregate(
     Parameters
     ----------
     federation : Federation
-        Federation whose clients hold the broadcast Z.
+        Federation whose clients have received Z by a broadcast.
     q : int
     alignment : str
         A key of `ALIGNMENTS`.
     product, single : client step
         Client steps that compute ``AᵢAᵢᵀ Z``, `single` if q = 1 and `product` otherwise.
     weights : mapping of int to int, optional
-        Mapping from the number of client i to its weight wᵢ. The first entry belongs to the client
-        with which all others are aligned. By default all weights are 1.
+        Mapping from the index i of a client to the weight wᵢ. All other clients are aligned with
+        the first client in the mapping. By default all weights are 1.
 
     Returns
     -------

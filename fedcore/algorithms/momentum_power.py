@@ -1,6 +1,6 @@
 """Subspace iteration with momentum.
 
-The method is in none of the five papers that fedcore reproduces. The messages are those of
+The method is in none of the five papers that fedcore reproduces. The messages are the same as in
 simultaneous subspace iteration (`ssi`), but the server also stores the previous block. The method
 is the three-term recursion ``Y ← AAᵀ Y − β Y₋``, with the previous block Y₋ in the coordinates of
 the new block:
@@ -8,11 +8,11 @@ the new block:
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0.
 
 The best β for blocks of p columns is (λ_{p+1}/2)², where λ_{p+1} is the (p+1)-st eigenvalue of AAᵀ.
-With the best β the error falls by a factor near 1 − √(2 gap) per round instead of 1 − gap, where
-gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes in every round the (p+1)-st
-Ritz value in span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾]. The estimate of λ_{p+1} is the largest (p+1)-st Ritz value of all
-rounds so far. The server already has the products of Z⁽ᵏ⁾ and Z⁽ᵏ⁻¹⁾ with AAᵀ. A Ritz value is at
-most its eigenvalue, so that the estimated β is at most the best β, up to rounding.
+With the best β a round multiplies the error by about 1 − √(2 gap) instead of 1 − gap, where
+gap = 1 − λ_{p+1}/λ_p. If `sigma_next` is not given, the server computes the (p+1)-st Ritz value in
+span[Z⁽ᵏ⁾ Z⁽ᵏ⁻¹⁾] in every round, from products with AAᵀ that it already has. The estimate of
+λ_{p+1} is the largest of these Ritz values so far. A Ritz value is at most its eigenvalue, so the
+estimated β is at most the best β, up to rounding.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Hyper-parameters beyond those of `ssi`.
+    """Hyper-parameters that the method adds to `ssi`.
 
     Attributes
     ----------

@@ -2,7 +2,7 @@
 
 Client i computes the p leading right singular vectors Vᵢ of its own data and sends them. The server
 takes the p leading eigenvectors of the averaged projection (1/N) Σᵢ VᵢVᵢᵀ. The code computes the
-eigenvectors as left singular vectors of ``[V₁ … V_N]``, so that no n×n matrix is formed. The method
+eigenvectors as left singular vectors of ``[V₁ … V_N]``, so no n×n matrix is formed. The method
 takes one round. The result is exact if all clients have the same top subspace. The average is
 unweighted, as in the paper, whose clients have equally many samples. A client whose data have a
 rank below p sends zeros in the last columns of Vᵢ.

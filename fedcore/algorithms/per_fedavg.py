@@ -6,17 +6,17 @@ results. A batch is cut into a support set D and a target set D′, and a step h
 
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
-The set D is eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021),
-Appendix A.2. The algorithm has a third set D″, which Collins et al. and fedcore replace by D. The
-paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the gradient is
-over all samples of the client. With ``fine_tune`` clients train the head of w after the last round,
-as for `fedcore.algorithms.fedavg`.
+The set D contains eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML
+2021), Appendix A.2. The algorithm has a third set D″, which Collins et al. and fedcore replace by
+D. The paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the
+gradient is over all samples of the client. With ``fine_tune`` clients train the head of w after the
+last round, as in `fedcore.algorithms.fedavg`.
 
 ``form="sum"`` reproduces the class for Per-FedAvg in the code of Collins et al., although none of
 their programs uses that class. The class makes the inner step on a copy of the network, and
-evaluates no loss at this copy. With ``form="sum"``, a step therefore has the direction ∇fᵢ(w;
-D) + ∇fᵢ(w; D′). With ``form="sum"``, client i predicts with its network after its last local round,
-and ``fine_tune`` trains all of this network.
+evaluates no loss at this copy. A step therefore has the direction ∇fᵢ(w; D) + ∇fᵢ(w; D′). With this
+form, client i predicts with the network that its last descent returned, and ``fine_tune`` trains
+all layers of this network.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that Per-FedAvg adds to `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------

@@ -5,13 +5,13 @@ V from Algorithm 1 (`power_iteration`) is fixed. Every client runs ``U ← U −
 with the weights ``β_k = k/(k+3)``.
 
 A step is ``U − Û ← (U − Û)(I − γ VᵀV)``, where Û is the exact solution. In the eigenbasis T of VᵀV,
-each column of the error is therefore multiplied by its own factor, ``(U_t − Û) T = E₀ diag(p_t)``.
-A step of the code updates only the r factors p_t and the r numbers q_t = 1 − p_t. The loss follows
-from p_t. The code updates q_t separately, because q_t can be far below the rounding error of p_t.
-At the end the code computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In exact arithmetic, the iterates U_t
-equal those of gradient descent, but a step of the code does not read the data. Instead of E₀ the
-code stores ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD of V. The entries
-of ``E₀ diag(σ)`` are of the magnitude of the data.
+each column of the error is therefore multiplied by its own factor: ``(U_t − Û) T = E₀ diag(p_t)``
+with ``E₀ = (U₀ − Û) T``. A step of the code updates only the r factors p_t and the r numbers
+q_t = 1 − p_t. The loss follows from p_t. The code updates q_t separately, because q_t can be far
+below the rounding error of p_t. At the end the code computes ``U_T = U₀ − E₀ diag(q_T) Tᵀ``. In
+exact arithmetic, U_t is the same as in gradient descent, but a step does not read the data.
+Instead of E₀ the code stores ``E₀ diag(σ) = U₀ T diag(σ) − S Q``, where V = Q diag(σ) Tᵀ is the SVD
+of V. Unlike E₀, this product does not grow if a singular value of V is small.
 
 The entries of the start ``U₀`` are independent N(0, 1/nᵢ), as in the authors' code (the paper says
 "random"). With ``orthonormalise`` (Remark 4), an orthonormal basis of range(V) replaces V. With an
@@ -39,7 +39,7 @@ from fedcore.validation import CountOrZero
 
 @dataclass(frozen=True)
 class Params(power_iteration.Params):
-    """Hyper-parameters beyond those of `power_iteration`.
+    """Hyper-parameters that gradient descent adds to `power_iteration`.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Distributed randomized power iteration.
 
-As in Section 3 of the paper, the method draws m samples of a random matrix Φ and keeps the sample
-with the best condition number κ(V).
+As in Theorem 2 of the paper, the method draws m samples of a random matrix Φ and keeps the sample
+with the best-conditioned V (see ``select`` below).
 
 The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds up the sketches to
 obtain V. The server sends V to the clients, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server
@@ -101,17 +101,17 @@ class Scaled(NamedTuple):
     exponent: int = 0
 
     def normalised(self) -> Scaled:
-        """Return an equal `Scaled` with V scaled so that its largest entry is in [½, 1)."""
+        """Return the same matrix, with V scaled such that max |V| is in [½, 1)."""
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Return an equal `Scaled` with the exponent nearest to 0 that keeps V in range."""
+        """Return the same matrix, with the exponent nearest to 0 that keeps V in range."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
 
     def shifted(self, by: int) -> Scaled:
-        """Return an equal `Scaled`, with V divided by 2^`by` and `by` added to the exponent."""
+        """Return the same matrix, with V divided by 2^`by` and `by` added to the exponent."""
         return Scaled(np.ldexp(self.V, -by), self.exponent + by)
 
     def _size(self) -> int:
@@ -129,10 +129,10 @@ class Scaled(NamedTuple):
 
 
 def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, dict[str, int]]:
-    """Return V = (SᵀS)^α SᵀΦ for the best of `params.samples` draws of Φ, and its lost directions.
+    """Return V = (SᵀS)^α SᵀΦ for the best draw of Φ, and the number of lost directions of V.
 
-    For the best draw, the sketch SᵀΦ or the result V has the least condition number, as
-    `params.select` says. The lost directions are those of V that rounding has spoiled.
+    The best of the `params.samples` draws is the one with the least condition number of SᵀΦ or of
+    V, as `params.select` says. A direction of V is lost if rounding has spoiled it.
 
     Warns
     -----

@@ -50,7 +50,7 @@ PROXIMAL: dict[str, Callable[[np.ndarray, float], np.ndarray]] = {
 
 @dataclass(frozen=True)
 class Params(power_gd.Params):
-    """Hyper-parameters beyond those of `power_gd`.
+    """Hyper-parameters that proximal descent adds to `power_gd`.
 
     Attributes
     ----------

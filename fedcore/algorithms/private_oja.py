@@ -21,10 +21,9 @@ equally many rows.
 The paper has neither batches nor k > 1 columns. For k > 1 columns, clipping uses the Frobenius
 norm, and each step orthonormalises the columns. The mean of a batch gets noise once, and a replaced
 row changes this mean by at most 2β/`batch`. If the last batch is incomplete, the sum over its rows
-is divided by `batch`, and not by the number of its rows. If all other rows are fixed, the shuffle
-puts a row into one of at least n batches. The amplification is therefore computed for n local
-randomisers. With several clients, w passes from client to client, and each client shuffles its own
-rows.
+is divided by `batch`, and not by the number of its rows. The amplification is computed for n local
+randomisers, because the shuffle puts a given row into one of at least n batches. With several
+clients, w passes from client to client, and each client shuffles its own rows.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ ROUNDING = 1.0 + 1e-9
 
 @dataclass(frozen=True)
 class Params(Budgeted):
-    """Hyper-parameters beyond those of `Budgeted`.
+    """Hyper-parameters that the method adds to `Budgeted`.
 
     Attributes
     ----------
@@ -67,7 +66,7 @@ class Params(Budgeted):
     bound : float
         Bound β on the norm of a row's gradient; larger gradients are scaled to norm β.
     batch : int
-        Number of rows of a step.
+        Number of rows that a step uses.
     """
 
     gap: Positive = 0.1

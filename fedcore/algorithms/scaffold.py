@@ -12,12 +12,12 @@ y − x to x. The server also adds |S|/N times the mean of the differences cᵢ�
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) the steps have momentum β. As in the code
 of Collins et al., the divisor in cᵢ⁺ is K η even with momentum. Momentum makes x − y about
-1/(1 − β) times as large as K η times the mean gradient. The difference cᵢ − c should be a
-difference of gradients. The error of cᵢ − c is therefore multiplied by −β/(1 − β) whenever client i
-takes part. With β = 0 the error of cᵢ − c vanishes. With β = 1/2, as in Collins et al., the error
-changes only its sign. With β > 1/2 the error grows without bound. The code of Collins et al. clips
-the corrected gradients at norm 10, which corresponds to ``clip`` = 10. With ``fine_tune`` the
-method is SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
+1/(1 − β) times as large as K η times the mean gradient. But cᵢ − c should be a difference of
+gradients. The error of cᵢ − c is therefore multiplied by −β/(1 − β) whenever client i takes part.
+With β = 0 the error of cᵢ − c vanishes. With β = 1/2, as in Collins et al., the error changes only
+its sign. With β > 1/2 the error grows without bound. The code of Collins et al. clips the corrected
+gradients at norm 10, which corresponds to ``clip`` = 10. With ``fine_tune`` the method is
+SCAFFOLD+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ CLIP_GUARD = 1e-6  # PyTorch's, against a division by zero
 
 @dataclass(frozen=True)
 class Params(settings.Tuned):
-    """Hyper-parameters beyond those of `fedcore.deep.settings.Tuned`.
+    """Hyper-parameters that SCAFFOLD adds to `fedcore.deep.settings.Tuned`.
 
     Attributes
     ----------
     server_rate : float
         Step size η_g of the server.
     clip : float, optional
-        Bound on the norm of corrected gradients; a corrected gradient above the bound is scaled to
-        it. The corrected gradient includes the weight decay.
+        Bound on the norm of corrected gradients; a longer gradient is scaled to this norm. The
+        corrected gradient includes the weight decay.
     """
 
     server_rate: Positive = 1.0

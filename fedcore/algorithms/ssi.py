@@ -4,9 +4,9 @@ Each round multiplies the server's basis Z by the Gram matrix of the data of all
 
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
-The columns of Aᵢ are the samples of client i. A matrix with uniform entries in [−1, 1] is
-orthonormalised to give the start Z⁽⁰⁾. In a round every client receives one n×p block and sends one
-n×p block, where n is the number of features. The server does not send the last Z to the clients.
+The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ is drawn with uniform entries in
+[−1, 1] and then orthonormalised. In a round every client receives one n×p block and sends one n×p
+block, where n is the number of features. The server does not send the last Z to the clients.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ class Params(Rounds):
     n_oversamples : int
         Number of additional columns of Z. Z has `n_components` + `n_oversamples` columns, but at
         most as many as there are features. With one additional column, the convergence test sees
-        the next singular value, and notices a repeated singular value.
+        the next singular value, and notices if this value equals the last wanted one.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
     n_oversamples: CountOrZero = 0
 
     def columns(self, n_features: int) -> int:
-        """Return the number of columns of a block, including the oversamples."""
+        """Return the number of columns of a block, including `n_oversamples`."""
         return min(self.n_components + self.n_oversamples, n_features)
 
 

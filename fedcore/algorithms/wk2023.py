@@ -10,9 +10,8 @@ In every round each client makes a step on Uⁱ with the old V, and sends its gr
 Uⁱ. The server makes a step on V with the sum of the clients' gradients.
 
 The entries of Φ_U and Φ_V have the *standard deviations* 1/d and 1/r, as in the code of Philippenko
-et al. Ward and Kolda take 1/d and 1/r as variances. The parameter ``sigma_max`` gives σ₁. If
-``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁. For
-this bound, each client uploads one number and downloads one number.
+et al. Ward and Kolda take 1/d and 1/r as variances. The parameter ``sigma_max`` is σ₁. If
+``sigma_max`` is not given, the clients send ‖Sⁱ‖₂², and the bound √Σ‖Sⁱ‖₂² ≥ σ₁ replaces σ₁.
 """
 
 from __future__ import annotations
@@ -127,7 +126,7 @@ def communication(params: Params, shape: Shape) -> Cost:
 
 
 def hear(data: np.ndarray, state: SimpleNamespace, sigma: float) -> None:
-    """Client step: keep the bound of σ₁ that the server has sent."""
+    """Client step: store the upper bound of σ₁ that the server has sent."""
     state.sigma = float(sigma)
 
 

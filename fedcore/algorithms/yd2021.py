@@ -6,10 +6,9 @@ and ``V ← V − η ∇_V F`` with both gradients at the old point. The theory'
 that the loss hardly changes in a feasible number of rounds. The paper prints the theory's number of
 iterations, which `iterations_of_theory` computes.
 
-The code of Philippenko et al. starts from Ward and Kolda's initialisation. In each step, the code
-of Philippenko et al. sums the gradient without naming an axis, and therefore subtracts the *sum of
-all entries* of the gradient from V. The method here starts as Ye and Du do, and subtracts the
-gradient itself.
+The code of Philippenko et al. starts from Ward and Kolda's initialisation. In each step, that code
+sums the gradient without naming an axis, and therefore subtracts the *sum of all entries* of the
+gradient from V. The method here starts as Ye and Du do, and subtracts the gradient itself.
 """
 
 from __future__ import annotations

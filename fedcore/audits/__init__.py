@@ -1,1 +1,1 @@
-"""Attacks that bound from below what a server learns from transcripts and outputs."""
+"""Attacks that show how much, at least, a server can learn from transcripts and outputs."""

@@ -1,27 +1,29 @@
 """Lower bound on ε from many runs of a method on two neighbouring data sets.
 
 Let P and P′ be the distributions of a method's output on two neighbouring data sets. For every
-event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The audit runs a method often on
-two data sets of `fedcore.generators.canary`, which are neighbours under the relation of the
-method's ledger. The audit scores what the server saw. E is "the score is beyond a threshold" or
-"the score is NaN". Half of the runs serve to choose E. The other half of the runs gives
-Clopper–Pearson bounds: a lower bound on P(E) and an upper bound on P′(E). With the chosen
-confidence,
+event E, an (ε, δ)-DP method satisfies ``P(E) ≤ e^ε P′(E) + δ``. The audit runs a method many times
+on each of two data sets of `fedcore.generators.canary`. These data sets are neighbours under the
+relation that the method's ledger states. The audit computes one score per run from what the server
+saw. The event E is "the score is beyond a threshold" or "the score is NaN". Half of the runs are
+used to choose E. The other half of the runs gives Clopper–Pearson bounds: a lower bound on P(E) and
+an upper bound on P′(E). With the chosen confidence,
 
     ε ≥ log((P(E) − δ) / P′(E))
 
 (Jagielski, Ullman & Oprea, NeurIPS 2020). If the ledger was charged for Gaussian noise only, the
 whole run is one Gaussian mechanism with a parameter μ (Dong, Roth & Su, JRSS-B 2022). A Gaussian
-mechanism satisfies the stronger inequality ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The counts of the runs
-then bound μ. This bound on μ gives a tighter bound on ε at the given δ than the formula above (Nasr
-et al., *Tight auditing of differentially private machine learning*, USENIX Security 2023).
+mechanism satisfies the stronger inequality ``Φ⁻¹(P(E)) − Φ⁻¹(P′(E)) ≤ μ``. The Clopper–Pearson
+bounds then give a lower bound on μ. This bound on μ gives a tighter bound on ε at the given δ than
+the formula above (Nasr et al., *Tight auditing of differentially private machine learning*, USENIX
+Security 2023).
 
 A bound above the claimed ε refutes the claim with the chosen confidence. A bound below the claimed
-ε supports the claim only if the same audit would expose noise that is too small. Every audit
-therefore has a weakened twin. The twin multiplies all noise by a factor below 1 but charges its
-ledger for the full noise. The audit must refute the twin's claim. In an experiment, ``audit:
-canary`` records the score as a column, and ``noise_factor`` makes the twin. If a client takes
-several local steps before an upload, the score sees only the last step, and the audit says little.
+ε supports the claim only if the same audit would expose noise that is too small. Every audit should
+therefore be repeated on a weakened twin of the method. The twin multiplies all noise by a factor
+below 1 but charges its ledger for the full noise. The audit must refute the ε that the twin claims.
+In an experiment, ``audit: canary`` adds the score to the history as a column, and ``noise_factor``
+makes the twin. If a client takes several local steps before an upload, the score sees only the last
+step, and the audit says little.
 """
 
 from __future__ import annotations
@@ -55,19 +57,19 @@ STRETCH = 25  # neighbouring thresholds over which a bound is averaged
 
 
 class EpsilonBound(NamedTuple):
-    """A lower bound on ε, and the counts from which it follows.
+    """A lower bound on ε, and the counts of runs from which this bound is computed.
 
     Attributes
     ----------
     epsilon : float
-        At least 0. With the chosen confidence, the method's ε is at least this bound. If
-        `lower_bound` got ``gaussian=True``, the bound holds for Gaussian mechanisms only.
+        At least 0. With the chosen confidence, the method's ε is at least this bound. With
+        ``gaussian=True`` in `lower_bound`, this holds for Gaussian mechanisms only.
     hits, false_alarms : int
-        Number of runs in which the event occurred, on the data set where it is more frequent
-        (`hits`) and on the other data set (`false_alarms`). Runs that served to choose the event
-        are not counted.
+        Numbers of runs in which the event E (a score beyond a threshold, or NaN) occurred: `hits`
+        on the data set where E is more frequent, `false_alarms` on the other data set. Runs that
+        were used to choose E are not counted.
     runs : int
-        Number of runs on each data set, without the runs that served to choose the event.
+        Number of runs on each data set, without the runs that were used to choose E.
     """
 
     epsilon: float
@@ -82,11 +84,11 @@ def start_transcript() -> Transcript:
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return for each record the sum of the scores of all uploads so far; see `score`.
+    """Return, for each row of the history, the sum of the uploads' scores so far; see `score`.
 
-    If the run records a ``threshold`` θ, the noise of a round is proportional to θ. The score of
-    the round then gets the weight 1/θ², as in the likelihood ratio. The audit may use θ, because
-    the method has spent privacy budget on the release of θ.
+    If the history contains a ``threshold`` θ for a round, the noise of this round is proportional
+    to θ. The score of the round then gets the weight 1/θ², as in the likelihood ratio. The audit
+    may use θ, because the method has spent privacy budget on the release of θ.
     """
     pair = canary.pair(problem.clients[0], _privacy(recorder).neighbours)
     scale = {row["round"]: row.get("threshold") or 1.0 for row in recorder.rows}
@@ -101,14 +103,14 @@ def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list
 def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     """Return how strongly one reply speaks for the data set with the canary.
 
-    The client's Gram matrix is G₁ with the canary and G₀ without it. The score depends on the form
-    of the reply. For ``Y = G Z + noise``, the reply to a message Z, the score is ``⟨Y − ½(G₁ + G₀)
-    Z, (G₁ − G₀) Z⟩``. In Gaussian noise of variance σ², this score is σ² times the log likelihood
-    ratio. If the client sends its own Z with Y, the score uses that Z. If the reply is a Gram
-    matrix, or its upper triangle row by row, the same formula applies with Z = I. If the reply V is
-    a basis, the score is ``tr Vᵀ(G₁ − G₀)V``. If neither server nor client has sent a Z, a d × r
-    matrix V with r < d has the same score. For a vector that holds no upper triangle, such as a
-    vote, the score is 0.
+    The client's Gram matrix G is G₁ with the canary and G₀ without it. The score depends on the
+    form of the reply. If the reply to a message Z is ``Y = G Z + noise``, the score is ``⟨Y − ½(G₁
+    + G₀) Z, (G₁ − G₀) Z⟩``. If the noise is Gaussian with variance σ², this score is σ² times the
+    log likelihood ratio. If the client sends its own Z with Y, the score uses that Z. If the reply
+    is a Gram matrix, or its upper triangle row by row, the same formula applies with Z = I. If the
+    reply V is a basis, the score is ``tr Vᵀ(G₁ − G₀)V``. A d × r reply V with r < d also gets this
+    score if neither server nor client has sent a Z. For a vector that is no upper triangle, such as
+    a vote, the score is 0.
 
     Raises
     ------
@@ -148,17 +150,17 @@ def audit(
     noise_factor: float | None = None,
     **params: Any,
 ) -> EpsilonBound:
-    """Run `algorithm` `runs` times on each of two neighbouring data sets, and bound its ε.
+    """Run an algorithm `runs` times on each of two neighbouring data sets, and bound ε from below.
 
-    The ledger decides which neighbouring relation holds, and whether the bound for Gaussian
-    mechanisms applies.
+    The algorithm's ledger determines the neighbouring relation, and whether the tighter bound for
+    Gaussian mechanisms applies.
 
     Parameters
     ----------
     algorithm : str
     n_components : int
     runs : int
-        Number of runs on each data set; half of these runs serve to choose the threshold.
+        Number of runs on each data set; half of these runs are used to choose the threshold.
     delta : float
         The δ at which ε is bounded; the algorithm gets it as its hyper-parameter ``delta``.
     confidence : float
@@ -167,8 +169,8 @@ def audit(
         Size of the data; see `fedcore.generators.canary`.
     noise_factor : float, optional
         Factor below 1 that multiplies all noise; the ledger is charged for the full noise. The
-        factor makes a weakened twin of the method. An audit of the method means little unless the
-        same audit refutes the ε of the twin.
+        audit then runs on a weakened twin of the method. An audit of the method itself means little
+        unless the same audit refutes the ε that the twin claims.
     **params
         Hyper-parameters of the algorithm other than ``n_components`` and ``delta``.
 
@@ -205,18 +207,18 @@ def audit(
 
 
 def is_gaussian(mechanisms: Sequence[str]) -> bool:
-    """Return whether the ledger names only Gaussian events, which form one Gaussian mechanism."""
+    """Return whether all noise is Gaussian, so that the whole run is one Gaussian mechanism."""
     return list(mechanisms) == [Gaussian.__name__]
 
 
 def from_histories(present: History, absent: History) -> EpsilonBound:
-    """Return a 95 % lower bound on ε from two cells of an experiment with ``audit: canary``.
+    """Return a 95 % lower bound on ε from two histories of an experiment with ``audit: canary``.
 
     Parameters
     ----------
     present, absent : History
-        Histories of runs with and without the canary. The bound compares the last scores of the two
-        histories, at the δ of the runs.
+        Histories of runs with and without the canary. The bound compares the runs' final scores,
+        and uses the δ of these runs.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -245,8 +247,8 @@ def lower_bound(
     confidence : float
         Probability with which the bound holds.
     gaussian : bool, default=False
-        Whether the method is a Gaussian mechanism by its ledger; see `is_gaussian`. If True, the
-        bound holds for Gaussian mechanisms only.
+        Whether the method is a Gaussian mechanism according to its ledger; see `is_gaussian`. If
+        True, the bound holds for Gaussian mechanisms only.
 
     Raises
     ------

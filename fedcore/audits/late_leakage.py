@@ -1,9 +1,9 @@
-"""The attack of `fedcore.audits.leakage` on all messages except those of the first three rounds.
+"""The attack of `fedcore.audits.leakage` without the messages of the first three rounds.
 
-The attack is for LocalPower that begins with q = 8 local steps and halves q every round. The first
-three rounds thus have 8, 4 and 2 local steps. The replies of these rounds are not linear in the
-message Z, so no matrix Φ explains these replies. From the fourth round on, q is 1, and the replies
-are those of subspace iteration. The server knows this schedule and begins the attack with the
+The attack is for runs of LocalPower that begin with q = 8 local steps and halve q in every round.
+The first three rounds thus have 8, 4 and 2 local steps. The replies of these rounds are not linear
+in the message Z, so no matrix Φ explains these replies. From the fourth round on, q is 1, and each
+round is a step of subspace iteration. The server knows this schedule and begins the attack with the
 fourth round.
 """
 
@@ -21,5 +21,5 @@ COLUMN = (leakage.COLUMN[0], f"{leakage.COLUMN[1]} without the first {SKIPPED_PA
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return the reconstruction error at each record, or NaN before the fourth pair (Z, Y)."""
+    """Return the reconstruction error at each history row; NaN before the fourth pair (Z, Y)."""
     return leakage.column(problem, transcript, recorder, left_out=SKIPPED_PAIRS)

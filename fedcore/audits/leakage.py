@@ -1,4 +1,4 @@
-"""Reconstruction of a client's Gram matrix from what the client sends.
+"""Reconstruction of a client's Gram matrix from the client's replies.
 
 The source is Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component
 analysis*, Proposition 2 and Figure 1. In subspace iteration the server sends Z⁽¹⁾, …, Z⁽ᵏ⁾ to a
@@ -9,20 +9,22 @@ for n features. The server solves
 
 Let Q be an orthonormal basis of the span of the Z⁽ʲ⁾. The solution is ``Φ = B Qᵀ`` with ``B = G
 Q``. The error ``‖G (I − QQᵀ)‖_F`` of Φ does not grow with the rounds, and is zero if the Z⁽ʲ⁾ span
-the space. This result is Proposition 2, which holds for exact linear replies and exact arithmetic.
+the whole space. Proposition 2 states this result for exactly linear replies and exact arithmetic.
 
 In floating point, the Z⁽ʲ⁾ of a converging iteration are soon nearly dependent, and the paper's
-formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. Here B minimises ``‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F``, and comes from a
-QR factorisation that is updated with every round. Later messages improve the precision of
-directions that the first messages hardly contain. If the spectrum of G decays quickly, or if the
-Z⁽ʲ⁾ span the space only after many rounds, replies in double precision do not determine all of G.
-The error then stays above zero even if the Z⁽ʲ⁾ span the space.
+formula ``Y Zᵀ (Z Zᵀ)⁻¹`` fails. This module computes the B that minimises
+``‖B [QᵀZ⁽¹⁾ …] − [Y⁽¹⁾ …]‖_F``, by a QR factorisation that is updated in every round. Later
+messages make B more precise along directions that the first messages hardly contain. If the
+spectrum of G decays quickly, or if the Z⁽ʲ⁾ span the space only after many rounds, replies in
+double precision do not determine all of G. The error then stays above zero even if the Z⁽ʲ⁾ span
+the space.
 
 In methods other than subspace iteration, the replies are not ``G Z``. Replies of LocalPower come
 from several local steps and orthonormalisations. Replies of FAPS are ``Qᵢ Z`` with a Qᵢ that
-changes from round to round. No Φ explains all replies of these methods. The attack takes the
-least-squares solution Φ of least norm. The error of this Φ may grow with the rounds. A large error
-means that *this* attack fails; another attack may succeed. The relative error of Φ = 0 is 1.
+changes from round to round. No single Φ explains all replies of such a method. The attack then uses
+the least-squares solution Φ of least norm. The error of this Φ may grow with the rounds. A large
+error means that *this* attack fails; another attack may succeed. For comparison, Φ = 0 has the
+relative error 1.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 
 
 class Reconstruction:
-    """The attack, which `add` updates with the messages of one more round.
+    """The attack on one client; `add` updates the attack with the messages of one more round.
 
     A round with messages of p columns costs O(n² p) operations. Computing Φ or its error costs at
     most O(n³) operations.
@@ -57,7 +59,7 @@ class Reconstruction:
     Attributes
     ----------
     basis : ndarray of shape (n, k)
-        Q, whose orthonormal columns span all messages Z so far.
+        The matrix Q. Its orthonormal columns span the columns of all messages Z so far.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -67,11 +69,11 @@ class Reconstruction:
         self._rotated = np.empty((0, n_features))
 
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
-        """Use one more pair of a message Z and its reply Y, both of shape (n, p).
+        """Add a message Z and the client's reply Y, both of shape (n, p).
 
-        A direction counts as new if its part outside the span so far is larger than τ ‖Z‖₂. Here τ
-        is the messages' rounding unit to the power 3/4, about 2e−12 in double precision. A
-        direction with a smaller part would amplify the rounding errors of the replies.
+        A direction of Z counts as new if its part outside range(Q) is larger than τ ‖Z‖₂. Here τ is
+        the messages' rounding unit to the power 3/4, about 2e−12 in double precision. A direction
+        with a smaller part would amplify the rounding errors of the replies.
 
         Returns
         -------
@@ -142,7 +144,7 @@ def start_transcript() -> Transcript:
 def column(
     problem: Problem, transcript: Transcript, recorder: Recorder, *, left_out: int = 0
 ) -> list[float]:
-    """Return the reconstruction error at each record, or NaN before the attack has used a pair.
+    """Return the reconstruction error at each row of the history; NaN before the first used pair.
 
     The attack does not use the first `left_out` pairs.
     """
@@ -157,11 +159,10 @@ def column(
 
 
 def pairs_of(exchanges: Iterable[Any]) -> list[Pair]:
-    """Return the pairs (Z, Y) of message and reply among a client's exchanges.
+    """Return the pairs (Z, Y) of a message and its reply from a client's exchanges.
 
-    If a message has several parts, the first matrix in the message is used. An exchange gives no
-    pair unless message and reply hold matrices of equal shape. The exchange of the first sketch,
-    for example, gives no pair.
+    If a message has several parts, the first matrix in the message is used. An exchange gives a
+    pair only if message and reply contain matrices of equal shape.
     """
     found = [(_matrix(exchange.received), _matrix(exchange.sent)) for exchange in exchanges]
     return [(Z, Y) for Z, Y in found if Z is not None and Y is not None and Z.shape == Y.shape]

@@ -65,7 +65,11 @@ class Sentences(click.Group):
 
 
 def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advice]:
-    """Yield advice whose options `command` has, and drop a flag that it cannot negate."""
+    """Yield the advice whose options `command` has.
+
+    If `command` has no ``--no-`` form of a flag, the advice to set the flag to false becomes the
+    advice to drop the flag.
+    """
     known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
     for one in advice:
         names = {name: name.replace("_", "-") for name in one.options}
@@ -77,7 +81,7 @@ def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advi
 
 @contextlib.contextmanager
 def _visible_errors() -> Iterator[None]:
-    """Say errors of the system in a sentence, and escape control characters in all messages."""
+    """Report an OSError in one sentence, and escape control characters in all messages."""
     try:
         yield
     except OSError as error:
@@ -120,14 +124,14 @@ def _drop_unwritten_output() -> None:
 @click.group(cls=Sentences, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="fedcore")
 def main() -> None:
-    """Federated PCA and factorisation under one ledger.
+    """Federated PCA and factorisation, with a ledger that counts all messages.
 
     \b
     Try it without any data:
       fedcore run block_krylov w8a --components 5 --surrogate --set tol=1e-8
-    With files of your own, one client a file:
+    With your own files, one file per client:
       fedcore pca north.csv south.csv west.csv --scale --plot scores
-    Let bash complete commands and options (zsh: zsh_source in place of bash_source):
+    Complete commands and options in bash (in zsh, write zsh_source instead of bash_source):
       eval "$(_FEDCORE_COMPLETE=bash_source fedcore)"
     """
 

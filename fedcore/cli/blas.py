@@ -27,9 +27,9 @@ def limit_threads(threads: int | None) -> None:
     """Set the number of BLAS threads until the command ends.
 
     If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number. If no
-    such variable is set, the command takes one thread and says so. More threads would make small
-    products much slower on a machine with other work. PyTorch gets as many threads as BLAS. An
-    accelerator is configured by `fedcore.deep.device.configure_torch`.
+    such variable is set, the command uses one thread and prints a note. More threads would make
+    small products much slower if the machine has other work. PyTorch gets as many threads as BLAS.
+    `configure_accelerator` is called, too.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:

@@ -37,9 +37,9 @@ EXTRAS = {
 @as_json
 @click.pass_context
 def doctor(ctx: click.Context, raw: str, as_json: bool) -> None:
-    """Say which parts of this installation work: packages, threads, plug-ins, data.
+    """Report which parts of this installation work: packages, threads, plug-ins, data.
 
-    Status 1 if something is broken; a note is no fault.
+    The exit status is 1 if something is "broken"; a "note" is harmless.
 
     \b
     Example:
@@ -146,8 +146,8 @@ def _data(raw: str) -> Iterator[Line]:
 def check(ctx: click.Context, name: str, as_json: bool) -> None:
     """Check an algorithm of your own.
 
-    MODULE is an import path, my_package.my_pca, or the name of an algorithm that is registered.
-    Status 1 if a check fails.
+    MODULE is an import path such as my_package.my_pca, or the name of a registered algorithm. The
+    exit status is 1 if a check fails.
 
     \b
     Examples:

@@ -184,7 +184,7 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the title (first line) of `what`, and the parameters of `function` that `given` lacks.
+    """Return the first line of `what`, and the parameters of `function` that are not in `given`.
 
     Each parameter is listed with its default, or with the word ``required``.
     """
@@ -222,10 +222,10 @@ KINDS = {
 def listing(kind: str, name: str | None, raw: str, as_json: bool) -> None:
     """List all methods, metrics, data sets, generators or partitions; or describe NAME.
 
-    The description of a method lists the parameters that --set can change. Metrics are what a run
-    can record, for --metric. The list of data sets says which can be fetched. Generators make
-    synthetic data in the files of papers; partitions deal samples to clients, there and for
-    --partition.
+    The description of a method lists the parameters that --set can change. Metrics are the
+    quantities that --metric can record. The list of data sets says which ones can be downloaded.
+    Partitions (--partition) distribute samples among clients. Generators make the synthetic data of
+    papers.
 
     \b
     Examples:
@@ -265,7 +265,7 @@ ALIASES = [_alias("algorithms" if kind == "methods" else kind, kind) for kind in
 @click.command()
 @click.argument("method")
 def cite(method: str) -> None:
-    """Print BibTeX of what to cite for METHOD, a name that `fedcore list methods` shows.
+    """Print the BibTeX entries to cite for METHOD, a name from `fedcore list methods`.
 
     \b
     Example:
@@ -279,9 +279,10 @@ def cite(method: str) -> None:
 @click.command()
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @options.raw
-@click.option("--mirror", help="Folder with one subfolder per data set.  [default: FEDCORE_MIRROR]")
+@click.option("--mirror", help="Folder to copy files from, with one subfolder per data set.  "
+              "[default: FEDCORE_MIRROR]")  # fmt: skip
 def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
-    """Fetch data sets and check them against the registry.
+    """Download data sets and verify their checksums.
 
     \b
     Example:

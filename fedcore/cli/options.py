@@ -23,12 +23,12 @@ raw = click.option("--raw", default=RAW, show_default=True, help="Folder of the 
 force = click.option(
     "--force",
     is_flag=True,
-    help="Replace files, too, that fedcore has not written; never an input.",
+    help="Also replace files that fedcore has not written, but never an input.",
 )
 
 
 def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[str, dict]:
-    """Return a dict of --set values per algorithm; key "" has the values for all algorithms.
+    """Return the --set values of each algorithm; the key "" has the values for all algorithms.
 
     ``NAME=VALUE`` sets a parameter of every algorithm, and ``ALGORITHM.NAME=VALUE`` sets a
     parameter of one algorithm.
@@ -39,7 +39,7 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
         whose, _, name = left.rpartition(".")
         if equals and algorithms and whose not in found:
             raise click.BadParameter(
-                f"'{whose}' of '{text}' is none of the algorithms: {nearest(whose, algorithms)}",
+                f"'{whose}' of '{text}' is not one of the algorithms: {nearest(whose, algorithms)}",
                 param_hint="--set",
             )
         if not equals or not name or whose not in found:
@@ -47,7 +47,7 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
         if name == "n_components":
             raise click.BadParameter("give n_components as --components", param_hint="--set")
         if name == "start":
-            raise InputError("--set takes no starting basis: give it to fedcore.run in Python")
+            raise InputError("--set cannot set a starting basis: pass it to fedcore.run in Python")
         found[whose][name] = parsed(value)
     return found
 
@@ -63,7 +63,7 @@ def partition(text: str | None, clients: int | None) -> dict[str, Any]:
         parts[key] = parsed(value)
     if clients is not None and "clients" in parts:
         raise click.BadParameter(
-            "the number of clients is given twice: drop it here or drop --clients",
+            "the number of clients is given twice: drop 'clients' here, or drop --clients",
             param_hint="--partition",
         )
     found = {"by": "shuffled"} | parts
@@ -87,7 +87,7 @@ def share(text: str) -> Any:
     value = parsed(text)
     if value != "test" and not (isinstance(value, float) and 0 < value < 1):
         raise click.BadParameter(
-            f"'{text}' is not test or a share below 1", param_hint="--held-out"
+            f"'{text}' is neither test nor a share between 0 and 1", param_hint="--held-out"
         )
     return value
 
@@ -99,7 +99,7 @@ def require_folder(option: str, path: str | None) -> None:
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a figure; refuse a path that `stem` refuses."""
+    """Return the path of a figure, or raise BadParameter if `stem` does not accept the path."""
     try:
         if path is not None:
             stem(path)
@@ -125,7 +125,7 @@ def require_output(
     if kind == "history" and not of_history:
         raise InputError(f"{option} {path}: a history is an HDF5 file: let its name end in .h5")
     if kind == "folder" and of_history:
-        raise InputError(f"{option} {path}: a history for each algorithm needs a folder: name one")
+        raise InputError(f"{option} {path}: compare writes several histories: give a folder")
     require_folder(option, path)
     files = [path] if kind == "history" else []
     if kind == "figure":

@@ -28,17 +28,18 @@ RANGES = "a table with the columns column, low and high, and a line for each col
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path())
 @click.option("--components", "-r", type=float, default=2, show_default=True,
               metavar="NUMBER|SHARE",
-              help="How many; or, without --epsilon, the fewest with this share of the "
-              "variance.")  # fmt: skip
+              help="Number of components, or (without --epsilon) the share of the variance that "
+              "they must explain.")  # fmt: skip
 @click.option("--scale", is_flag=True,
               help="Divide each column by its standard deviation over all files.")  # fmt: skip
 @click.option("--bounds", metavar="RANGES.csv", type=click.Path(),
-              help="Rescale each column by its public range: low becomes -1, high becomes 1.  "
-              "A table column,low,high.")  # fmt: skip
-@click.option("--epsilon", type=float, help="Differential privacy: noise in all that is sent.")
-@click.option("--delta", type=float, help=f"Chance that --epsilon fails.  [default: {DELTA:g}]")
+              help="Table of each column's public range, with the header column,low,high.  "
+              "Values are rescaled: low becomes -1, high becomes 1.")  # fmt: skip
+@click.option("--epsilon", type=float,
+              help="ε of differential privacy; clients add noise to all they send.")  # fmt: skip
+@click.option("--delta", type=float, help=f"δ of differential privacy.  [default: {DELTA:g}]")
 @click.option("--plot", metavar="PATH", callback=options.figure,
-              help="Draw the scores, PATH.png and PATH.pdf.")  # fmt: skip
+              help="Draw the scores to PATH.png and PATH.pdf.")  # fmt: skip
 @options.force
 @as_json
 def pca(
@@ -56,14 +57,15 @@ def pca(
 ) -> None:
     """Find the principal components of FILES, which stay with their clients.
 
-    FILES are tables, CSV, Parquet, NPZ or LIBSVM: one client a file, or one for each value of the
-    column --by. The mean of all rows is subtracted. Columns in different units need --scale or
-    --bounds, or the largest numbers decide. In Python, use fedcore.FederatedPCA.
+    FILES are CSV, Parquet, NPZ or LIBSVM tables. Each file is one client or, with --by COLUMN, each
+    value in that column. The mean of all rows is subtracted. If columns have different units, use
+    --scale or --bounds; otherwise the columns with the largest numbers dominate. In Python, use
+    fedcore.FederatedPCA.
 
-    With --epsilon each client adds noise to all that it sends, and cuts values to --bounds. These
-    ranges must be public, and not be taken from the data: write down what a value can be. The same
-    command without --epsilon scales the columns in the same way, so that the two answers can be
-    compared.
+    With --epsilon, each client clips its values to --bounds and adds noise to everything that it
+    sends. The bounds must be public: write down which values are possible, without looking at the
+    data. Without --epsilon, the same command scales the columns in the same way, so you can compare
+    the two results.
 
     \b
     Examples:
@@ -81,7 +83,7 @@ def pca(
     data = dict(zip(own.clients, own.problem.clients, strict=True))
     if epsilon is not None and bounds is None:
         raise InputError(
-            f"--epsilon needs what each column can be, which tells of nobody: write {RANGES}",
+            f"--epsilon needs public ranges that do not come from the data: write {RANGES}",
             advice=[Advice("name it", {"bounds": "ranges.csv"})],
         )
     low: Any = -1.0
@@ -136,9 +138,9 @@ def _require(
     files: Sequence[str], components: float, bounds: str | None, epsilon: float | None,
     delta: float | None, figure: str | None, force: bool,
 ) -> None:  # fmt: skip
-    """Refuse options that do not go together, before any file is read."""
+    """Refuse options that do not fit together, before any file is read."""
     if epsilon is None and delta is not None:
-        raise InputError("--delta goes with --epsilon: give that, too")
+        raise InputError("--delta needs --epsilon: give both")
     if epsilon is not None and 0 < components < 1:
         raise InputError(
             f"--components {components:g} needs exact variances, which --epsilon hides",
@@ -197,7 +199,7 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     known = dict(zip([called.get(name, name) for name in lines], table.x.tolist(), strict=True))
     if len(known) < len(lines):
         twice = next(name for name in lines if lines.count(name) > 1)
-        raise InputError(f"--bounds {path} has two lines for '{twice}': leave one")
+        raise InputError(f"--bounds {path} has two lines for '{twice}': keep one of them")
     every = {"the files": names, path: [*known]}
     if lacking := [one for one in matching.absent(every) if one.file == path]:
         without = [one.column for one in lacking]
@@ -219,7 +221,7 @@ def _dense(x: Any) -> Any:
 
 
 def _told(model: FederatedPCA, found: Mapping[str, Any], bounds: str | None) -> str:
-    """Return a text on the data that were read and on the components that were found."""
+    """Return a text that describes the data and the components."""
     from fedcore.estimators.pca import distance
     from fedcore.reports.terminal import weights
     from fedcore.words import counted, in_line

@@ -75,36 +75,38 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--set", "settings", multiple=True, metavar="NAME=VALUE",
                      help="Parameter of the algorithm."),
         click.option("--components", "-r", type=options.COUNT,
-                     help="Rank; for what learns a subspace."),
+                     help="Number of components, for methods that learn a subspace."),
         click.option("--center", is_flag=True,
-                     help="Subtract the mean of all samples first, in one more round."),
+                     help="First subtract the mean of all samples. This takes one more round."),
         click.option("--scale", is_flag=True,
-                     help="Divide each feature by its standard deviation first (without --center, "
-                     "by its root mean square), in one more round that is counted apart."),
+                     help="First divide each feature by its standard deviation (without --center, "
+                     "by its root mean square). This takes one more round, counted separately."),
         *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
           for name, (says, how) in OF_FILES.items()),
         click.option("--clients", type=options.COUNT, help="Number of clients of a data set.  "
-                     f"[default: {options.DEFAULT_CLIENTS}, unless the partition says]"),
+                     f"[default: {options.DEFAULT_CLIENTS}, if the partition needs a number]"),
         click.option("--partition", metavar="by=KIND[,KEY=VALUE...]",
-                     help="How the samples of a data set are dealt: by=label, by=even, "
+                     help="How to divide a data set's samples among clients: by=label, by=even, "
                      "by=dirichlet,alpha=0.5, …  [default: by=shuffled]"),
         click.option("--held-out", metavar="test|SHARE",
-                     help="Samples to measure networks on: the data set's own, or a share of each "
-                     "client's.  [default: 0.2]"),
+                     help="Samples to test networks on: the data set's test samples, or a share of "
+                     "each client's samples.  [default: 0.2]"),
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
         click.option("--repeats", type=options.COUNT, default=1, show_default=True),
-        click.option("--surrogate", is_flag=True, help="Take the data set's offline stand-in."),
+        click.option("--surrogate", is_flag=True,
+                     help="Use a synthetic stand-in for the data set, without a download."),
         click.option("--metric", "measure", multiple=True,
-                     help="What to record; may be given several times.  [default: objective, "
-                     "subspace_distance; of regressions training_loss; of networks test_accuracy]"),
+                     help="Metric to record; may be given several times.  [default: objective and "
+                     "subspace_distance, for networks test_accuracy, for regressions "
+                     "training_loss]"),
         click.option("--simulate", is_flag=True,
-                     help="Draw privacy noise from the seed: nothing is guaranteed."),
+                     help="Draw privacy noise from the seed, without any privacy guarantee."),
         click.option("--keep-exact", is_flag=True,
-                     help="Also print and keep what a private run does not release."),
+                     help="Also print and save values that the privacy guarantee does not cover."),
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
                      help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
         options.raw,
-        click.option("--blas-threads", type=options.THREADS, help="Threads of the linear algebra.  "
+        click.option("--blas-threads", type=options.THREADS, help="Number of BLAS threads.  "
                      "[default: OMP_NUM_THREADS, or else 1]"),
     )):  # fmt: skip
         command = option(command)
@@ -163,7 +165,7 @@ def scaled(given: Problem, center: bool) -> tuple[Problem, np.ndarray]:
 
 
 class RunData(NamedTuple):
-    """The clients' data for a run, with their names.
+    """The clients' data for a run, with the names of clients and features.
 
     Attributes
     ----------
@@ -208,9 +210,10 @@ class RunOptions(SimpleNamespace):
         flags = " and ".join(f"--{name}" for name in ("center", "scale") if getattr(self, name))
         if flags and algorithm.private(settings):
             raise InputError(
-                f"{algorithm.name} is private, and the exchange of {flags} would be without noise: "
-                f"drop {flags}, and prepare the data by public values; or add noise to it, too: "
-                f"fedcore pca FILE...{' --scale' * self.scale} --epsilon 1 --bounds RANGES.csv"
+                f"{algorithm.name} is private, and {flags} would send statistics without noise: "
+                f"drop {flags} and prepare the data by public values, or use fedcore pca FILE..."
+                f"{' --scale' * self.scale} --epsilon 1 --bounds RANGES.csv, which adds "
+                "noise to the statistics"
             )
         if self.scale and not algorithm.task.centred:
             raise InputError(f"{algorithm.name} takes samples as they are: drop --scale")
@@ -249,13 +252,13 @@ class RunOptions(SimpleNamespace):
     def _refuse(self, unfit: Iterable[str], of: str) -> None:
         for name in unfit:
             if getattr(self, name) or (name == "header" and self.header is not None):
-                raise InputError(f"{_option(name)} is not for {of}: drop it")
+                raise InputError(f"{_option(name)} does not apply to {of}: drop it")
 
     def _problem_file(self, words: Sequence[str]) -> RunData:
         from fedcore.problems import storage
 
         if len(words) > 1:
-            raise InputError(f"a problem file has all clients: give {words[0]} or the others alone")
+            raise InputError("a problem file contains all clients: give it without other data")
         self._refuse([*OF_FILES, *OF_DATA_SETS, "held_out"], "a problem file")
         draws = storage.load_draws(words[0])
         return RunData(draws[0].name, draws[0].name, draws)
@@ -268,7 +271,7 @@ class RunOptions(SimpleNamespace):
         for name in words:
             if not own_files.readable(name) and not Path(name).exists():
                 if name in known:
-                    raise InputError(f"data set {name} stands alone: drop the other names")
+                    raise InputError(f"data set {name} must be given alone: drop the other names")
                 raise ConfigError(
                     f"unknown data set '{name}': {nearest(name, known)}; or name files: one table "
                     f"({', '.join(sorted(own_files.READERS))}) for each client"
@@ -302,7 +305,7 @@ class RunOptions(SimpleNamespace):
         if wrong := [one.name for one in chosen if one.labelled and not task.labelled]:
             raise InputError(
                 f"{wrong[0]} is a regression, and the labels of fedcore's data sets are classes: "
-                "give files of your own, and name the column of the numbers with --labels"
+                "use your own files, and name their column of numbers with --labels"
             )
         parts = options.partition(self.partition, self.clients)
         spec = {"dataset": name, "partition": parts, **task.problem}
@@ -316,7 +319,7 @@ class RunOptions(SimpleNamespace):
             except DataError as error:
                 if datasets.missing(name, self.raw, surrogate=True):
                     raise
-                raise DataError(f"{error}; or try it on a stand-in with --surrogate") from error
+                raise DataError(f"{error}; or use synthetic data with --surrogate") from error
         theirs = registry.find(name)[1]
         whose = f"data set '{name}' of another package ({theirs and theirs.value})"
         with foreign_errors(whose, bool(theirs)):
@@ -330,7 +333,7 @@ class RunOptions(SimpleNamespace):
     def _held_out(self, task: Task, name: str) -> Any:
         if "held_out" not in task.problem:
             if self.held_out is not None:
-                raise InputError(f"{name} learns no classifiers to measure: drop --held-out")
+                raise InputError(f"{name} trains no classifiers: drop --held-out")
             return None
         return task.problem["held_out"] if self.held_out is None else options.share(self.held_out)
 

@@ -29,8 +29,8 @@ ENGINES = ("in-process", "plain", "mpi")
 
 engine = click.option(
     "--engine", type=click.Choice(ENGINES), default="in-process", show_default=True,
-    help="What carries messages: this process, with one step for many clients where that is "
-    "faster; plain: client by client; mpi: the ranks that mpiexec has started.",
+    help="in-process: run in this process, many clients in one step where that is faster; "
+    "plain: run one client after another; mpi: run on the ranks that mpiexec has started.",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ engine = click.option(
 @click.argument("algorithm")
 @click.argument("data", metavar="DATA...", nargs=-1, required=True)
 @shared
-@click.option("--out", type=click.Path(dir_okay=False), help="Keep the history in this HDF5 file.")
+@click.option("--out", type=click.Path(dir_okay=False), help="Write the history to this HDF5 file.")
 @options.force
 @engine
 @as_json
@@ -53,21 +53,21 @@ def run(
     blas_threads: int | None,
     **asked: Any,
 ) -> None:
-    """Run ALGORITHM on DATA and print where it ended and what it cost.
+    """Run ALGORITHM on DATA and print its result and its communication cost.
 
     DATA is a data set of `fedcore list datasets`, or your own CSV, NPZ, LIBSVM or Parquet files.
-    Each file is a client, or with --by COLUMN each value of that column. Columns are matched by
-    their names. LIBSVM files (.svm, .libsvm; their column label holds the labels) and NPZ files of
-    scipy.sparse.save_npz stay sparse. Or DATA is one problem file of fedcore (.h5), such as the
-    workflow makes in data/clients/.
+    Each file is one client or, with --by COLUMN, each value in that column. Columns are matched by
+    their names. LIBSVM files (.svm, .libsvm) and NPZ files of scipy.sparse.save_npz stay sparse;
+    the labels of a LIBSVM file are its column label. DATA can also be one problem file (.h5), which
+    contains all clients; the workflow writes such files to data/clients/.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The
-    same command writes the same bytes to --out if CPU type, BLAS, its number of threads and library
-    versions are the same. A private algorithm needs --simulate for this, as its noise comes from
-    the operating system otherwise. Files of a data set that are not in --raw are fetched first, as
-    by fedcore fetch.
+    same command writes the same bytes to --out if CPU type, BLAS, number of threads and library
+    versions are the same. For a private algorithm, this holds only with --simulate, because
+    otherwise the noise comes from the operating system. Missing files of a data set are first
+    downloaded to --raw.
 
-    With --engine mpi the clients are divided among the ranks that mpiexec has started. The result
+    With --engine mpi, the clients are divided among the ranks that mpiexec has started. The result
     equals the result of --engine plain to the last bit.
 
     \b
@@ -105,7 +105,7 @@ def run(
 @click.command()
 @click.argument("words", metavar="ALGORITHM... DATA...", nargs=-1, required=True)
 @shared
-@click.option("--out", type=click.Path(file_okay=False), help="Keep the histories in this folder.")
+@click.option("--out", type=click.Path(file_okay=False), help="Write the histories to this folder.")
 @click.option("--plot", metavar="PATH", callback=options.figure, help="Draw PATH.png and PATH.pdf.")
 @options.force
 @as_json
@@ -119,11 +119,11 @@ def compare(
     blas_threads: int | None,
     **asked: Any,
 ) -> None:
-    """Run several algorithms on the same DATA and print a table, the best possible values below.
+    """Compare algorithms on the same DATA in a table, with the best possible values where known.
 
-    DATA and options are as for fedcore run. --set NAME=VALUE is for every algorithm that has the
-    parameter, --set ALGORITHM.NAME=VALUE for one. --plot draws the measures against rounds and
-    bytes, up and down, and a private run's against ε.
+    DATA and options are as for fedcore run. --set NAME=VALUE applies to every algorithm that has
+    the parameter, --set ALGORITHM.NAME=VALUE to one algorithm. --plot draws the metrics against
+    rounds, uploaded bytes and downloaded bytes and, for private runs, against ε.
 
     \b
     Examples:
@@ -145,12 +145,12 @@ def compare(
     options.require_output("--plot", plot, "figure", [*data, asked["raw"]], force)
     chosen, wanted = [algorithms.get(name) for name in names], RunOptions(**asked)
     if len({algorithm.task for algorithm in chosen}) > 1:
-        raise InputError("networks and subspaces have no measure in common: compare them apart")
+        raise InputError("networks and subspaces have no metric in common: compare them separately")
     params = _params_of_each(chosen, wanted, settings)
     private = [one.name for one in chosen if wanted.with_noise(one, params[one.name])]
     if plot and private and not wanted.keep_exact:
         raise InputError(
-            f"--plot draws measures, which {private[0]} does not release",
+            f"--plot draws metrics, which the private run of {private[0]} does not release",
             advice=[Advice("draw them all the same", {"keep_exact": True}),
                     Advice("try it out", {"simulate": True}), Advice("", {"plot": None})],
         )  # fmt: skip
@@ -183,7 +183,7 @@ def _names_and_data(words: Sequence[str]) -> tuple[list[str], list[str]]:
             lists = "`fedcore list methods` and `fedcore list datasets` show all"
             require_known(word, every, "no algorithm and no data set", InputError, listed=lists)
     if not data or not names:
-        raise click.UsageError("Name one algorithm or more, and then the data.")
+        raise click.UsageError("Name one or more algorithms, and then the data.")
     return names, data
 
 
@@ -207,7 +207,7 @@ def _params_of_each(
 
 
 def mute_other_ranks() -> None:
-    """Let only the first rank print, even if every rank finds the same error in the command."""
+    """Let only the first MPI rank print, even if every rank finds the same error in the command."""
     words = sys.argv[1:]
     asked = "--engine=mpi" in words or ("--engine", "mpi") in itertools.pairwise(words)
     if asked and started_as() > 0:

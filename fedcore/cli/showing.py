@@ -15,11 +15,11 @@ from fedcore.cli.output import as_json, emit, say
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--iterates", is_flag=True,
-              help="Replay the run: the angle of every iterate that FILE keeps, recomputed from "
-              "the iterate, beside the recorded one.")  # fmt: skip
+              help="Recompute the angle of every iterate in FILE, and show it beside the recorded "
+              "angle.")  # fmt: skip
 @as_json
 def show(file: str, iterates: bool, as_json: bool) -> None:
-    """Show where a history FILE comes from, what it holds and how its run ended.
+    """Show the origin and the contents of a history FILE, and how its run ended.
 
     \b
     Examples:
@@ -49,10 +49,10 @@ def show(file: str, iterates: bool, as_json: bool) -> None:
               help="Write PATH.png and PATH.pdf.  [default: beside the first FILE]")  # fmt: skip
 @options.force
 @click.option("--against", multiple=True, metavar="COLUMN",
-              help="round, bytes_up, bytes_down, epsilon or iteration; several may be given.  "
-              "[default: round]")  # fmt: skip
+              help="x axis: round, bytes_up, bytes_down, epsilon or iteration; may be given "
+              "several times.  [default: round]")  # fmt: skip
 @click.option("--metric", "metrics", multiple=True,
-              help="What to draw; may be given several times.  [default: all]")  # fmt: skip
+              help="Metric to draw; may be given several times.  [default: all]")  # fmt: skip
 def plot(
     files: tuple[str, ...],
     out: str | None,
@@ -60,7 +60,7 @@ def plot(
     against: tuple[str, ...],
     metrics: tuple[str, ...],
 ) -> None:
-    """Draw the metrics of histories, a curve for each FILE.
+    """Draw the metrics of histories, one curve per FILE.
 
     \b
     Examples:

@@ -36,9 +36,9 @@ class Archive:
 
     @contextlib.contextmanager
     def stream(self, name: str, most: int) -> Iterator[IO[bytes]]:
-        """Open the member with the full name `name`; refuse one of more than `most` bytes.
+        """Open a member by its full name; raise a DataError if it has more than `most` bytes.
 
-        The stream yields at most as many bytes as the archive states for the member.
+        The stream yields at most the number of bytes that the archive states for the member.
         """
         if self._file.getinfo(name).file_size > most:
             says = f"{name} holds more than the {most} bytes that are allowed"

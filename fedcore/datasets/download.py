@@ -39,7 +39,7 @@ class DownloadError(DataError):
 
 
 def answers(url: str) -> bool:
-    """Return whether the server of a URL responds, where an HTTP error counts as a response."""
+    """Return whether the server of a URL responds; an HTTP error counts as a response."""
     try:
         _Arriving(url, "HEAD", ANSWER_S).read()
     except urllib.error.HTTPError:
@@ -67,7 +67,7 @@ class Servers:
         return answered
 
     def ask(self, url: str, *, seconds: float = DAY_S) -> bool:
-        """Return whether a URL's server responds; ask again only after `seconds`."""
+        """Return whether a URL's server responds; an earlier answer is valid for `seconds`."""
         server, now = _server(url), time.time()
         asked, answered = self._asked.get(server, (0.0, True))
         if not 0 <= now - asked < seconds:
@@ -76,7 +76,7 @@ class Servers:
         return answered
 
     def save(self) -> None:
-        """Write the record to its file, if `ask` has asked a server.
+        """Write the answers to the file, if `ask` has asked a server.
 
         If writing fails, the next process asks the servers again.
         """
@@ -101,10 +101,10 @@ def _read_asked(path: Path) -> dict[str, tuple[float, bool]]:
 
 
 class _Arriving:
-    """Response that a thread receives from a URL, so that `read` can fail after `seconds`.
+    """Response from a URL, received in another thread, so that `read` can time out.
 
     The time limit covers name lookup, connection, headers and body together. A socket's own timeout
-    starts again with every byte, and thus never stops a very slow server.
+    starts again with every byte, and thus never ends a very slow transfer.
     """
 
     def __init__(self, url: str, method: str, seconds: float) -> None:

@@ -60,7 +60,7 @@ def fetch(
 
 
 def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
-    """Refuse a registered checksum that is all zeros, and say which checksum to write instead."""
+    """Raise an error if a registered checksum is all zeros, and say which checksum to write."""
     for file in form["files"]:
         algorithm, wanted = expected(file)
         if not wanted.strip("0"):
@@ -75,7 +75,7 @@ def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
 def _collect(form: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bool) -> list[Path]:
     """Put every file of a data set into `raw`, and return the paths.
 
-    If the function fails, it removes those empty folders that it created.
+    If the function fails, it removes the empty folders that it created.
     """
     made = [folder for folder in (raw, *raw.parents) if not exists(folder)]
     try:
@@ -111,7 +111,7 @@ def _bring(file: Mapping[str, Any], raw: Path, mirror: Path | None, progress: bo
 
 
 def _record(raw: Path, sums: Mapping[str, str]) -> None:
-    """Write ``fetched.json`` only if its content changes: the workflow compares file times."""
+    """Write ``fetched.json`` only if it changes, because the workflow compares file times."""
     path, text = raw / RECORD, f"{json.dumps(sums, indent=1, sort_keys=True)}\n".encode()
     try:
         if not path.is_file() or path.read_bytes() != text:

@@ -36,7 +36,7 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return a list of the module that reads a data set or makes its surrogate, if there is one."""
+    """Return the module that reads a data set or makes its surrogate, as a list of at most one."""
     kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
     return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 
@@ -92,7 +92,7 @@ def files_of(parts: Mapping[str, Any]) -> set[str]:
 def read(
     form: Mapping[str, Any], split: str, options: Mapping[str, Any], raw: Path
 ) -> tuple[Loaded, str]:
-    """Check and read the files of a split, and return the samples and one sha256 of all files."""
+    """Check and read the files of a split; return the samples and a sha256 over all files."""
     parts, wanted = form["splits"][split], form["n_features"]
     names = files_of(parts)
     used = {f["name"]: verify(raw / f["name"], f) for f in form["files"] if f["name"] in names}

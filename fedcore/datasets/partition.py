@@ -97,11 +97,11 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
 def shards(
     labels: np.ndarray, clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
-    """Cut every class into equally many shards, and deal `shards_per_client` to each client.
+    """Cut every class into the same number of shards; each client gets `shards_per_client`.
 
-    A client may get one class twice. Every sample is used. Shards are dealt before samples are
-    drawn. If training and test labels have the same classes, two calls with equal states of `rng`
-    thus give a client the same classes.
+    A client may get one class twice. Every sample is used. Shards are assigned to clients before
+    samples are drawn. Training and test labels with the same classes therefore give a client the
+    same classes if `rng` starts in the same state.
 
     Parameters
     ----------
@@ -213,8 +213,8 @@ def classes(
     """Give client i samples of the classes i, i + 1, … (modulo the number of classes).
 
     A client gets ``minimum + floor(LogNormal(mean, sigma))`` samples, divided as evenly as possible
-    among its classes. By default, samples are drawn without replacement, so that clients share
-    none. Samples left over are not used. FEMNIST is divided in this way by Collins et al., ICML
+    among its classes. By default, samples are drawn without replacement, and clients share no
+    sample. Samples left over are not used. FEMNIST is divided in this way by Collins et al., ICML
     2021, after Li et al., MLSys 2020.
 
     Parameters
@@ -227,7 +227,7 @@ def classes(
     rng : numpy.random.Generator
     overlapping : bool, default=False
         Whether every client gets the first samples of its classes, so that clients share samples.
-        The code of Collins et al. shares samples in this way, because one of its conditions is
+        In the code of Collins et al., clients share samples in this way, because a condition is
         inverted.
 
     Raises
@@ -263,7 +263,7 @@ def classes(
 def held_out(
     part: np.ndarray, share: Share, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out a random share of a client's samples, rounded to a whole number of at least 1.
+    """Hold out a random share of a client's samples, rounded to an integer of at least 1.
 
     Returns
     -------
@@ -349,7 +349,7 @@ def split(
 
 
 def check(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """Check a partition's specification without the data; raise errors about it as `split` does.
+    """Check a partition's specification as `split` does, but without the data.
 
     Returns
     -------

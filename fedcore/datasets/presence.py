@@ -24,7 +24,7 @@ def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, An
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first entry of `forms` with no missing file, or None."""
+    """Return the first file format (see `forms`) without a missing file, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
@@ -50,14 +50,13 @@ def missing(
         Function, such as `download.answers`, that returns whether the server of a URL responds. By
         default, every URL counts as reachable, and the network is not used.
     surrogate : bool, default=False
-        Check only whether the data set has a surrogate. Files are not looked for, because a
-        surrogate needs none.
+        Check only whether the data set has a surrogate, which needs no files.
 
     Returns
     -------
     str or None
-        Message with the files, their checksums, source and target folder. The value is None if
-        every file is in its folder, in the mirror, or at a URL that responds.
+        Message that names the files, their checksums, their source and the target folder. The value
+        is None if every file is in its folder, in the mirror, or at a URL that responds.
     """
     entry, _ = find(name, registry)
     if entry is None:

@@ -38,7 +38,7 @@ class Dataset:
     note : str
         Remark about the rows, meant for people who read the results.
     checksum : str
-        sha256 over the sorted pairs of file name and sha256, or over the arrays of a surrogate.
+        sha256 over the files' sorted names and their sha256, or over the arrays of a surrogate.
     owners : ndarray of shape (n_samples,) or None
         Owner of each row, such as a user of sent140, as a number; None if the labels serve as
         owners.
@@ -110,7 +110,7 @@ def check(
 def _require_whole(made: Dataset, what: str) -> None:
     """Raise an error if a third-party data set does not fit the description of `Dataset`.
 
-    NaN, infinity and clients without samples raise errors later, when the rows become clients.
+    NaN, infinity and clients without samples raise errors later, when clients get the rows.
     """
     x = made.x
     if not (isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "biuf"):

@@ -46,7 +46,7 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return one entry per file format, because CIFAR exists as archives and as pictures."""
+    """Return an entry for each file format; CIFAR exists as archives and as pictures."""
     return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
@@ -114,7 +114,7 @@ def sums_of(name: str) -> list[Any]:
 
 
 def sums(form: Mapping[str, Any]) -> dict[str, str]:
-    """Return the algorithm and checksum of each file, by file name."""
+    """Return ``{file name: "algorithm checksum"}`` for all files."""
     return {file["name"]: " ".join(expected(file)) for file in form["files"]}
 
 

@@ -1,7 +1,7 @@
 """Make surrogates, which replace the real data sets offline.
 
 Problems made from surrogates have the status 'surrogate'. Each function has a fixed random seed.
-scikit-learn contains the digits and photographs, and is imported only when needed.
+The digits and photographs come from scikit-learn, which is imported only when needed.
 """
 
 from __future__ import annotations
@@ -54,8 +54,9 @@ def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
     """Return random binary rows with w8a's feature frequencies, row lengths and label shares.
 
     Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``, where p_j is the frequency
-    of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. The rows
-    with the highest values of a random linear form plus noise get the label +1, and the others −1.
+    of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. Each row
+    has a score, a random linear form plus noise. Rows with the highest scores get the label +1, and
+    the others −1.
     """
     fixed = np.random.default_rng(_SEED)
     share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))
@@ -118,7 +119,7 @@ def faces(
 
 
 def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
-    """Return random sentences with users and sentiments; a sentence is 4 vectors of 300 numbers.
+    """Return random sentences of 4 word vectors (300 numbers each), with users and sentiments.
 
     The vocabulary has 200 words, and half of the words are pleasant. A user has 50 to 80 sentences.
     A sentence is positive if most of its words are pleasant. The sentiments of every eighth user

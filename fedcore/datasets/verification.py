@@ -29,14 +29,14 @@ def exists(path: Path) -> bool:
 
 
 def expected(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the algorithm and value of a file's registered checksum, and prefer sha256 to md5."""
+    """Return the algorithm and value of a file's registered checksum, sha256 if there is one."""
     algorithm = "sha256" if "sha256" in file else "md5"
     return algorithm, file[algorithm]
 
 
 @contextmanager
 def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
-    """Open a regular file, and refuse a pipe or device, because reading it may never end."""
+    """Open a regular file; refuse a pipe or device, because reading one may never end."""
 
     def open_at_once(name: str, flags: int) -> int:
         return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # Windows has no such pipes
@@ -48,7 +48,7 @@ def open_ordinary(path: Path) -> Iterator[IO[bytes]]:
 
 
 def sums_of(path: Path, file: Mapping[str, Any]) -> dict[str, str]:
-    """Return a file's sha256, and its checksum by the algorithm of its registry entry."""
+    """Return a file's sha256, and its checksum by the algorithm that its registry entry names."""
     try:
         with open_ordinary(path) as source:
             return _sums(source, file)

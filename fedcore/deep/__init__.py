@@ -1,12 +1,12 @@
 """Networks that clients train with PyTorch, which the extra ``deep`` installs.
 
-Only this package of fedcore imports PyTorch. The parameters of a network are one vector, in which
-the parameters of the body come before those of the head. Server and clients exchange and keep such
-vectors. The ledger therefore counts a network like any other array, and ``w =
-federation.mean(update, of=chosen)`` averages networks. The sizes, initial parameters and
-hyper-parameters of a network need no PyTorch. The workflow's plan, the closed formulas of the cost
-and `fedcore list methods` therefore work without PyTorch. The function `learner` returns the object
-that trains and evaluates the networks of a run.
+Only this package of fedcore imports PyTorch. The parameters of a network form one vector, the
+body's parameters first, then the head's. Server and clients exchange and keep such vectors. The
+communication ledger therefore counts a network like any other array, and ``w =
+federation.mean(update, of=chosen)`` averages networks. A network's sizes, initial parameters and
+hyper-parameters do not need PyTorch. The workflow's plan, the cost formulas and `fedcore list
+methods` therefore work without PyTorch. The function `learner` returns the object that trains and
+evaluates the networks of a run.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ MAX_SHIFT = 4  # pixels, as in the code of Collins et al. (ICML 2021)
 
 
 class Batch(NamedTuple):
-    """Inputs (m, …) and classes (m,) of the samples in one training step, with a seed for dropout.
+    """Inputs x (m, …), classes y (m,) and dropout's seed `noise` for one training step.
 
-    Without dropout, `noise` is None. For n clients with m samples each, inputs have shape (n, m,
-    …), classes have shape (n, m), and each client has a seed.
+    Without dropout, `noise` is None. For n clients with m samples each, x has shape (n, m, …), y
+    has shape (n, m), and `noise` contains n seeds.
     """
 
     x: Tensor
@@ -27,7 +27,7 @@ class Batch(NamedTuple):
         """Return two batches: the first has a share of the samples, the second has the rest.
 
         The size of the first batch is rounded down, but is at least one. If no samples are left for
-        the second batch, both batches hold all samples.
+        the second batch, both batches contain all samples.
         """
         axis, size = self.y.ndim - 1, self.y.shape[-1]
         first = max(1, int(share * size))
@@ -48,7 +48,7 @@ def augmented(x: Tensor, rng: np.random.Generator, ground: Sequence[float] | Non
     """Randomly move and mirror the images in an array (m, channels, height, width).
 
     An image moves by up to `MAX_SHIFT` pixels along each axis, and is mirrored with probability
-    1/2. The empty border is filled with the number that `ground` has for the channel, by default
+    1/2. The border that becomes empty is filled with the channel's number in `ground`, by default
     zero.
     """
     m, channels, height, width = x.shape

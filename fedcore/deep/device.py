@@ -1,12 +1,12 @@
-"""The device on which networks are trained, which is a core or an accelerator.
+"""The device on which networks are trained: a CPU core or an accelerator.
 
 The environment variable ``FEDCORE_DEVICE`` names the device, because the device is a property of
 the machine. The value is ``cpu`` (the default), ``together``, or PyTorch's name of an accelerator
 (``cuda``, ``cuda:1``, ``mps``, …). With ``cpu``, clients train one after the other. On an
-accelerator, the clients of a round make each training step together. With ``together``, a core
-computes, and the clients of a round make each training step together. The value ``together`` is
-meant for tests, and is slower than ``cpu``. Results of two devices differ by rounding. Each history
-names the device of its run.
+accelerator, the clients of a round train together: PyTorch computes each training step for many
+clients at once. With ``together``, a CPU core does the same; this value is for tests, and is slower
+than ``cpu``. Results from two devices differ by rounding errors. The history file of an
+experiment names the device, unless it is ``cpu``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MEMORY_ERRORS = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 class Device(NamedTuple):
-    """A device of PyTorch, and whether the clients of a round make their steps together."""
+    """A device of PyTorch, and whether the clients of a round train together on it."""
 
     where: torch.device
     together: bool
@@ -39,8 +39,8 @@ CPU = Device(torch.device("cpu"), together=False)
 def read_device() -> Device:
     """Return the device that the environment of this process names.
 
-    Call this function wherever the device is needed, and do not store the result in an object. A
-    client in another process may have another device.
+    Call this function wherever the device is needed. Do not store the result in an object, because
+    a client in another process may have another device.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def read_device() -> Device:
 def configure_torch() -> None:
     """Set PyTorch's options for this process, so that accelerators are as precise as a core.
 
-    With these options, accelerators compute in full single precision, and not with mantissas of 10
-    bits. With the options for cuDNN and cuBLAS, PyTorch promises that equal seeds give equal bytes.
-    No test on an accelerator has confirmed this promise yet. The command line and the jobs of the
+    Accelerators then compute in full single precision, and not with mantissas of 10 bits. Further
+    options concern cuDNN and cuBLAS: with them, PyTorch promises equal bytes for equal seeds. No
+    test on an accelerator has confirmed this promise yet. The command line and the jobs of the
     workflow call this function. `fedcore.run` does not call this function, because the process
     belongs to the user. In a program of your own, call this function before anything is computed on
     the accelerator.
@@ -77,8 +77,8 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
     what : str
         Words for the error message that say what needs the memory.
     remedy : str
-        Words for the error message that say what would need less memory. After these words, the
-        message names remedies that always help.
+        Words for the error message that say what would need less memory. The message then adds
+        remedies that always help.
 
     Raises
     ------

@@ -50,7 +50,7 @@ class Networks:
 
 @dataclass(frozen=True)
 class Adapted:
-    """Networks that clients derive from the server's network, made only when they are evaluated.
+    """Networks that clients derive from the server's network when `scores` is called.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
 def _outputs(network: Network, vectors: Vectors, inputs: list[Tensor]) -> list[Tensor]:
     """Return the outputs of each client's network for this client's inputs.
 
-    If all clients use the same network, one computation serves the samples of all clients, unless
-    the network mixes the samples of a batch.
+    If all clients use the same network, their samples are evaluated together, unless the network
+    mixes the samples of a batch.
     """
     if isinstance(vectors, np.ndarray) and network.block > 1:
         vectors = [vectors] * len(inputs)

@@ -1,8 +1,8 @@
 """Layers of networks, with the shapes of their parameters, inputs and outputs.
 
-For inputs of a given shape, a layer gives its ``parameters`` and the shape of its ``output``. The
-shapes of inputs and outputs are those of a single sample. `fedcore.deep.one` and
-`fedcore.deep.several` compute the outputs.
+For inputs of a given shape, a layer's methods ``parameters`` and ``output`` return the shapes of
+its parameters and of its output. All shapes of inputs and outputs refer to a single sample.
+`fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
 """
 
 from __future__ import annotations
@@ -98,13 +98,13 @@ class Pool(Layer):
 
 @dataclass(frozen=True)
 class Reshaped(Layer):
-    """Layer that reads the numbers of a block of samples from memory in another order.
+    """Layer that changes the order of the numbers in a block of samples.
 
     A block consists of `block` consecutive samples; the last block of a batch may be smaller. The
-    layer orders the numbers of a block as an array (words, samples, numbers of a word). The layer
-    then reads the same memory as an array (numbers of a word, samples, words). The next layer
-    therefore takes one step for every number of a word, and the input of each step mixes several
-    words and samples.
+    layer writes a block to memory as an array (words, samples, numbers of a word), and reads this
+    memory as an array (numbers of a word, samples, words), without a transposition. An LSTM that
+    follows therefore makes one step for every number of a word, and the input of each step mixes
+    several words and samples.
     """
 
     block: int
@@ -116,12 +116,12 @@ class Reshaped(Layer):
 
 @dataclass(frozen=True)
 class Lstm(Layer):
-    """Long short-term memory; the output is the state, `width` numbers, after the last vector."""
+    """Long short-term memory; the output is the state (`width` numbers) after the last vector."""
 
     width: int
 
     def parameters(self, shape: Size) -> tuple[Parameter, ...]:
-        """Return the weights of input and state, and two vectors of biases, all for four gates."""
+        """Return the weights of input and state, and two bias vectors, for all four gates."""
         gates, bound = 4 * self.width, 1 / math.sqrt(self.width)
         shapes = ((gates, shape[1]), (gates, self.width), (gates,), (gates,))
         return tuple(Parameter(s, bound) for s in shapes)

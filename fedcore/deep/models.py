@@ -1,15 +1,15 @@
 """Networks of the papers as tables of layers, with their sizes and initial parameters.
 
 The networks ``cifar10_cnn``, ``cifar100_cnn``, ``femnist_mlp`` and ``sent140_lstm`` are from
-Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. The widths and the dropout of
-these networks are those of the authors' code. The network ``femnist_mlp3`` follows the authors'
-code, which has three hidden layers, and not the paper, which prints two. As in this code,
-``femnist_mlp3`` applies a softmax before the softmax of the loss. The network ``sent140_reshaped``
-follows the authors' code, which reads the words of four tweets from memory in another order (see
-`fedcore.deep.layers.Reshaped`). The network ``tiny_mlp`` is for tests and examples. The head of a
-network is the last fully connected layer, with any dropout directly before this layer and any
-softmax after it. The other layers are the body, and the output of the body is the representation.
-The outputs of a network are scores, and their cross-entropy is the loss.
+Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2. Their widths and dropout are
+taken from the authors' code. The network ``femnist_mlp3`` follows the authors' code, which has
+three hidden layers, and not the paper, which prints two. Like this code, ``femnist_mlp3`` applies a
+softmax before the softmax of the loss. The network ``sent140_reshaped`` follows the authors' code,
+which mixes the words of four tweets (see `fedcore.deep.layers.Reshaped`). The network ``tiny_mlp``
+is for tests and examples. The head of a network is the last fully connected layer, with any dropout
+directly before this layer and any softmax after it. The other layers are the body, and the output
+of the body is the representation. The outputs of a network are scores, and their cross-entropy is
+the loss.
 """
 
 from __future__ import annotations

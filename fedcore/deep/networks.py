@@ -40,7 +40,7 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Number of samples on which one output depends: 1 for a network without a `Reshaped` layer.
+        Number of samples on which one output depends, which is 1 without a `Reshaped` layer.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -65,10 +65,10 @@ class Network:
             return self._outputs(one.COMPUTE, self._tensors(w), x, None)
 
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
-        """Return the gradient in `w` of the mean cross-entropy of a batch, plus the weight decay.
+        """Return the gradient of a batch's mean cross-entropy at `w`, plus the weight decay.
 
         For n clients, `w` has shape (n, p) and `batch` joins their batches. The result has shape
-        (n, p) and holds each client's gradient.
+        (n, p), one row for each client's gradient.
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]

@@ -5,13 +5,13 @@ newcomer gets one network and trains only the head of this network, epoch after 
 round in which all newcomers take part (Appendix A.2). As at the start of every round, the momentum
 is zero at the start of each epoch.
 
-The paper does not say which network of a method a newcomer gets. Here the network depends on the
+The paper does not say which of a method's networks a newcomer gets. Here the choice depends on the
 output of the method. If the output has ``parameters``, newcomers get the server's network, which
-has these parameters. FedAvg and APFL give newcomers the same network, if both have the same seed
-and hyper-parameters. If the output has ``body`` and ``heads``, newcomers get the shared body and
-the mean of the heads. If the output has ``models``, newcomers get the mean of these networks. A
-method whose clients send nothing has no network for a newcomer. The ledger does not count what a
-newcomer receives, because the run has ended.
+has these parameters. With equal seeds and hyper-parameters, FedAvg and APFL give newcomers the same
+network. If the output has ``body`` and ``heads``, newcomers get the shared body and the mean of the
+heads. If the output has ``models``, newcomers get the mean of these networks. A method whose
+clients send nothing has no network for a newcomer. The ledger does not count what a newcomer
+receives, because the run has ended.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def network(output: Mapping[str, Any]) -> np.ndarray:
     Raises
     ------
     InputError
-        If the output holds no network for newcomers.
+        If the output contains no network for newcomers.
     """
     if "parameters" in output:
         return np.asarray(output["parameters"])
@@ -69,7 +69,7 @@ class Newcomers:
     Parameters
     ----------
     settings : Params
-        Hyper-parameters of the run, which give the newcomers' batches, rate and momentum.
+        Hyper-parameters of the run; newcomers use the same batch size, learning rate and momentum.
     cost : Cost
         Cost of the run.
     n_features : int
@@ -82,12 +82,11 @@ class Newcomers:
     Attributes
     ----------
     NAME : str
-        Name of the history's array of accuracies; the first axis of this array runs over the
-        repeats.
+        Name of the array of accuracies in the history file; its first axis runs over the repeats.
     TEXT : (str, str)
         Units and description of the accuracies.
     about : dict
-        Facts about the newcomers, which the history stores.
+        Facts about the newcomers, which are stored in the history file.
 
     Raises
     ------

@@ -22,7 +22,7 @@ def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on a core which entries of `x` dropout keeps, so that all devices keep equal entries."""
+    """Draw on the CPU which entries of `x` dropout keeps; all devices thus keep the same ones."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -32,7 +32,7 @@ def scaled(layer: kinds.Dropout, x: Tensor, kept: Tensor) -> Tensor:
 
 
 def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
-    """Convolve with channels last in memory, because this order is faster on a core."""
+    """Convolve with channels last in memory, because this order is faster on a CPU."""
     x = x.contiguous(memory_format=torch.channels_last)
     return F.conv2d(x, kernels.permute(0, 3, 1, 2), constant)
 
@@ -48,7 +48,7 @@ def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tenso
 
 
 def reshaped(layer: kinds.Reshaped, x: Tensor, noise: Any) -> Tensor:
-    """Give (m, words, numbers) the shape (m, numbers, words), in the order of `layers.Reshaped`."""
+    """Change (m, words, numbers) into (m, numbers, words) as described in `layers.Reshaped`."""
     lines = x.shape[:0:-1]  # numbers, words
     blocks = (block.transpose(0, 1) for block in x.split(layer.block))
     return torch.cat([b.reshape(lines[0], -1, lines[1]).transpose(0, 1) for b in blocks])

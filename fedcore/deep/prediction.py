@@ -25,7 +25,7 @@ class Trained:
     classifiers : Classifiers
         The network that each client uses.
     server : ndarray of shape (p,) or None
-        Parameters of the server's network, or None if the server holds no whole network.
+        Parameters of the server's network, or None if the server has no complete network.
     model : str
     n_clients, n_features : int
     columns : list or None
@@ -48,7 +48,7 @@ class Trained:
         return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
-        """Return the scores of `X` by one client's network; all other networks score one sample."""
+        """Return one client's scores for `X`; each other client scores one sample, to save time."""
         if not whole(0).admits(client) or client >= self.n_clients:
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]
@@ -57,7 +57,7 @@ class Trained:
     def _of_server(self, X: np.ndarray) -> np.ndarray:
         if self.server is None or self.model not in MODELS:  # a plug-in may have its own
             raise InputError(
-                "the server of this method holds no whole network: say whose to take, as client=0"
+                "the server of this method has no complete network: name a client, such as client=0"
             )
         from fedcore.deep.evaluation import in_pieces
         from fedcore.deep.networks import Network

@@ -1,9 +1,9 @@
-"""Rounds and fine-tuning that several methods share; the rounds average networks or bodies.
+"""Rounds that average networks or bodies, and fine-tuning, for several methods.
 
 In every method, the server first draws the seed of the initial network, and later the participants
-of each round. Methods with the same seed of the run therefore share the initial network and the
-participants. A client that keeps parameters receives only the seed, which is one number, and draws
-the initial network from this seed.
+of each round. Runs of different methods with equal seeds therefore share the initial network and
+the participants. A client that keeps parameters receives only the seed, which is one number, and
+draws the initial network from this seed.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def run_rounds(
 ) -> np.ndarray:
     """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
-    The array `held` is what the server holds. A run that was killed continues from `held` and from
-    the arrays in the clients' states, so that a round must not depend on anything else from earlier
-    rounds. Each record holds `more` and the clients' networks, which ``networks(held)`` returns.
+    The array `held` is the server's state. A killed run continues from `held` and from the arrays
+    in the clients' states. A round must therefore not depend on anything else from earlier rounds.
+    Each record contains `more` and the clients' networks, which ``networks(held)`` returns.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -93,10 +93,10 @@ def average(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Call `run_rounds` with rounds in which the server takes a mean over the participants.
+    """Call `run_rounds` with rounds in which the server averages over the participants.
 
-    In each round, the server sends its vector to the participants. Each participant replies by the
-    client step `update`, and the mean of the replies becomes the server's vector.
+    In each round, the server sends its vector to the participants. Each participant replies with
+    the result of the client step `update`, and the mean of the replies becomes the server's vector.
     """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
@@ -121,7 +121,7 @@ def run_own_networks(
 ) -> dict[str, Any]:
     """Make the rounds ``one_round(t, chosen)``, in which each client keeps its own network.
 
-    The networks are in ``state.own``, and the server holds nothing.
+    The networks are in ``state.own``, and the server keeps no network.
     """
 
     def networks(held: np.ndarray) -> Any:
@@ -146,8 +146,8 @@ def average_networks(
 ) -> dict[str, Any]:
     """Train one network by the rounds of `average`, and let the clients fine-tune its head.
 
-    The function ``networks(w)`` gives the networks that the clients use; by default all clients use
-    the server's network.
+    The function ``networks(w)`` returns the networks that the clients use; by default, all clients
+    use the server's network.
     """
     w = learner.start(draw_seed(rng))
     used, counts = networks or learner.shared, {"fine_tuned": 0}
@@ -179,8 +179,8 @@ def fine_tune(
 ) -> None:
     """Let every client train its own copy of the head of `w`, and record the result.
 
-    If ``params.fine_tune`` is 0, or if the last record ended the run, nothing is trained. In
-    Section 5.2 of Collins et al., ICML 2021, the methods with +FT train the head of the last
+    Nothing is trained if ``params.fine_tune`` is 0, or if a stop rule or divergence has ended the
+    run. In Section 5.2 of Collins et al., ICML 2021, methods marked +FT train the head of the last
     network for ten epochs.
     """
     if not params.fine_tune or record.ended:
@@ -241,7 +241,7 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return the number of parameters that `average_bodies` averages: those of the body, or all."""
+    """Return how many parameters `average_bodies` averages: the body's, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 

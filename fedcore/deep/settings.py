@@ -29,7 +29,7 @@ class Params(Participating, Checked):
         Number of passes over a client's samples in a round.
     batch : int, optional
         Number of samples of a step; by default all samples of the client. The last batch of an
-        epoch holds the remaining samples.
+        epoch contains the remaining samples.
     rate : float
         Learning rate.
     momentum : float
@@ -58,7 +58,7 @@ class Params(Participating, Checked):
     ground: Numbers | None = None
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
-        """Return the cost of all rounds, with `up` and `down` numbers per participant and round.
+        """Return the cost of all rounds; a participant uploads `up` and downloads `down` in each.
 
         In addition, every client receives `once` numbers in the whole run.
         """
@@ -87,9 +87,9 @@ class Personal(Params):
     Attributes
     ----------
     first_head : {"initial", "averaged"}
-        Head with which a client begins its first training: the head of the initial network, or the
-        mean of the heads from the previous round. With "averaged", participants send both their
-        bodies and their heads.
+        Head from which a client starts its first training: the initial network's head, or the mean
+        of the heads from the previous round. With "averaged", participants send both their bodies
+        and their heads.
     """
 
     first_head: Annotated[str, one_of(("initial", "averaged"))] = "initial"

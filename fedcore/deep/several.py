@@ -30,7 +30,7 @@ def _beside(x: Tensor) -> Tensor:
 
 
 def _apart(x: Tensor, clients: int) -> Tensor:
-    """Return the inverse of `_beside`."""
+    """Undo `_beside`: return images (m, n · channels, …) as (n, m, channels, …)."""
     return x.unflatten(1, (clients, -1)).transpose(0, 1)
 
 

@@ -29,12 +29,12 @@ _THERE: dict[Place, tuple[Labelled, Batch]] = {}
 
 
 class Learner:
-    """The network of a run and the ways to train it; a learner holds no parameters.
+    """The network of a run and the ways to train it; a learner stores no parameters.
 
     PyTorch uses as many threads as this process allows. The command line and the workflow allow one
     thread, so that results do not depend on the number of cores. On an accelerator (see
-    `fedcore.deep.device`), the samples lie in the accelerator's memory, and the clients of a round
-    make their steps together.
+    `fedcore.deep.device`), the samples stay in the accelerator's memory, and the clients of a round
+    train together.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class Learner:
         """Mark a client step that trains, so that an accelerator can train clients together.
 
         The code of the step handles one client. At each call of `descend`,
-        `fedcore.federation.lockstep` lets the steps of all clients in a round wait for each other.
+        `fedcore.federation.lockstep` makes all clients of a round wait for each other.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
 
@@ -115,7 +115,7 @@ class Learner:
     def head_batches(
         self, body: np.ndarray, data: Labelled, rng: np.random.Generator, epochs: int
     ) -> list[Batch]:
-        """Return the body's outputs for the batches of some epochs, to train the head on them.
+        """Return the body's outputs for the batches of `epochs` epochs, to train the head on them.
 
         While only the head is trained, the body's output for a sample stays the same. One pass
         through the body therefore serves all epochs, unless images are augmented or the network
@@ -130,7 +130,7 @@ class Learner:
         return [batch._replace(x=x) for batch, x in zip(batches, features, strict=True)]
 
     def _represent(self, body: np.ndarray, inputs: list[Tensor]) -> list[Tensor]:
-        """Return the body's outputs, computed in one thread for all clients that step together.
+        """Return the body's outputs, computed in one thread for all clients that train together.
 
         On an accelerator, PyTorch keeps tens of megabytes of work space for every thread. The
         threads of a thousand clients would fill the memory.
@@ -144,7 +144,7 @@ class Learner:
         return [[in_pieces(self.body, body, x) for x in inputs] for body, inputs in asked]
 
     def batches(self, samples: Batch, rng: np.random.Generator, epochs: int) -> list[Batch]:
-        """Return the batches of some epochs, with a new random order of samples in each epoch."""
+        """Return the batches of `epochs` epochs; each epoch has a new random order of samples."""
         found, step = [], self._params.batch or len(samples.y)
         for _ in range(epochs):
             order = torch.from_numpy(rng.permutation(len(samples.y))).to(samples.x.device)
@@ -173,10 +173,10 @@ class Learner:
         formula is ``w ← w − rate · (u + pull · (w − a))``, where a is the first vector in `fixed`.
         All local training in this package uses this loop.
 
-        Clients whose steps run side by side descend together if they pass the same function
+        Clients that train together share calls of `gradient` if they pass the same function
         `gradient` and the same `pull`. The function `gradient` then gets and returns arrays with a
         leading axis of clients. Pass vectors that differ between clients as `fixed`, and not in a
-        closure. If a new `gradient` is made for each client, the clients descend one by one.
+        closure. If each client has its own function `gradient`, the clients are trained one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -194,9 +194,9 @@ class Learner:
             return descend_several(gradient, several, how, where)
 
     def proximal(self, strength: float) -> Gradient:
-        """Return the gradient of ``f(w) + strength/2 ‖w − anchor‖²`` for the loss f on a batch.
+        """Return a function that computes the gradient of ``f(w) + strength/2 ‖w − anchor‖²``.
 
-        The anchor is a `fixed` vector of `descend`.
+        The loss on a batch is f, and the anchor is a `fixed` vector of `descend`.
         """
 
         def gradient(w: Tensor, batch: Batch, anchor: Tensor) -> Tensor:
@@ -215,7 +215,7 @@ class Learner:
         return torch.cat(parts, dim=-1)
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
-        """Return the clients' networks for the recorder; `held` is what the server holds."""
+        """Return the clients' networks for the recorder; `held` has the server's parameters."""
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
@@ -228,7 +228,7 @@ class Learner:
         return self.networks(held, bodies, heads)
 
     def adapted(self, clients: Clients, w: np.ndarray, adapt: Adapt) -> Adapted:
-        """Return the networks that clients derive from `w` by ``adapt`` on their own samples."""
+        """Return the networks that clients obtain from `w` by ``adapt`` on their own samples."""
 
         def make() -> Networks:
             everyone = range(len(clients))
@@ -238,7 +238,7 @@ class Learner:
 
 
 def _place(array: np.ndarray) -> tuple[int, ...]:
-    """Return an array's address, shape and strides, to tell arrays apart that share memory."""
+    """Return an array's address, shape and strides, which distinguish arrays that share memory."""
     return array.ctypes.data, *array.shape, *array.strides
 
 
@@ -263,7 +263,7 @@ Gradient = Callable[..., Tensor]  # ``(w, batch, *fixed) -> gradient``
 
 
 class Descent(NamedTuple):
-    """Start of a client's descent, a batch for each step, and fixed vectors for the gradient."""
+    """A client's initial parameters, a batch for each step, and fixed vectors for the gradient."""
 
     start: np.ndarray
     batches: Sequence[Batch]

@@ -1,4 +1,4 @@
-"""`FederatedPCA`, an estimator with scikit-learn's interface that does not need scikit-learn."""
+"""`FederatedPCA`, which has scikit-learn's interface but does not need scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Methods that scikit-learn expects of an estimator, written without scikit-learn.
 
-The constructor of an estimator stores its parameters unchanged, and `fit` checks them. Methods that
-need scikit-learn's classes are called only by scikit-learn, and import scikit-learn in the call.
+The constructor of an estimator stores its parameters unchanged, and `fit` checks them. A method
+that needs classes of scikit-learn imports scikit-learn when it is called.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _FRAMES = "pandas", "polars"
 
 
 class NotFittedError(InputError, AttributeError):
-    """Error for the use of an estimator before `fit`, like scikit-learn's error of this name."""
+    """Raised if an estimator is used before `fit`, like scikit-learn's error of the same name."""
 
 
 class Transformer(ABC):
     """Base class with the methods that scikit-learn expects of a transformer, such as `get_params`.
 
-    A subclass stores every constructor argument in an attribute of the argument's name. The
-    argument ``params`` is a mapping with the hyper-parameters of the algorithm.
+    A subclass stores every constructor argument in an attribute of the same name. The argument
+    ``params`` is a mapping with the hyper-parameters of the algorithm.
     """
 
     params: Mapping[str, Any] | None
@@ -219,7 +219,7 @@ class Transformer(ABC):
         return self
 
     def _output(self, values: np.ndarray, given: Any) -> Any:
-        """Return `values`, computed from `given`, in the container that `set_output` asks for."""
+        """Return `values` in the chosen container; a data frame `given` supplies the row index."""
         sklearn = sys.modules.get("sklearn")
         common = "default" if sklearn is None else sklearn.get_config()["transform_output"]
         wanted = getattr(self, "_sklearn_output_config", {}).get("transform", common)
@@ -237,8 +237,7 @@ class Transformer(ABC):
         Parameters
         ----------
         input_features : array-like of str, optional
-            Names that must equal the column names of the fit; the result does not depend on these
-            names.
+            These names must equal the column names of the fit. They do not change the result.
 
         Returns
         -------

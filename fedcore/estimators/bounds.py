@@ -1,8 +1,8 @@
 """Public bounds, to which clients clip their samples in a private fit.
 
 Each sample is clipped independently of the others, so that neighbouring data sets stay neighbours.
-Apart from the clipped samples, everything in this module is computed only from the bounds and from
-values that were released with privacy noise.
+Everything else in this module is computed only from the bounds and from values that were released
+with privacy noise.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FORMS = (
 
 @dataclass(frozen=True)
 class Box:
-    """Lower and upper bounds of every entry of a sample.
+    """A lower and an upper bound for every entry of a sample.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Box:
         return np.clip(rows, self.low, self.high)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Return the largest distance of a sample from `point` in each entry, shape (d,)."""
+        """Return, for each entry, the largest distance of a sample from `point`, shape (d,)."""
         return np.maximum(self.high - point, point - self.low)
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -89,7 +89,7 @@ class Ball:
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Return the largest distance of a sample from `point` in each entry, shape (d,)."""
+        """Return, for each entry, the largest distance of a sample from `point`, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
@@ -103,8 +103,8 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     Parameters
     ----------
     given : (low, high) or float
-        A single number is the largest norm of a sample. A pair holds two numbers, two vectors with
-        a value per feature, or two mappings from feature names to values.
+        A single number is the largest norm of a sample. A pair consists of two numbers, two vectors
+        with one value per feature, or two mappings from feature names to values.
     features : Features
 
     Raises
@@ -113,8 +113,8 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     """
     if given is None or isinstance(given, str | bytes | bytearray):
         raise InputError(
-            f"a private fit needs public bounds of the data, got {given!r}, and bounds taken from "
-            "the data would reveal them", advice=FORMS,
+            f"a private fit needs public bounds of the data, got {given!r}; bounds computed from "
+            "the data would reveal the data's range", advice=FORMS,
         )  # fmt: skip
     if isinstance(given, Sequence):
         ends = [per_feature(end, f"bounds[{i}]", features) for i, end in enumerate(given)]
@@ -128,7 +128,7 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
     if len(ends) != 2 or any(end.shape not in ((), (d,)) for end in ends):
         sizes = " and ".join(str(end.shape) for end in ends)
         raise InputError(
-            f"bounds have the shapes {sizes}, and there are {counted(d, 'feature')}", advice=FORMS
+            f"bounds have the shapes {sizes}, but there are {counted(d, 'feature')}", advice=FORMS
         )
     low, high = (np.broadcast_to(end, (d,)) for end in ends)
     if not (np.isfinite([low, high]).all() and (low <= high).all() and (low < high).any()):

@@ -86,10 +86,10 @@ def fit(asked: Request, matrices: Any) -> Found:
 def gram_comes_first(federation: Federation, r: int) -> bool:
     """Return whether forming the Gram matrix is faster than `ROUNDS` products with the data.
 
-    `fedcore.parts.gram_products` cannot foresee the number of rounds, and forms the Gram matrix
-    only after products have cost as much as the matrix. This function may choose the Gram matrix
-    before the first product, because the default algorithm takes about ten rounds. BLAS reads and
-    packs all data for every product, even if the product has few columns.
+    `fedcore.parts.gram_products` cannot foresee the number of rounds. It forms the Gram matrix only
+    when the products so far have cost as much as this matrix. Here the Gram matrix may come before
+    the first product, because the default algorithm takes about ten rounds. Each product counts as
+    if it had `PACKING` more columns, because BLAS reads and packs all data for every product.
     """
     clients = federation.clients
     if clients.sparse or not federation.at_once:
@@ -102,8 +102,8 @@ def pooled_gram(clients: Clients) -> np.ndarray:
     """Return ``Σ SᵢᵀSᵢ`` over the matrices Sᵢ of dense clients, shape (d, d), without copies.
 
     NumPy's ``rows.T @ rows`` is faster than `fedcore.linalg.gram_matrix`: it takes 0.4 of the time
-    with 6 features, and 0.9 of the time with 500 features. The workflow keeps `gram_matrix`,
-    because NumPy's rounding would change the workflow's results.
+    with 6 features, and 0.9 of the time with 500 features. The Snakemake workflow uses
+    `gram_matrix`, because NumPy's rounding would change the workflow's results.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return sum(rows.T @ rows for rows in blocks(clients))
@@ -113,18 +113,18 @@ def _tell(algorithm: str, estimate: float) -> None:
     """Warn if a run without a convergence test may have ended far from the exact subspace."""
     if estimate <= WARNING_SINE:
         return
-    angle = f"by an angle of {estimate:.1g} or more" if estimate < 1 else "by any angle"
+    angle = f"{estimate:.2g} or more" if estimate < 1 else "any number up to 1"
     warn(
-        f"{algorithm} ran without a test of convergence, and the products of the last round say "
-        f"that its subspace may be off {angle}: allow it more rounds or products, choose "
-        "n_components where the singular values part, or take block_krylov, which ends when it is "
-        "right",
+        f"{algorithm} ran without a convergence test, and the sine of the angle between its "
+        f"subspace and the exact one may be {angle}: raise its number of rounds or "
+        "multiplications, choose n_components so that the next singular value is much smaller, or "
+        "take block_krylov, which tests its convergence",
         ConvergenceWarning,
     )
 
 
 def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, float]:
-    """Keep the fewest leading axes that hold more than `share` of the sum of all squares."""
+    """Keep the fewest leading axes that explain more than `share` of the total sum of squares."""
     if share is None:
         return axes, outside
     ratios = np.cumsum(axes.squares) / (axes.squares.sum() + outside)
@@ -134,9 +134,9 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the sine of the error angle of the first r axes of a larger basis.
+    """Estimate the sine of the error angle if only the first r axes of a basis are kept.
 
-    `outside` is the sum of the data's squares outside the span of the larger basis.
+    `outside` is the sum of the data's squares outside the span of the whole basis.
     """
     unit = float(np.finfo(dtype).eps * squares[0])
     gap = squares[r - 1] - squares[r] - outside

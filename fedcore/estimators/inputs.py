@@ -75,17 +75,19 @@ def _grouped(matrix: Any, groups: Any) -> Given:
     if not (is_matrix(matrix) or several(matrix)):
         matrix = as_array(matrix, "the matrix")
     if not is_matrix(matrix):
-        raise InputError("groups= goes with one matrix that has the rows of all clients")
+        raise InputError("groups= needs one matrix that contains the rows of all clients")
     if isinstance(groups, str):
         raise InputError(
-            f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and leave "
-            "it out of the matrix"
+            f"groups is the text {groups!r}: give the column itself, frame[{groups!r}], and remove "
+            "this column from the matrix"
         )
     values = per_row(groups, "groups", matrix.shape[0], row_labels(matrix))
     try:
         found, of = np.unique(values, return_inverse=True)
     except TypeError as error:
-        raise InputError(f"groups has values of different kinds: {error}") from error
+        raise InputError(
+            f"groups has values of types that cannot be sorted ({error}): give all values one type"
+        ) from error
     rows = [np.flatnonzero(of == i) for i in range(len(found))]
     return Given(
         [_taken(matrix, part) for part in rows], [str(value) for value in found.tolist()], rows
@@ -102,7 +104,7 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
 
 
 def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
-    """Warn if a client's name means a total, or if rows look like statistics of other rows."""
+    """Warn of clients with names like "Total", and of rows that look like statistics of others."""
     frames.tell_totals(given.labels or ())
     if given.rows is not None and column_names(given.matrices[0]) is not None:
         whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
@@ -132,7 +134,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     """
     if several(x):
         raise InputError(
-            f"x has the matrices of {counted(len(x), 'client')} and {method} takes one matrix: "
+            f"x has the matrices of {counted(len(x), 'client')}, but {method} takes one matrix: "
             f"write [model.{method}(c) for c in clients]"
         )
     known = None if names is None else list(names)

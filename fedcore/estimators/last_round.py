@@ -1,4 +1,4 @@
-"""The last exchange of a fit with its clients, after the rounds of the algorithm."""
+"""The last round of a fit: the clients send their data's moments along the algorithm's basis."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries ma
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """Return the sum of `moments` from a double-precision Gram matrix, or None if there is none."""
+    """Return the sum of the clients' `moments` by the float64 Gram matrix, or None without it."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -43,7 +43,7 @@ def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarr
 
 
 def moments_and_products(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Return `moments` and the product ``SᵢᵀSᵢ Z``, which runs without a convergence test need."""
+    """Return `moments` and the product ``SᵢᵀSᵢ Z``, for runs without a convergence test."""
     scores = data @ Z
     return np.append(_moments(data, scores), data.T @ scores)
 
@@ -59,7 +59,7 @@ def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, A
     """Collect the data's moments along the basis; `fedcore.run` gets this function as ``finish``.
 
     If the algorithm has no convergence test, the clients also send their products with the basis.
-    The result of such a run holds the sum of these products as ``products``, and the basis as
+    The result of such a run contains the sum of these products as ``products``, and the basis as
     ``sent``.
 
     Raises
@@ -92,11 +92,11 @@ class Axes(NamedTuple):
     Attributes
     ----------
     components : ndarray of shape (r, d)
-        The axes as rows. In every row, the entry of largest magnitude is positive; among magnitudes
-        that agree up to rounding, the first one counts. Axes whose squares agree up to rounding are
-        rotated within their span. The first of these axes is the unit vector of their span with the
-        largest possible entry. Each next axis is chosen in the same way, orthogonal to the earlier
-        axes.
+        The axes as rows. In every row, the entry of largest magnitude is positive; if the largest
+        magnitudes agree up to rounding, the first of these entries is positive. Axes whose squares
+        agree up to rounding are chosen within their span: the first axis is the unit vector with
+        the largest possible entry, and each next axis is chosen in the same way, orthogonal to the
+        earlier axes.
     squares : ndarray of shape (r,)
         Sums of the squared scores along the axes, in descending order.
     """
@@ -108,8 +108,8 @@ class Axes(NamedTuple):
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
     """Rotate a basis of shape (d, r) to the eigenvectors of its r×r moment matrix `inside`.
 
-    The data's precision `dtype` determines which differences may be rounding errors. Differences
-    that may be rounding errors decide neither the signs nor the order of the axes.
+    Differences that may be rounding errors in the data's precision `dtype` determine neither the
+    signs nor the order of the axes.
     """
     r, unit = basis.shape[1], float(np.finfo(dtype).eps)
     squares, rotation = np.linalg.eigh(inside.reshape(r, r))

@@ -1,9 +1,9 @@
-"""Probabilistic PCA, the Gaussian model that gives `FederatedPCA.score` its likelihood.
+"""Probabilistic PCA, the Gaussian model whose log-likelihood `FederatedPCA.score` returns.
 
 The model comes from Tipping & Bishop, *Probabilistic principal component analysis* (JRSS-B 1999),
 and `sklearn.decomposition.PCA` uses the same model. Samples minus their mean, divided by the
 features' scales, are Gaussian with covariance ``W diag(λ) Wᵀ + σ² (I − W Wᵀ)``. The columns of W
-are the components, λ are their variances, and σ² is the variance of all other directions.
+are the components, λ contains their variances, and σ² is the variance along every other direction.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Model(NamedTuple):
         least = 16 * np.finfo(np.float64).eps * variances.max()  # below this it is rounding
         if not variances.min() > least or (r < d and not self.noise > least):
             raise InputError(
-                "the model has directions without any variance, so that samples have no density: "
+                "the model has directions without any variance, so samples have no density: "
                 "fit fewer components, or more samples"
             )
         return variances, 1.0 / (self.noise if r < d else variances.max())

@@ -27,39 +27,39 @@ FACTORS = "read components_ and explained_variance_, from which it is made"
 class FederatedPCA(Transformer):
     """Principal components of data that stay with their clients, by any registered algorithm.
 
-    By default, the results are those of ``sklearn.decomposition.PCA`` on the pooled data, to the
-    accuracy of `tol`. With ``center=False``, the components and singular values are those of
+    By default, the results are those of ``sklearn.decomposition.PCA`` on the pooled data, up to the
+    tolerance `tol`. With ``center=False``, the components and singular values are those of
     scikit-learn's ``TruncatedSVD``.
 
-    The ledger charges all rounds of a fit. The round for the mean costs each client d + 2 doubles
-    up and d down, with d = n_features. A second round for the mean (d + 1 doubles up, d down)
-    follows if a client has a feature whose mean is above 2²⁰ times its standard deviation. With
-    ``scale=True``, a round for the scales costs each client d doubles up and d down. The
+    The ledger charges all rounds of a fit. In the round for the mean, each client uploads d + 2
+    doubles and downloads d, with d = n_features. A second round for the mean (d + 1 doubles up, d
+    down) follows if a client has a feature whose mean is above 2²⁰ times its standard deviation.
+    With ``scale=True``, each client uploads and downloads d doubles in a round for the scales. The
     algorithm's rounds come next, and a last round for the principal axes ends the fit.
 
     In the last round, the server sends an orthonormal basis Z. Each client i replies with the r×r
-    matrix ``Zᵀ SᵢᵀSᵢ Z`` and the sum of squares of its samples Sᵢ outside range(Z). The server
-    rotates Z to the eigenvectors of the summed r×r matrices. If the algorithm has no convergence
-    test, each client also sends the n_features · r doubles ``SᵢᵀSᵢ Z``, from which the server
-    estimates the error of Z. The history does not include the last round.
+    matrix ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the part of its samples Sᵢ outside range(Z). The
+    server rotates Z to the eigenvectors of the summed r×r matrices. If the algorithm has no
+    convergence test, each client also sends the n_features · r doubles ``SᵢᵀSᵢ Z``, from which the
+    server estimates the error of Z. The history does not include the last round.
 
     **What the server sees of a client.** Without secure aggregation, the server sees every reply of
-    every client. The replies give a client's mean, its number of samples, and the number of its
+    every client. The replies reveal a client's mean, its number of samples, and the number of its
     features with a mean far from zero. In every round of the default algorithm, the server sees the
     product of the client's covariance with r + 1 new directions. After n_features / (r + 1) rounds,
     these products determine the client's covariance, and `fedcore.audits.leakage` rebuilds the
-    covariance. With secure aggregation, which all exchanges allow, the server sees only the sums of
+    covariance. All exchanges allow secure aggregation, with which the server sees only the sums of
     the clients' replies. Slower algorithms reveal about as much of a client's data as the default
-    algorithm. For a privacy guarantee, give `epsilon`, which adds noise to every exchange.
+    algorithm. For a privacy guarantee, set `epsilon`; the clients then add noise to every upload.
 
     Parameters
     ----------
     n_components : int or float or None, default=None
         Number of components r; None means ``min(n_samples, n_features)``. A share between 0 and 1
         means the fewest components that explain more than this share of the variance. For None or a
-        share, the algorithm computes all components, so that the server learns the pooled
-        covariance. With None or a share, the default algorithm takes one round, in which each
-        client sends and receives n_features² numbers.
+        share, the algorithm computes all components, so the server learns the pooled covariance.
+        If n_samples ≥ n_features, the default algorithm then needs one round, in which each client
+        sends and receives n_features² numbers.
     algorithm : str, default="auto"
         Name of a registered algorithm; ``fedcore.algorithms.names()`` lists them. "auto" means
         block_krylov, or analyze_gauss if `epsilon` is given.
@@ -67,39 +67,40 @@ class FederatedPCA(Transformer):
         Hyper-parameters of the algorithm, which ``fedcore list methods NAME`` shows; `rounds` is
         the largest number of rounds. The options ``start``, ``measure`` (default: nothing),
         ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks all entries.
-        The default of ``n_oversamples`` is 1 here, so that messages have n_components + 1 columns.
-        The additional column shows the next singular value to the convergence test. With a
+        The default of ``n_oversamples`` is 1 here, so messages have n_components + 1 columns. From
+        the additional column, the convergence test estimates the next singular value. With a
         ``start``, ``n_oversamples`` is at least n_components, because the random columns must find
-        the directions that the start lacks. Messages are then about twice as large as without a
-        ``start``.
+        the directions that are missing in the start. Messages are then about twice as large as
+        without a ``start``.
     center : bool, default=True
         Whether the clients subtract the mean of all samples first.
     scale : bool, default=False
         Whether the clients divide every feature by its standard deviation, so that all features
         have equal weight. With ``center=False``, the clients divide by the root mean square.
     tol : float, optional
-        Largest sine of the angle between the computed and the exact subspace. Only algorithms with
-        a residual test (block_krylov, momentum_power, ssi) take `tol`, with the default 1e-8. If
-        rounding does not allow `tol`, the run ends at the accuracy that rounding allows, in float32
-        often 1e-6 to 1e-4. `error_estimate_` gives the sine that was reached, and a sine above 1e-3
-        causes a warning. Directions of equal singular values are arbitrary within their span.
+        Largest accepted sine of the angle between the computed and the exact subspace. Only
+        algorithms with a residual test (block_krylov, momentum_power, ssi) accept `tol`; its
+        default is 1e-8. If rounding errors make `tol` unreachable, the run ends at the best
+        reachable sine, in float32 often 1e-6 to 1e-4. `error_estimate_` estimates the reached sine.
+        An estimate above both `tol` and 1e-3 causes a warning. Directions of equal singular values
+        are arbitrary within their span.
     random_state : int, SeedSequence, Generator, RandomState or None, default=0
-        Seed of the run. The same seed gives the same result, bit for bit if CPU type, BLAS, its
-        number of threads and library versions are the same. With None, every `fit` draws fresh
-        entropy. With a generator of `numpy.random`, every `fit` draws the generator's next numbers.
-        Privacy noise comes from this seed only if `params` sets ``simulate`` to True.
+        Seed of the run. The same seed gives the same result. All bits agree if CPU type, BLAS,
+        number of BLAS threads and library versions are also the same. With None, every `fit` draws
+        fresh entropy. With a generator of `numpy.random`, every `fit` draws its seed from the
+        generator. Privacy noise comes from this seed only if `params` sets ``simulate`` to True.
     epsilon, delta : float, optional
-        Privacy parameters: the whole fit is (ε, δ)-differentially private if one record of one
-        client is added or removed. The guarantee holds against everyone who sees the messages,
-        including the server. The guarantee covers the mean, the scales, the algorithm's rounds and
-        the last round. A private fit requires `bounds`, a number of components, and analyze_gauss
-        or noisy_power. Every fit spends ε and δ anew, and a grid search makes many fits.
+        Privacy parameters. The whole fit is (ε, δ)-differentially private; neighbouring data sets
+        differ by one added or removed record of one client. The guarantee holds against everyone
+        who sees the messages, including the server. The guarantee covers the mean, the scales, the
+        algorithm's rounds and the last round. A private fit requires `bounds`, a whole number
+        `n_components`, and the algorithm analyze_gauss or noisy_power. Every fit spends ε and δ
+        anew, and a grid search makes many fits.
     bounds : (low, high) or float, optional
         Public bounds of the entries of a sample, as two numbers or two arrays of shape
         (n_features,). A single number for `bounds` is the largest norm of a sample. Clients clip
-        their samples to these bounds, and the noise grows with the bounds. Bounds in a Series, a
-        data frame or a mapping such as ``dict(age=(0, 120), …)`` are matched to the features by
-        name.
+        their samples to these bounds, and wider bounds need more noise. Bounds in a Series, a data
+        frame or a mapping such as ``dict(age=(0, 120), …)`` are matched to the features by name.
     verbose : bool or int, default=False
         Whether to show a progress bar of the rounds on standard error.
 
@@ -117,13 +118,13 @@ class FederatedPCA(Transformer):
     singular_values_ : ndarray of shape (r,)
         Norms of the columns of ``((S - mean_) / scale_) @ components_.T`` for the pooled samples S,
         in descending order. If the algorithm has converged, these norms are the exact singular
-        values; otherwise no norm exceeds the exact value. Singular values below about 1e-8 of the
-        largest are rounding errors, because they come from a Gram matrix.
+        values; otherwise each norm is at most the exact singular value. Singular values below about
+        1e-8 of the largest are rounding errors, because they come from a Gram matrix.
     explained_variance_ : ndarray of shape (r,)
         ``singular_values_**2 / (n_samples_ - 1)``. With ``center=False``, the divisor is
-        ``n_samples_``, and the values are second moments about zero. A private fit replaces each
-        noisy sum of squares that is below the standard deviation of its noise by this standard
-        deviation. The attributes `singular_values_` and `noise_variance_` come from the resulting
+        ``n_samples_``, and the values are second moments about zero. In a private fit, a noisy sum
+        of squares below the standard deviation of its noise is replaced by this standard deviation.
+        The attributes `singular_values_` and `noise_variance_` are also computed from the resulting
         sums.
     explained_variance_ratio_ : ndarray of shape (r,)
         ``explained_variance_`` divided by the total variance of all features.
@@ -132,17 +133,16 @@ class FederatedPCA(Transformer):
         components, or 0 if there are none. In a private fit, the mean is over
         ``n_features - n_components_`` directions.
     error_estimate_ : float
-        Estimate of the sine of the largest angle between the computed and the exact subspace, by
-        the algorithm's convergence test. ``docs/error_estimate.md`` says how often and how far the
-        true angle exceeds the estimate. In a run without a convergence test, the estimate comes
-        from the products of the last round. An estimate from the last round's products is often too
-        small, because the next singular value is unknown. The value is 1 if nothing is known about
-        the angle. For a private fit, the estimate says how far the noise may have rotated the
-        principal subspace of the clipped and scaled samples. The estimate of a private fit is the
-        norm of the noise divided by the gap of the released eigenvalues
-        (`fedcore.estimators.private.sines`), and costs no ε. Among private fits with an estimate
-        below 1, at most one in 20 has a larger error than its estimate. If the estimate of a
-        private fit is 1, the components cannot be distinguished from noise.
+        The convergence test's estimate of the sine of the largest angle between the computed and
+        the exact subspace. ``docs/error_estimate.md`` says how often and how far the true angle
+        exceeds the estimate. In a run without a convergence test, the estimate comes from the
+        products of the last round. This estimate is often too small, because the next singular
+        value is unknown. The value is 1 if nothing is known about the angle. For a private fit, the
+        estimate says how far the noise may have rotated the principal subspace of the clipped and
+        scaled samples. The estimate of a private fit is the norm of the noise divided by the gap of
+        the released eigenvalues (`fedcore.estimators.private.sines`), and costs no ε. Among private
+        fits with an estimate below 1, at most one in 20 has a larger error than its estimate. If
+        the estimate of a private fit is 1, the components cannot be distinguished from noise.
     converged_ : bool or None
         Whether the run reached `tol` or the limit that rounding sets. If the run reached only the
         rounding limit, `error_estimate_` is above `tol`. The value is None if the algorithm makes
@@ -159,8 +159,8 @@ class FederatedPCA(Transformer):
     n_features_in_ : int
         Number of features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
-        Column names, if the clients are data frames and all names are strings. `fit` matches the
-        clients' columns by these names, and `transform` matches the columns of a data frame.
+        Column names, if the clients are data frames and all names are strings. `fit` and
+        `transform` match the columns of data frames by these names.
 
     See Also
     --------
@@ -213,7 +213,7 @@ class FederatedPCA(Transformer):
         self.verbose = verbose
 
     def __str__(self) -> str:
-        """Return parameters and, after a fit, explained share, error estimate and cost as text."""
+        """Return the parameters and, after a fit, explained share, error estimate and cost."""
         if not self.__sklearn_is_fitted__():
             return repr(self)
         r, d = self.components_.shape
@@ -229,9 +229,9 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         clients : sequence, mapping or matrix
-            One matrix of shape (n_i, n_features) per client, with samples as rows. In a mapping,
-            the keys are the clients' names, which errors then mention. A single matrix is one
-            client, or one client per value in `groups`.
+            One matrix of shape (n_i, n_features) per client, with samples as rows. The keys of a
+            mapping are the clients' names, which error messages use. A single matrix is one client,
+            or one client per value in `groups`.
         y : None
             Ignored; scikit-learn's tools pass this argument.
         groups : array-like of shape (n_samples,), optional
@@ -250,10 +250,10 @@ class FederatedPCA(Transformer):
         Warns
         -----
         ConvergenceWarning
-            If the rounds end before `tol` is met, or if the data's precision does not determine
-            n_components components. After a run without a convergence test, the warning comes if
-            `error_estimate_` is above 1e-4. After a private fit, the warning comes if
-            `error_estimate_` is above one half.
+            If the rounds end before `tol` is met, or if the data's precision is too low to
+            determine n_components components. A fit without a convergence test warns if
+            `error_estimate_` is above 1e-4. A private fit warns if `error_estimate_` is above one
+            half.
         """
         self._fit(inputs.given(clients, groups))
         return self
@@ -288,8 +288,8 @@ class FederatedPCA(Transformer):
         Parameters
         ----------
         x : ndarray of shape (n, r)
-            Scores. The columns of a data frame are matched to `get_feature_names_out`, unless their
-            names are numbers.
+            Scores. The columns of a data frame are matched by the names of `get_feature_names_out`,
+            unless they are numbered from 0.
 
         Returns
         -------
@@ -384,7 +384,7 @@ class FederatedPCA(Transformer):
         return rows if np.all(self.scale_ == 1.0) else scaled(rows, self.scale_)
 
     def __sklearn_tags__(self) -> Any:
-        """Return scikit-learn's tags: a private fit is random and takes no sparse data."""
+        """Return scikit-learn's tags: a private fit is random and accepts no sparse data."""
         from sklearn.utils import InputTags, Tags, TargetTags, TransformerTags
 
         private = self.epsilon is not None
@@ -433,5 +433,5 @@ def distance(model: FederatedPCA) -> str:
     sine = model.error_estimate_
     noise = ""
     if model.ledger_.privacy is not None and sine > private.WARNING_SINE:
-        noise = "; at 1 nothing tells them from noise, nor is the share of the variance better"
+        noise = "; at 1, the components and their share of the variance may be noise"
     return f"distance to the exact subspace: sine of the angle about {sine:.2g}, an estimate{noise}"

@@ -1,34 +1,34 @@
-"""The fit of a `FederatedPCA` with differential privacy: every exchange has noise.
+"""The fit of a `FederatedPCA` with differential privacy: clients add noise to every upload.
 
-Neighbouring data sets differ by one record of one client, which is added or removed. Clients first
-clip their samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
+Neighbouring data sets differ by one added or removed record of one client. Clients first clip their
+samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
 
-1. The clients upload the noisy sum of ``a = (x − c)/ρ`` over their samples x, and the number of
-   samples times κ. The vector c is the middle of the bounds, and the divisor ρ makes ‖a‖ ≤ 1 for
-   every sample. The vector (a, κ) of a sample has norm at most √(1 + κ²). The server clips the mean
-   to the bounds. If scales are wanted, each feature of x − c is divided by its largest magnitude
-   within the bounds before ρ is chosen.
+1. Each client uploads, with noise, the sum of ``a = (x − c)/ρ`` over its samples x, and κ times its
+   number of samples. The vector c is the middle of the bounds, and the divisor ρ makes ‖a‖ ≤ 1 for
+   every sample. To these sums, one sample adds the vector (a, κ), which has norm at most √(1 + κ²).
+   The server clips the mean to the bounds. If scales are wanted, each feature of x − c is divided
+   by its largest magnitude within the bounds before ρ is chosen.
 
-2. If scales are wanted, the clients upload the noisy sums of ``((x − mean)/w)²``, with w the
-   largest distances from the mean within the bounds. A sample's vector of squares has norm at most
-   √d, or at most 1 if the samples are bounded in norm (`Ball`). A variance below the standard
-   deviation of its noise is replaced by this standard deviation.
+2. If scales are wanted, each client uploads the noisy sum of ``((x − mean)/w)²`` over its samples.
+   For each feature, w is the largest distance from the mean that the bounds allow. A sample's
+   vector of squares has norm at most √d, or at most 1 if the samples are bounded in norm (`Ball`).
+   A variance below the standard deviation of its noise is replaced by this standard deviation.
 
 3. The algorithm runs on the samples ``b = (x − mean)/scale/ρ′``, where the divisor ρ′ makes
    ‖b‖ ≤ 1.
 
 4. The clients upload noisy second moments of their samples b along the algorithm's basis Z. With y
    = Zᵀb, these moments are the upper triangle of ``Σ y yᵀ`` and the squares outside range(Z),
-   ``Σ ‖b‖² − ‖y‖²``. One record adds to the moments a vector of norm at most
-   ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1``. Squares below the standard deviation of their noise are replaced by
-   this standard deviation, because smaller squares cannot be distinguished from noise. Without a
-   given start, Z has one column more than the requested number of components. The diagonal entry of
-   ``Σ y yᵀ`` for the extra column is about the next eigenvalue, which `sines` needs.
+   ``Σ ‖b‖² − ‖y‖²``. One record adds a vector of norm at most ``‖y‖² + ‖b‖² − ‖y‖² ≤ 1`` to the
+   moments. Squares below the standard deviation of their noise are replaced by this standard
+   deviation. Unless the user gives a start, Z has one column more than the requested number of
+   components. The diagonal entry of ``Σ y yᵀ`` for the extra column is about the next eigenvalue,
+   which `sines` needs.
 
-All noise is Gaussian. Releases with noise multipliers zᵢ together give the privacy of one release
-with multiplier z, where 1/z² = Σ 1/zᵢ². The fit takes the least z that (ε, δ) allows for all steps
-together, and gives each step a fixed share of 1/z² (`SHARES`). Each client adds noise to its own
-sums. The server adds up the noisy sums and need not be trusted.
+All noise is Gaussian. Releases with noise multipliers zᵢ are together as private as one release
+with multiplier z, where 1/z² = Σ 1/zᵢ². The fit uses the smallest z that (ε, δ) allows for all
+steps together, and each step gets a fixed share of 1/z² (`SHARES`). Each client adds noise to its
+own sums. The server adds up the noisy sums and need not be trusted.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ Vector = Callable[[np.ndarray, Any], np.ndarray]  # of a client's rows and the s
 
 
 def fit(asked: Request, matrices: Any) -> Found:
-    """Release the mean, the scales, the basis and its moments, all with noise.
+    """Release the mean, the scales, the basis and the moments along the basis, all with noise.
 
     Parameters
     ----------
@@ -85,16 +85,16 @@ def fit(asked: Request, matrices: Any) -> Found:
     d = matrices[0].shape[1]
     if not asked.counts_components:
         raise InputError(
-            f"n_components = {asked.n_components} is found from exact variances, which a private "
-            "fit does not release",
+            f"n_components = {asked.n_components} needs exact variances, which a private fit does "
+            "not release",
             advice=[Advice("give a whole number", {"n_components": min(2, d)})],
         )
     r = asked.rank(d, d)  # how many samples there are is protected, too
     options = _options(asked, d, r)
     if isinstance(matrices[0], SparseRows):
         raise InputError(
-            "a private fit clips and centres dense samples, and these clients are sparse: call "
-            ".toarray() on every client's matrix"
+            "a private fit needs dense samples, but these clients are sparse: call .toarray() on "
+            "every client's matrix"
         )
     bounds = asked.bounds
     assert bounds is not None
@@ -102,8 +102,9 @@ def fit(asked: Request, matrices: Any) -> Found:
         size = bounds.reach(bounds.middle, np.ones(d))
     if not 1 / LONGEST_ROW <= size <= LONGEST_ROW:
         raise InputError(
-            f"bounds allow samples up to {size:.3g} from their middle, whose squares leave the "
-            "range of double precision: take another unit of the data and of bounds"
+            f"bounds allow samples at distance {size:.3g} from the middle of bounds, and the "
+            "square of this distance is out of the range of double precision: change the unit of "
+            "the data and of bounds"
         )
     spent = multipliers(asked)
     left = epsilon_of_rounds(asked, spent)
@@ -169,23 +170,23 @@ def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
 
 
 def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
-    """Estimate the sine of the angle of the first k axes to the exact ones, for k = 1, …, r.
+    """For k = 1, …, r, estimate the sine of the angle between the first k axes and the exact axes.
 
     To first order, the rotation of the first k axes is a block of the noise matrix, divided by the
-    gap of the eigenvalues. The block maps the span of the k axes to its complement, and is a
-    Gaussian matrix of k columns and d − k rows. The block's norm is on average at most √k + √(d −
-    k) standard deviations of an entry (Gordon). Half a standard deviation is added to this norm for
-    the terms of higher order.
+    gap of the eigenvalues. The block is a Gaussian matrix with k columns and d − k rows, which maps
+    the span of the k axes to its orthogonal complement. On average, the block's norm is at most √k
+    + √(d − k) times the standard deviation of an entry (Gordon's theorem). Half a standard
+    deviation is added to this norm for the terms of higher order.
 
     The estimate uses the gap that the last round shows, minus `MARGIN` standard deviations of the
-    gap's noise. If this difference is not positive, the estimate is 1. Few estimates below 1
-    therefore come from a gap that is only noise. The eigenvalue gap in the last round is smaller
-    than the true gap, because noise has rotated the axes.
+    gap's noise. If this difference is not positive, the estimate is 1. An estimate below 1
+    therefore rarely comes from a gap that is only noise. The eigenvalue gap in the last round is
+    smaller than the true gap, because noise has rotated the axes.
 
     In an iterative algorithm, each step multiplies the error of the start and the noise of earlier
-    steps by the ratio of the eigenvalues. The tangent of a random start's angle is taken as √d. The
-    noise of the mean is ignored, because it matters only if the noise of the rounds already hides
-    everything.
+    steps by the ratio of the eigenvalues. The angle between a random start and the exact axes is
+    assumed to have tangent √d. The noise of the mean is ignored, because it matters only if the
+    noise of the rounds already hides everything.
 
     Parameters
     ----------
@@ -213,26 +214,26 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
 
 
 def _tell(epsilon: float, estimates: np.ndarray, r: int) -> None:
-    """Warn if noise hides the components' subspace, and say how many leading components it spares.
+    """Warn if noise hides the subspace, and say how many leading components are still reliable.
 
-    `estimates` has one entry for each number of leading components. If all features are components,
-    the last entry is left out, because all components together span the whole space.
+    Entry k − 1 of `estimates` is the estimate for the first k components. If all features are
+    components, the last entry is left out, because all components together span the whole space.
     """
     if not len(estimates) or estimates[-1] <= WARNING_SINE:
         return
     above = int(np.append(0, 1 + np.flatnonzero(estimates <= WARNING_SINE))[-1])
-    alone = f", and of the first {above} alone {estimates[above - 1]:.2g}" if above else ""
+    alone = f", and for the first {above} alone {estimates[above - 1]:.2g}" if above else ""
     warn(
-        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}: "
-        f"the sine of the angle of the first {len(estimates)} to the exact ones may be "
-        f"{estimates[-1]:.2g}{alone}, and at 1 nothing tells them from noise: take more "
-        "samples, a larger epsilon, tighter bounds or fewer components",
+        f"the noise of epsilon = {epsilon:g} may hide {r - above} of {counted(r, 'component')}, "
+        f"because the sine of the angle between the first {len(estimates)} and the exact ones may "
+        f"be {estimates[-1]:.2g}{alone} (at 1, components cannot be distinguished from noise): "
+        "take more samples, a larger epsilon, tighter bounds or fewer components",
         ConvergenceWarning,
     )
 
 
 def multipliers(asked: Request) -> dict[str, float]:
-    """Return the noise multiplier of every step, so that all steps together spend (ε, δ).
+    """Return each step's noise multiplier; with these multipliers, all steps together spend (ε, δ).
 
     Raises
     ------
@@ -258,9 +259,9 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
     if left < accounting.LEAST_EPSILON:
         raise InputError(
-            f"epsilon = {asked.epsilon!r} is too small to be divided at delta = {asked.delta!r}: "
-            f"of it the rounds of {asked.algorithm.name} would have less than "
-            f"{accounting.LEAST_EPSILON:g}; choose a larger epsilon"
+            f"epsilon = {asked.epsilon!r} is too small at delta = {asked.delta!r}, because the "
+            f"share for the rounds of {asked.algorithm.name} is below "
+            f"{accounting.LEAST_EPSILON:g}: choose a larger epsilon"
         )
     return left
 
@@ -270,12 +271,12 @@ def _options(asked: Request, d: int, r: int) -> dict[str, Any]:
     own = asked.algorithm.private_fit
     if own is None:
         raise InputError(
-            f"a private FederatedPCA does not run {asked.algorithm.name}, which has no private "
-            f"fit: take {PRIVATE}, or run another private method by fedcore.run"
+            f"FederatedPCA has no private fit by {asked.algorithm.name}: take {PRIVATE}, or run "
+            "a private method by fedcore.run"
         )
     fixed = {"epsilon", "delta", "clip", "calibration", "measure", *own}
     for taken in fixed & asked.options.keys():
-        raise InputError(f"params of a private fit has no entry '{taken}': the estimator sets it")
+        raise InputError(f"params has '{taken}', which a private fit sets itself: remove it")
     options = {**own, **asked.options}
     of_method = {k: v for k, v in options.items() if k not in RUN_OPTIONS}
     start = asked.algorithm.params({"n_components": r, **of_method}).start

@@ -87,15 +87,16 @@ class Request:
                 options["n_oversamples"] = max([more, *options["start"].shape[1:2]])
         if not chosen.takes("n_components"):
             raise InputError(
-                f"{chosen.name} learns no subspace: take {PUBLIC}, or run it by fedcore.run"
+                f"{chosen.name} learns no subspace: take {PUBLIC}, or run {chosen.name} by "
+                "fedcore.run"
             )
         instead = "" if chosen.private_fit is not None else f" with algorithm='{PRIVATE}'"
         epsilon = options.get("epsilon", getattr(chosen.parameters, "epsilon", None))
         if not private and epsilon is not None:
             raise InputError(
-                f"{chosen.name} is private, and rounds of FederatedPCA without noise would void "
-                f"its guarantee: give epsilon, delta and bounds to FederatedPCA{instead}, which "
-                "adds noise to these rounds, too, or use fedcore.run"
+                f"{chosen.name} is private, but FederatedPCA without epsilon adds rounds without "
+                "noise, which would void the guarantee: give epsilon, delta and bounds to "
+                f"FederatedPCA{instead}, or use fedcore.run"
             )
         if not private and (estimator.delta is not None or estimator.bounds is not None):
             raise InputError("delta and bounds are for a private fit: give epsilon, too")
@@ -133,7 +134,8 @@ class Request:
     def share(self) -> float | None:
         """The share of the variance in `n_components`, or None if `n_components` is not a share.
 
-        The returned share is raised by `ROUNDING`, so that rounding alone cannot exceed the share.
+        The returned share is larger by `ROUNDING`, so that rounding errors alone cannot raise the
+        explained variance above the share.
         """
         r = self.n_components
         return r + ROUNDING if isinstance(r, float) and 0 < r < 1 else None
@@ -169,16 +171,16 @@ def _options_of(estimator: Any, features: Features) -> dict[str, Any]:
     options = {name: as_python(value) for name, value in (params or {}).items()}
     for name in options:
         if not isinstance(name, str):
-            raise InputError(f"params has the name {name!r}: give a parameter's name as text")
+            raise InputError(f"params has the key {name!r}: give a parameter's name as text")
         if name in PARAMS_ELSEWHERE:
-            raise InputError(f"params has no entry '{name}': use {PARAMS_ELSEWHERE[name]}")
+            raise InputError(f"params cannot have the entry '{name}': use {PARAMS_ELSEWHERE[name]}")
     if options.get("start") is not None:
         options["start"] = per_feature(options["start"], "start", features)
     return {**options, "progress": wanted(estimator.verbose, "verbose")}
 
 
 def _seed_of(random_state: Any) -> np.random.SeedSequence:
-    """Return a run's seed; None stands for fresh entropy, and a generator for its next numbers."""
+    """Return a run's seed; None means fresh entropy, and a generator means its next numbers."""
     if random_state is None:
         return np.random.SeedSequence()
     if isinstance(random_state, np.random.Generator):

@@ -82,7 +82,7 @@ def execute_cut(
 
 
 def _in_coordinates(problem: Problem, J: int, p: int) -> Problem:
-    """Return the problem in the reduced coordinates; repeats on the same data reuse it."""
+    """Return the problem in the reduced coordinates, cached for repeats on the same data."""
     kept, name = problem.clients.kept, f"in_{J}_and_{p}"
     if not hasattr(kept, name):
         sigma, right = problem.reference

@@ -77,8 +77,8 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
     """Build ``spec["draws"]`` independent draws of a problem; without this key, build one problem.
 
     The key ``over`` maps parameters of the generator to lists of values. Each combination of these
-    values gets ``spec["draws"]`` draws, which are consecutive in the result. The keyword arguments
-    are those of `build`.
+    values gets ``spec["draws"]`` draws, which are consecutive in the result. `options` are keyword
+    arguments of `build`.
     """
     if "draws" not in spec:
         return build(name, spec, **options)
@@ -119,7 +119,7 @@ def check(spec: Mapping[str, Any]) -> None:
 
 
 def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[str, str], ...]:
-    """Return name and digest of each module that a problem of this specification depends on.
+    """Return name and digest of each module that a problem with this specification depends on.
 
     The imports of `fedcore.experiments.build` are not followed, because `build` imports the code
     for both generators and data sets.
@@ -131,7 +131,7 @@ def digests(spec: Mapping[str, Any], *, surrogate: bool = False) -> tuple[tuple[
 
 
 def described(spec: Mapping[str, Any], *, surrogate: bool = False) -> dict[str, Any]:
-    """Return what a problem depends on besides code, such as its data set's registry entry."""
+    """Return what a problem depends on besides code, such as the registry entry of its data set."""
     return _kind(spec).described(spec, surrogate=surrogate)
 
 

@@ -35,9 +35,9 @@ class Cell:
     If ``center`` is true, the clients first subtract the mean of all samples. If ``simulate`` is
     true, privacy noise comes from the seed, so that the cell can be repeated. If ``simulate`` is
     false, privacy noise comes from the operating system's entropy. If ``cut`` is given, the cell
-    runs on data reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` has a
-    digest by `build.recipe` for each problem file that the cell reads. ``code`` is the fingerprint
-    of the modules that run the cell.
+    runs on data reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` lists the
+    digest that `build.recipe` returned for each problem file of the cell. ``code`` is the
+    fingerprint of the modules that run the cell.
     """
 
     paper: str
@@ -93,7 +93,7 @@ class Cell:
 
     @property
     def short(self) -> str:
-        """Path of the cell within its paper's folder; configuration files select cells by it."""
+        """Path within the paper's folder, by which configuration files select the cell."""
         return f"{self.experiment}/{self.algorithm}/{self.name}"
 
     @property
@@ -108,7 +108,7 @@ class Cell:
 
     @property
     def modules(self) -> list[str]:
-        """Names of the modules that run the cell, such as the modules of method and metrics."""
+        """Names of the modules that run the cell, such as the modules of its method and metrics."""
         measured = [*self.metrics, *([self.tune["by"]] if self.tune else [])]
         return [
             *modules_of(self.algorithm),
@@ -145,7 +145,7 @@ REFERENCES: dict[str, Callable[[Problem, int], float]] = {
 
 
 def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
-    """Return parameters in which a quantity of the problem replaces every value ``reference``."""
+    """Return the parameters, with each ``reference`` replaced by the quantity it stands for."""
     resolved = dict(params)
     for name, value in params.items():
         if value == "reference":

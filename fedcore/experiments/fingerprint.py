@@ -1,11 +1,11 @@
 """Digests of the code that a job depends on: all modules that it imports, directly or indirectly.
 
-Only modules of fedcore and of the importing module's own package are included. For each included
-module, the ``__init__.py`` of every package around it is included, too, except the modules in
-`NOT_COUNTED`. Imports are read from the source text, including imports inside functions, and no
-module is executed. A module's digest covers its syntax tree except for the parts that `_drop_words`
-removes, such as docstrings. Snakemake gets each module's digest as a parameter of the job. If a
-digest changes, Snakemake runs the job again and names the changed module.
+Only modules of fedcore and of the importing module's own package are included. The ``__init__.py``
+of every package that contains an included module is included, too. Modules in `NOT_COUNTED` are
+left out. Imports, also those inside functions, are read from the source text; no module is
+executed. A module's digest covers its syntax tree except for the parts that `_drop_words` removes,
+such as docstrings. Snakemake gets each module's digest as a parameter of the job. If a digest
+changes, Snakemake runs the job again and names the changed module.
 """
 
 from __future__ import annotations
@@ -76,10 +76,10 @@ def imported_by(path: str | os.PathLike[str], package: str) -> list[str]:
 
 
 def data_files(module: str) -> list[str]:
-    """Return a line ``path sha256`` for each file in a module's package that is not Python code.
+    """Return a line ``path sha256`` for each file of a module's package except Python code.
 
-    For a module outside any package, the lines are for files in the module's folder whose names
-    occur as strings in the module's code.
+    If the module is in no package, the files are those in its folder whose names occur as strings
+    in its code.
     """
     source = _find(module)
     if source is None:
@@ -179,7 +179,7 @@ def _parsed(code: bytes, what: object) -> ast.Module:
 
 
 def _drop_words(node: ast.AST) -> None:
-    """Remove a node's docstring, arguments in `WORDS`, and dict values that satisfy `_place`."""
+    """Remove docstring, arguments in `WORDS`, and dict entries whose value is a `_place`."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]

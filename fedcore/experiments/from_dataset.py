@@ -105,7 +105,7 @@ def _rows(name: str, spec: Mapping[str, Any], x: np.ndarray) -> Rows:
 
 
 def _clients(rows: Rows, parts: Iterable[np.ndarray], labels: np.ndarray | None = None) -> Clients:
-    """Return clients with labels; the rows ``parts[i]`` of client i are computed when read."""
+    """Return clients; client i has the rows ``parts[i]``, which are computed when they are read."""
     parts = list(parts)
     matrices = LazyMatrices(lambda i: check_array(rows(parts[i]), client(i)), len(parts))
     first = matrices[0]

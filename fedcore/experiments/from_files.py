@@ -67,8 +67,8 @@ def make(
         Tables in a format of `fedcore.user_tables.own_files.read`. Columns of different files are
         matched by name.
     by : str, optional
-        Column that names the client of each row, in all files. By default, each file is one client.
-        Clients are sorted by their values in this column.
+        Column, in all files, that names the client of each row. By default, each file is one
+        client. Clients are sorted by their values in this column.
     labels : str, optional
         Column that holds the labels.
     held_out : float, optional
@@ -114,7 +114,7 @@ def make(
 
 
 def _tell_clients(tables: Sequence[own_files.Table], by: str, called: Sequence[str]) -> None:
-    """Tell which clients have lost all rows, and which clients' names look the same."""
+    """Record a guess if clients have lost all their rows, or if clients' names look the same."""
     gone = [table.left_out[by] for table in tables if by in table.left_out]
     names = {name for values in gone for name in values[~missing(values)].astype(str).tolist()}
     if lost := sorted(names - {*called}):

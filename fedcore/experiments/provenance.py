@@ -46,10 +46,10 @@ def versions(packages: Iterable[str]) -> dict[str, str]:
 
 
 def device(packages: Iterable[str]) -> dict[str, str]:
-    """Return the device of a run with PyTorch as a dict, which is empty for the CPU.
+    """Return the device of a run as a dict, or an empty dict for the CPU or without PyTorch.
 
-    The dict is empty for a run without PyTorch. This function reads the environment variable
-    FEDCORE_DEVICE itself, because `fedcore.deep.device` needs PyTorch.
+    This function reads the environment variable FEDCORE_DEVICE itself, because the module
+    `fedcore.deep.device` cannot be imported without PyTorch.
     """
     name = os.getenv("FEDCORE_DEVICE") or "cpu"
     return {"device": name} if "torch" in packages and name != "cpu" else {}

@@ -1,8 +1,8 @@
 """Run all repeats of one cell, which is an algorithm with fixed parameters on one problem.
 
-Each cell produces one history file. Repeats on the same draw of a problem differ only in their
-random streams. A repeat's random stream depends on master seed, paper, experiment, problem and
-repeat number, but not on the algorithm. Competing algorithms therefore share data, sketches and
+Each cell produces one history file. Repeats on the same draw of the problem's data differ only in
+their random streams. A repeat's random stream depends on master seed, paper, experiment, problem
+and repeat number, but not on the algorithm. Competing algorithms therefore share data, sketches and
 starts. In a simulation, privacy noise depends on the repeat's seed, the algorithm, the cell and the
 parameters; see `fedcore.privacy.noise`.
 """
@@ -53,9 +53,8 @@ def run_cell(
     """Run a cell on the problem in `problem_file`, write the cell's history, and return it.
 
     `newcomers_file` holds the problem of clients that join after training, if the cell has any. CPU
-    seconds are written to `seconds_file`, so that equal runs give equal history files.
-    `checkpoints` is the path prefix of two kinds of files: checkpoints of unfinished repeats, and
-    histories of finished repeats.
+    seconds are written to the separate file `seconds_file`, so that equal runs give equal history
+    files. The paths of checkpoints and of finished repeats' histories begin with `checkpoints`.
     """
     recipes = cell.recipes or ["", ""]
     draws, kept = storage.load_draws(problem_file, recipe=recipes[0]), []
@@ -180,7 +179,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories of the block's repeats that an earlier run has saved."""
+        """Return the histories that an earlier run has saved of repeats in the block."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -192,7 +191,7 @@ class _Repeats:
         }
 
     def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
-        """Run a block of repeats and their twins, side by side if they share matrix products."""
+        """Run a block of repeats and their `twins`, side by side if they share matrix products."""
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:

@@ -1,10 +1,10 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
-Every combination of the grid's values runs on the cell's first repeats. With the key ``first``, the
-combinations run on later repeats, which the cell need not report. The value of a run is the
-geometric mean of a metric at regular intervals. This mean rewards both fast progress and a good
-final metric. All repeats use the combination with the fewest diverged runs; the smallest median
-value decides a tie. The history keeps all combinations and their values.
+Every combination of the grid's values runs on the cell's first repeats. With the key ``first``,
+these runs use later repeats, which the cell need not report. The value of a run is the geometric
+mean of a metric at regular intervals. This mean rewards both fast progress and a good final metric.
+All repeats use the combination with the fewest diverged runs; the smallest median value decides a
+tie. The history keeps all combinations and their values.
 
 Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
 information that the privacy budget does not cover. A cell with a private method may still be tuned,
@@ -51,9 +51,9 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
     -------
     dict
         The keys ``by``, ``every``, ``first`` and ``repeats`` describe the search. ``settings``
-        lists the combinations, and ``chosen`` is the best of them. ``values`` and ``diverged`` have
-        the median value and the number of diverged runs of each combination. A diverged run enters
-        the median as an infinite value.
+        lists the combinations, and ``chosen`` is the best of them. ``values`` lists each
+        combination's median value, and ``diverged`` its number of diverged runs. A diverged run
+        enters the median as an infinite value.
     """
     asked = cell.tune or {}
     by, every, over, first = asked["by"], asked["every"], asked["over"], asked.get("first", 0)

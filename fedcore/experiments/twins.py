@@ -2,16 +2,16 @@
 
 If a method amplifies rounding, its result and its number of rounds may depend on the CPU, the
 number of threads and concurrent runs. A cell with ``twin: rounding`` therefore runs every repeat a
-second time, from a changed start. If a `start` is given, the second run changes the `start`.
-Without a `start`, the second run changes every real array that the server draws. Each changed entry
-is the next floating-point number above or below the original. If the server broadcasts a real array
-before drawing one, the broadcast array is a computed start. The second run then changes the
-broadcast array and all arrays that the server draws later. Data, limits and stopping rules of the
-two runs are the same.
+second time, from a changed starting matrix. If a `start` is given, the second run changes the
+`start`. Without a `start`, the second run changes every real array that the server draws. Each
+changed entry is the next floating-point number above or below the original. If the server
+broadcasts a real array before drawing one, the broadcast array is a computed start. The second run
+then changes the broadcast array and all arrays that the server draws later. Data, limits and
+stopping rules of the two runs are the same.
 
 By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
-gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. Of the ten
-twins, the repeat keeps the twin whose number of records differs most from the repeat's.
+gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. The history
+keeps the twin that differs most from the repeat in the number of records.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ COLUMN = (
 
 
 def nudge(matrix: np.ndarray, pattern: int = 0) -> np.ndarray:
-    """Move each entry of `matrix` up or down by one rounding, as the seed `pattern` decides."""
+    """Move each entry of `matrix` to the next float above or below; the seed `pattern` decides."""
     matrix = np.asarray(matrix)
     signs = np.random.default_rng(pattern).choice([-np.inf, np.inf], matrix.shape)
     return np.nextafter(matrix, signs.astype(matrix.dtype))
 
 
 class Nudged(np.random.Generator):
-    """A generator with the stream of `rng`, in which `nudge` changes each array of real numbers.
+    """A generator with the stream of `rng`; each array of real numbers is changed by `nudge`.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class TwinDistance:
     _waiting: dict[tuple[bool, int], np.ndarray] = field(default_factory=dict)
 
     def see(self, of_twin: bool, record: int, iterate: Iterate) -> None:
-        """Compare an iterate with the other run's iterate, or keep it until that iterate comes."""
+        """Compare an iterate with the other run's; if the other run is behind, keep the iterate."""
         shared = np.asarray(iterate.held)
         basis = orth(shared) if np.isfinite(shared).all() else np.full_like(shared, np.nan)
         other = self._waiting.pop((not of_twin, record), None)

@@ -1,1 +1,1 @@
-"""The protocol between a server and its clients, with a ledger of messages and with engines."""
+"""The protocol between a server and its clients, the ledger of messages, and the engines."""

@@ -1,9 +1,9 @@
 """Subtract the mean of all clients' samples without losing digits, and divide features by scales.
 
-Sums are formed in double precision, block by block of rows. If a feature's mean at a client is
-above `NEAR` times its standard deviation, the client sums the differences of its samples from its
-first sample. The rounding error of the sum is then relative to the spread of the data, not to their
-distance from the origin.
+Sums are computed in double precision, one block of rows at a time. If a feature's mean at a client
+is above `NEAR` times its standard deviation, the client sums the differences of its samples from
+its first sample. The rounding error of the sum is then relative to the spread of the data, not to
+their distance from the origin.
 
 The mean is rounded in each client's sum, in the sum over clients and in the division, each time by
 up to 2⁻⁵³ of its size. After the subtraction, the mean of the data is therefore not exactly zero,
@@ -49,7 +49,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield all rows minus the mean, in order, in blocks; a block overwrites the one before."""
+        """Yield blocks of all rows minus the mean, in order; a block overwrites the one before."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -115,8 +115,8 @@ def sum_count_and_far(data: np.ndarray | SparseRows) -> np.ndarray:
     """Return `sum_and_count` of the rows, followed by the number of features far from the origin.
 
     A feature is far from the origin if its mean is above `FAR` times its standard deviation. To
-    save time, the squared deviations of the first `ROWS` rows alone bound the standard deviation
-    from below.
+    save time, only the squared deviations of the first `ROWS` rows are added up, which gives a
+    lower bound on the standard deviation.
     """
     if isinstance(data, SparseRows):
         at, block = data.whole_columns()

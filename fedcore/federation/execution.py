@@ -19,9 +19,9 @@ AnyExchange = TypeVar("AnyExchange", bound=Callable[..., Any])
 def stacked(step: AnyStep) -> AnyStep:
     """Declare that one call of a client step can serve many clients, whose data have equal shapes.
 
-    The step's data, the arrays in its state and its reply then have a leading axis of clients. The
-    step must index axes from the end and reply with one array. The step must use neither
-    ``state.rng`` nor ``state.privacy``, and keep only arrays of equal shape in its state. A
+    The step's data, the arrays in its state and its reply then have a leading axis over the
+    clients. The step must index axes from the end and reply with one array. The step must use
+    neither ``state.rng`` nor ``state.privacy``, and keep only arrays of equal shape in its state. A
     client's reply must be the same, up to rounding, if the step runs for this client alone. Whether
     the step runs for many clients at once depends only on the engine and on the clients' shapes and
     messages.
@@ -33,9 +33,9 @@ def stacked(step: AnyStep) -> AnyStep:
 def of_runs(step: AnyStep) -> AnyStep:
     """Declare that one call of a `stacked` or `summed` step can serve several runs.
 
-    The step's message, the arrays in its state and its reply then have a leading axis of runs. The
-    data belong to one client, or to all clients (see `fedcore.federation.lockstep`). The reply for
-    a run must not depend on the other runs, not even by rounding.
+    The step's message, the arrays in its state and its reply then have a leading axis over the
+    runs. The data belong to one client, or to all clients (see `fedcore.federation.lockstep`). The
+    reply for a run must not depend on the other runs, not even by rounding.
     """
     step.of_runs = True  # type: ignore[attr-defined]
     return step
@@ -55,11 +55,11 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
     """Declare that ``at_once(clients, state, message)`` gives the sum of the step's replies.
 
     `Federation.sum` and `Federation.mean` call ``at_once`` if all clients take part and hold the
-    same message. If ``at_once`` returns None, the step runs instead. The argument `state` is one
-    state for all clients, with ``state.kept``. The ledger is charged as if every client had
-    replied. The step must be a function of data and message alone. The result of ``at_once`` must
-    equal the sum of the step's replies up to rounding. Whether ``at_once`` returns None may depend
-    on sizes and on earlier calls, but not on time or threads.
+    same message. If ``at_once`` returns None, the step runs instead. The argument `state` belongs
+    to all clients together, and keeps values in ``state.kept``. The ledger is charged as if every
+    client had replied. The step must be a function of data and message alone. The result of
+    ``at_once`` must equal the sum of the step's replies up to rounding. Whether ``at_once`` returns
+    None may depend on sizes and on earlier calls, but not on time or threads.
     """
 
     def attach(step: AnyStep) -> AnyStep:

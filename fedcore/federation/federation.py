@@ -1,4 +1,4 @@
-"""The federation of a server and its clients, which carries all messages between them.
+"""The federation, which carries all messages between a server and its clients.
 
 An algorithm reaches its clients only through a `Federation`. The federation broadcasts messages,
 and gathers, sums or averages replies. Each reply comes from a *client step*, a function
@@ -83,14 +83,13 @@ class Federation:
     Raises
     ------
     InputError
-        If `check_matrices` refuses the clients, if there is not one distinct id per client, or if
-        the transcript watches a client that does not exist.
+        If `check_matrices` refuses the clients, if the ids are not distinct or not one per client,
+        or if the transcript watches a client that does not exist.
 
     Notes
     -----
     If all clients hold float32 data, every floating-point number is sent as float32, in half the
-    bytes of float64. If some client's data are not float32, every number is sent in the precision
-    that it has.
+    bytes of float64. Otherwise, every number is sent in its own precision.
 
     Attributes
     ----------
@@ -100,9 +99,9 @@ class Federation:
         The server's random stream.
     once : callable
         The call ``once(job)`` returns ``job()``. Over MPI, only rank 0 calls the job, and all ranks
-        get its value. A server must use ``once`` for
-        decisions that depend on time, on memory, or on random numbers other than `rng`. The job may
-        call `observe` and `client_state`, but must begin no other exchange.
+        get the job's value. A server must use ``once`` for decisions that depend on time, on
+        memory, or on random numbers other than `rng`. The job may call `observe` and
+        `client_state`, but must begin no other exchange.
     shape : Shape
         Numbers of clients, of all clients' samples, and of features.
     """
@@ -182,7 +181,7 @@ class Federation:
 
     @property
     def clients(self) -> Clients:
-        """The clients with their current samples, which are read outside the protocol."""
+        """The clients with their current samples; reading samples is no part of the protocol."""
         return self._transport.clients
 
     def center(self) -> np.ndarray:
@@ -193,9 +192,9 @@ class Federation:
         standard deviation. The upload has d + 2 doubles, whatever the precision of the data. The
         client downloads the mean, d doubles. If some client has a feature far from the origin, a
         second round removes the mean that rounding has left. In the second round, each client
-        uploads d + 1 doubles and downloads d doubles. No noise is added. With plain sums, the
-        server learns each client's upload. With secure aggregation, the server learns only the sum
-        of all uploads.
+        uploads d + 1 doubles and downloads d doubles. No noise is added. Without secure
+        aggregation, the server learns each client's upload. With secure aggregation, the server
+        learns only the sum of all uploads.
 
         Returns
         -------
@@ -205,8 +204,8 @@ class Federation:
         Raises
         ------
         InputError
-            After `protect` or an upload, if rows have been reduced to factors, or if the sums
-            overflow.
+            If called after `protect` or an upload, if rows have been reduced to factors, or if the
+            sums overflow.
         """
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
@@ -276,8 +275,8 @@ class Federation:
 
         If `clip` is true, clients scale every row whose norm is above `bound` to norm `bound`. If
         `clip` is false, a row whose norm is above `bound` is an error. Rows that have been reduced
-        to factors cannot be clipped, so that a norm above `bound` is an error whatever `clip` is.
-        The bound must not come from the data.
+        to factors (`fedcore.problems.clients.Reduction`) cannot be clipped; for them, a norm above
+        `bound` is always an error. The bound must not come from the data.
 
         Parameters
         ----------
@@ -297,7 +296,7 @@ class Federation:
             self._transport.change(BoundRows(bound, clip))
 
     def require_single_rows(self) -> None:
-        """Refuse clients whose rows were reduced to factors, for methods that read single rows.
+        """Raise an error if rows were reduced to factors, for methods that read single rows.
 
         Raises
         ------
@@ -310,7 +309,7 @@ class Federation:
             )
 
     def broadcast(self, message: Any, *, to: Sequence[int] | None = None) -> None:
-        """Send a message to the clients, whose next steps get it as their third argument.
+        """Send a message to clients; their next steps get the message as third argument.
 
         All clients share one read-only copy of the arrays, so the server may change its own arrays
         afterwards. Each client gets its own lists and mappings.
@@ -338,10 +337,11 @@ class Federation:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which iterations from `start` cost little, or None if none exist.
 
-        A matrix in these coordinates is a `fedcore.rowspace.Block`, which `broadcast` takes. After
-        such a broadcast, the `sum` of `fedcore.parts.gram_products.gram_product` is a block. The
-        coordinates exist only if all clients are in this process, their features far outnumber
-        their samples, and no transcript is kept. Coordinates do not change what the ledger counts.
+        A matrix in these coordinates is a `fedcore.rowspace.Block`, which `broadcast` accepts.
+        After such a broadcast, `sum` of the step `fedcore.parts.gram_products.gram_product` also
+        returns a `Block`. The coordinates exist only if all clients are in this process, their
+        features far outnumber their samples, and no transcript is kept. Coordinates do not change
+        what the ledger counts.
 
         Parameters
         ----------
@@ -391,7 +391,7 @@ class Federation:
         return replies
 
     def sum(self, step: Step, *, of: Sequence[int] | None = None) -> Any:
-        """Run a step at each client, and return the sum of the replies in one round.
+        """Run a step at each client in one round, and return the sum of the replies.
 
         With secure aggregation the server sees only this sum. Integers and booleans are added in 64
         bits.

@@ -1,4 +1,4 @@
-"""Ledger of a run, which counts rounds, scalars and bytes, and holds the privacy accounts.
+"""Ledger of a run: counts of rounds, scalars and bytes, and the privacy accounts.
 
 The federation writes the ledger; algorithms do not. A *round* is one upload by the participating
 clients, together with the broadcast before it. A broadcast that no upload follows, for example of
@@ -40,7 +40,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Shape:
-    """Size of a federation, from which a closed formula gives the cost.
+    """Size of a federation, on which the formula for an algorithm's cost depends.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Ledger:
         self.bytes_down += n_clients * size
 
     def snapshot(self) -> dict[str, float]:
-        """Return the totals as a dictionary, which has the key ``epsilon`` in a private run."""
+        """Return the totals as a dictionary; a private run adds the key ``epsilon``."""
         totals: dict[str, float] = {
             "round": self.rounds,
             "scalars_up": self.scalars_up,

@@ -1,21 +1,22 @@
-"""Run several runs side by side, so that a step that all of them need is computed only once.
+"""Execute several runs side by side, and serve their common client steps by one call.
 
-A product of a large matrix with a block of few columns takes as long as reading the matrix. Algebra
-on small blocks takes hardly longer than the overhead of the function calls. Runs on the same
-clients, such as runs from several starts, need the same steps of the same clients. Runs side by
-side wait for each other at each common step, and their blocks are joined into one array
-(`fedcore.federation.engines.in_process`).
+A product of a large matrix and a matrix of few columns takes as long as reading the large matrix.
+Algebra on small matrices hardly takes longer than the function calls. One call for several runs
+therefore saves time. Runs on the same clients, such as runs from several starts, need the same
+client steps. At each common step, runs side by side wait for each other, and their messages are
+joined into one array (`fedcore.federation.engines.in_process`).
 
-Only one run works at a time, and this run works until it makes a request. When all runs wait, the
-scheduler serves all waiting requests with one key. Among the keys of the waiting requests, the
-scheduler chooses the key that appeared earliest since the runs began. The order of the requests
+Only one run executes at a time, until it makes a request. Each request has a key. When all runs
+wait, the scheduler serves all waiting requests that have the same key. Among several keys, the
+scheduler chooses the key that appeared first since the runs began. The order of the requests
 depends on the runs alone, not on time.
 
-BLAS may round a product of 10 columns differently if these columns are part of a block of 50. The
-rounding depends on the width of the block, but not on the values in the rest of the block. Each run
-therefore has a `slot`, and `WIDTH` slots form a block. The runs of a block wait for each other.
-Products are as wide as a block, with zeros in the free slots, and everything else is computed run
-by run. A run therefore gives the same bits alone and beside other runs.
+BLAS may round a product of 10 columns differently if these columns are part of a matrix of 50
+columns. The rounding depends on the width of this matrix, but not on the values in its other
+columns. Each run therefore has a `slot`, and `WIDTH` slots form a block. The runs of a block wait
+for each other. Products have columns for all slots of a block, with zeros for free slots.
+Everything else is computed run by run. A run therefore gives the same bits alone and beside other
+runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -34,7 +35,7 @@ Serve = Callable[[list[Any]], list[Any]]
 
 
 class _Request(NamedTuple):
-    """A request whose answer a run waits for."""
+    """A request of a run that waits for the answer."""
 
     key: Hashable
     serve: Serve
@@ -51,7 +52,7 @@ def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
     Parameters
     ----------
     key : hashable
-        Requests of several runs with equal keys are served by one call.
+        One call of `serve` answers all waiting requests with equal keys.
     serve : callable
         Function ``arguments -> answers`` with one answer for each argument, in order.
     argument : object
@@ -161,7 +162,7 @@ class _Lockstep:
             raise _Abandoned
 
     def _pass_on(self, me: int) -> None:
-        """Give the turn to a ready run; if all runs wait, first serve the requests of one key."""
+        """Let a ready run continue; if all runs wait, first serve the requests of one key."""
         if self._waiting and not self._ready and self._error is None:
             try:
                 self._serve(me)

@@ -66,8 +66,8 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
     InputError
         If no client takes part.
     ReplyError
-        If replies differ in shape, even if NumPy could broadcast them. Raised also if a reply has
-        masked entries, or is not an array of real numbers.
+        If replies differ in shape, even if NumPy could broadcast them, or if a reply has masked
+        entries or is not an array of real numbers.
     """
     if not positions:
         raise InputError("a sum or mean needs at least one client; none takes part")

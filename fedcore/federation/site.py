@@ -1,8 +1,8 @@
-"""The client's side of the protocol, with the data, state and privacy account of one client.
+"""One client's side of the protocol, with the client's data, state and privacy account.
 
-A site runs the client's steps under every engine. In a private run, the site judges each upload
-before it is sent, and keeps the client's privacy account. The ledger holds a copy of this account,
-or the account itself if ledger and site are in one process.
+A site runs the client's steps under every engine. In a private run, the site checks whether the
+values of each upload come from privacy mechanisms, and keeps the client's privacy account. The
+ledger has a copy of this account, or the account itself if ledger and site are in one process.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Return the reply to an order; a step whose reply stays with the client gives None."""
+        """Return the reply to an order, or None if the reply of the step stays with the client."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)
@@ -103,12 +103,12 @@ class Site:
         return reply
 
     def protect(self) -> None:
-        """Begin the privacy account, and give steps ``state.privacy``."""
+        """Begin the privacy account, and set ``state.privacy`` for the steps."""
         self.account = Account()
         self.state.privacy = Mechanisms(stream(self.noise, self.state._id), self.account)
 
     def charged(self) -> int:
-        """Return the number of charged events, and forget the values that mechanisms have released.
+        """Return the number of charged privacy events, and forget all released values.
 
         A private run calls this method before each step, because every value of an upload must come
         from a mechanism in the same step.
@@ -118,7 +118,7 @@ class Site:
         return self.account.events.total()
 
     def judge(self, step: Step, reply: Any, before: int) -> None:
-        """Record the step as unprotected if its upload holds values that no mechanism returned."""
+        """Record the step as unprotected if it uploads values that no mechanism returned."""
         assert self.account is not None
         grown = self.account.events.total() > before
         if grown and self.state.privacy.covers(reply):

@@ -14,7 +14,7 @@ from fedcore.seeds import CLIENT, child
 
 
 class State(SimpleNamespace):
-    """State of one client; its random stream is made on first use."""
+    """State of one client; the client's random stream is created on first use."""
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
@@ -30,10 +30,10 @@ class State(SimpleNamespace):
 class StackedState:
     """States of several clients, or of one client in several runs, stacked into arrays.
 
-    Each attribute is an array with one row per state. A number that is assigned to an attribute
-    holds for all states. The arrays stay between stacked steps of all clients, until a step runs
-    client by client or for some clients only. Each state holds views of its rows, so that steps for
-    a single client see what stacked steps have written.
+    Each attribute is an array with one row per state. A number that is assigned to an attribute is
+    stored for all states. Stacked steps of all clients reuse the arrays until a step runs client
+    by client or for some clients only. Each state contains views of its rows, so steps for a single
+    client see what stacked steps have written.
 
     Attributes
     ----------
@@ -41,7 +41,8 @@ class StackedState:
         Values computed from the data alone, for all clients or for the client whose runs are
         stacked. The attribute is None if the states belong to only some of the clients.
     slots : list of int or None
-        Slots of the runs, see `fedcore.federation.lockstep`; None if the states belong to clients.
+        Slots of the runs (see `fedcore.federation.lockstep`), or None if the states belong to
+        several clients.
     """
 
     kept: SimpleNamespace | None

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 
 class Exchange(NamedTuple):
-    """A reply of a client, and the last message before it."""
+    """A client's reply, and the last message to the client before this reply."""
 
     round: int  # number of the upload in the ledger, from 1
     client: int | None  # position of the client; None for the sum over the participants
@@ -17,7 +17,7 @@ class Exchange(NamedTuple):
 
 
 class Transcript:
-    """Record of all uploads of a run; `fedcore.run` takes it as the argument ``transcript``.
+    """Record of all uploads of a run; pass it to `fedcore.run` as ``transcript``.
 
     Parameters
     ----------
@@ -25,11 +25,10 @@ class Transcript:
         Positions of the clients to watch; the default is all of them.
     sums_only : bool, default=False
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
-        Without secure aggregation the server sees every reply, and the transcript keeps every
-        reply. With secure aggregation the server sees only the total, and the transcript keeps the
-        total as an exchange of client None. The exchange of a total has ``received`` None if the
-        participants held different messages. Replies to `Federation.gather` are kept one by one,
-        whatever `sums_only` is.
+        Without secure aggregation the server sees every reply, and the transcript keeps them all.
+        With secure aggregation the server sees only the total, and the transcript keeps the total
+        as an exchange with ``client`` None, and ``received`` None if the participants had different
+        messages. Replies to `Federation.gather` are kept one by one, whatever `sums_only` is.
 
     Attributes
     ----------
@@ -59,7 +58,7 @@ class Transcript:
         self.exchanges: list[Exchange] = []
 
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Keep copies of one upload, as triples of client, last message and reply.
+        """Keep copies of one upload, given as triples of client, last message and reply.
 
         In the triple of a sum over clients, the client is None. A message to many clients is copied
         once.

@@ -1,10 +1,10 @@
-"""Transports, which carry messages and steps to the clients, and carry their replies back.
+"""Transports, which carry messages and steps to the clients, and replies to the server.
 
 Algorithms call the methods of a `Federation`. The federation calls a `Transport`, which calls the
 clients' sides (`fedcore.federation.site`). A transport knows neither ledger nor algorithm. Every
 engine is a transport. The engine `fedcore.federation.engines.in_process` calls the sites of all
-clients. The engine `fedcore.federation.engines.mpi` calls the sites at one rank, where the
-algorithm also runs.
+clients. The engine `fedcore.federation.engines.mpi` calls the sites of one rank; the algorithm runs
+at every rank.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ Change = BoundRows | Centre | Scale  # of the samples
 
 
 class Total(NamedTuple):
-    """A sum that reached the server without the single replies.
+    """A sum of replies that reached the server without the individual replies.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Transport(Protocol):
 
 @dataclass(frozen=True)
 class Setup:
-    """Everything that an engine needs to begin the clients' sides of a run.
+    """Everything that an engine needs to set up the clients' sides of a run.
 
     Attributes
     ----------
@@ -164,7 +164,7 @@ class Setup:
         Source of the privacy noise in a simulation. If the source is None, every client uses its
         own entropy.
     apart : bool
-        Whether the single replies of a sum are needed, for example by an audit.
+        Whether the individual replies of a sum are needed, for example by an audit.
     """
 
     clients: Clients

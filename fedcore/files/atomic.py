@@ -1,7 +1,8 @@
 """Write files that appear under their final name completely or not at all.
 
-The temporary file beside ``<stem><suffix>`` is ``.<stem>.<16 random hex digits>.tmp<suffix>``. A
-killed process leaves its temporary file behind. `LEFT_OVER` matches the names of temporary files.
+While a file ``<stem><suffix>`` is being written, its name is ``.<stem>.<16 random hex
+digits>.tmp<suffix>``. A killed process leaves its temporary file behind. `LEFT_OVER` matches the
+names of temporary files.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ LEFT_OVER = re.compile(r"\..+\.[0-9a-f]{16}\.tmp(\..+)?")
 def remove_left_overs(folder: Path, pattern: str = "**/.*") -> None:
     """Remove temporary files that killed processes have left in a folder.
 
-    A process that is still writing a file in the folder then fails.
+    If another process is still writing a file in the folder, that process fails.
     """
     for found in folder.glob(pattern):
         if LEFT_OVER.fullmatch(found.name) and found.is_file():
@@ -38,11 +39,11 @@ def remove_left_overs_of(path: str | os.PathLike[str]) -> None:
 
 @contextlib.contextmanager
 def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[Path]:
-    """Yield a temporary path in the same folder, and rename the file to `path` on success.
+    """Yield a temporary path beside `path`, and rename the file to `path` on success.
 
-    The temporary file is flushed to disk before it is renamed. If the block raises an error, the
-    temporary file is removed. The temporary file has a random name, because process ids repeat on
-    other hosts and in containers.
+    The temporary file is flushed to disk before it is renamed. If the ``with`` block raises an
+    error, the temporary file is removed. The temporary file has a random name, because process ids
+    are not unique across hosts and containers.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Checksums of tables, plans and figures, which show damage when a file is read.
+"""Checksums that reveal damage when a table, plan or figure is read.
 
-The hidden file ``.<name>.sha256`` has the checksum of ``<name>``, in the format of ``sha256sum``. A
-file without a checksum, such as a table of another program, is accepted.
+The hidden file ``.<name>.sha256`` contains the checksum of ``<name>``, in the format of
+``sha256sum``. A file without a checksum, such as a table of another program, is accepted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def file_sha256(path: str | os.PathLike[str]) -> str:
 
 
 def place(path: str | os.PathLike[str]) -> Path:
-    """Return the path of the file that holds the checksum of `path`."""
+    """Return the path of the file that contains the checksum of `path`."""
     return Path(path).with_name(f".{Path(path).name}{ENDING}")
 
 
@@ -32,7 +32,7 @@ def write(path: str | os.PathLike[str], value: str) -> None:
 
 
 def differs(path: str | os.PathLike[str]) -> bool:
-    """Return whether a file differs from its checksum; False without the file or the checksum."""
+    """Return whether a file contradicts its checksum; False if file or checksum is missing."""
     try:
         known = place(path).read_bytes()
         return known != f"{file_sha256(path)}  {Path(path).name}\n".encode()
@@ -41,7 +41,7 @@ def differs(path: str | os.PathLike[str]) -> bool:
 
 
 def require(path: str | os.PathLike[str], noun: str) -> None:
-    """Raise an error if a file differs from its recorded checksum."""
+    """Raise an error if a file contradicts its recorded checksum."""
     if differs(path):
         raise DataError(
             f"{noun} {path} is damaged or was edited: it does not have the checksum in "

@@ -1,13 +1,14 @@
-"""Write and read HDF5 files with a seal, which is the sha256 of their bytes.
+"""Write and read HDF5 files that end with a seal, which is a sha256 checksum.
 
-The seal is the last 128 bytes of a file, and is checked before HDF5 reads the file. HDF5 ignores
-bytes after its content, so that other programs can open a sealed file.
+The seal fills the last 128 bytes of a file, and contains the sha256 of the bytes before it. The
+seal is checked before HDF5 reads the file. Other programs can open a sealed file, because HDF5
+ignores bytes after its own content.
 
-In a problem file larger than 128 MiB, each array has its own sha256 in the attribute ``sha256`` of
-its data set. `value` and `fedcore.files.mapping` check an array's sha256 when they read the array.
-One array can therefore be read and checked without the other arrays. The seal of such a large file
-is the sha256 of all bytes outside the arrays, including the attributes. The positions where arrays
-begin and end are stored in the file, directly before the seal.
+In a file of clients' samples larger than 128 MiB, each HDF5 data set has the sha256 of its array as
+attribute ``sha256``. `value` and `fedcore.files.mapping` check an array's sha256 when they read the
+array. One array can therefore be read and checked without the other arrays. The seal of such a
+large file covers only the bytes outside the arrays, including the attributes. The positions
+where arrays begin and end are stored in the file, directly before the seal.
 
 HDF5's own checksums (Fletcher32, and the checksums of its newest format) are not enough. HDF5 2.0
 does not notice if two bytes of an array change from 00 00 to ff ff, or if the first letter of a
@@ -89,7 +90,7 @@ def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5p
 
 
 def _sum_arrays(file: h5py.File, raw: io.FileIO) -> list[int]:
-    """Add a checksum to each array of a large file, and return the sorted bounds of the arrays."""
+    """Add a checksum to each array of a large file; return where arrays begin and end, sorted."""
     file.flush()
     if raw.seek(0, os.SEEK_END) <= LARGE_FILE:
         return []
@@ -122,15 +123,15 @@ def require_sum(name: str, found: Any, known: str | None) -> None:
 
 
 class _Written(io.RawIOBase):
-    """New file that keeps the first error in writing, and hides it from HDF5.
+    """New file that stores its first write error, and hides this error from HDF5.
 
-    After a failed write, HDF5 tries to write again when Python frees the last object of the file,
-    and then crashes the process.
+    Otherwise, HDF5 would try to write again when Python frees the file's last object, and would
+    crash the process.
 
     Attributes
     ----------
     error : OSError or None
-        First error in writing. After an error, all further writes are skipped.
+        First write error. All later writes are skipped.
     """
 
     def __init__(self, raw: io.FileIO) -> None:
@@ -227,7 +228,7 @@ def _bounds(raw: io.BufferedReader, seal: bytes, end: int) -> list[int]:
 def translate_errors(
     path: str | os.PathLike[str], *, kind: str, first: str, again: str, failure: type[FedcoreError]
 ) -> Iterator[None]:
-    """Turn errors in reading a sealed file into a `failure` with a message for users."""
+    """Turn errors in reading a sealed file into the error `failure`, with a message for users."""
     try:
         yield
     except failure:
@@ -260,10 +261,9 @@ def load(
     again: str,
     failure: type[FedcoreError],
 ) -> Content:
-    """Return ``decode(file)`` for a sealed file, or raise a `failure` with a message for users.
+    """Return ``decode(file)`` for a sealed file, or raise `failure` with a message for users.
 
-    If fedcore wrote the file and the file is damaged, the message says to delete it. No other
-    message says so.
+    The message advises deleting the file only if fedcore wrote it and it is damaged.
 
     Parameters
     ----------
@@ -288,7 +288,7 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Return whether the content of a sealed file is of the kind `kind`."""
+    """Return whether a sealed file is a file of the given kind, as its content shows."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 
@@ -320,7 +320,7 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
 
 
 def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
-    """Return whether a data set has only numbers, which are all stored in this file."""
+    """Return whether a data set contains only numbers, and all of them in this file."""
     if item.shape is None or item.dtype.kind not in "biufc":
         return False
     made, stored = item.get_create_plist(), item.get_storage_size()
@@ -334,7 +334,7 @@ def _is_plain(item: h5py.h5d.DatasetID, size: int) -> bool:
 
 
 def _seal(raw: Any, bounds: Sequence[int], end: int) -> bytes:
-    """Return the seal of the first `end` bytes, without the arrays between pairs of `bounds`."""
+    """Return the seal of the first `end` bytes without the arrays, which lie between `bounds`."""
     label = LABEL_OF_PARTS + b"%d arrays: " % (len(bounds) // 2) if bounds else LABEL
     return label + _sum(raw, [0, *bounds, end]).encode()
 

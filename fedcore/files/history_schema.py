@@ -123,7 +123,7 @@ def describe(
 
 
 def fill_value(group: str, array: np.ndarray) -> np.generic | None:
-    """Return the number that marks missing values in an array, or None if none can be missing."""
+    """Return the number that marks missing values, or None if no value can be missing."""
     if array.dtype.kind == "f":
         return array.dtype.type(np.nan)
     return array.dtype.type(-1) if group in PADDED and array.dtype.kind == "i" else None
@@ -133,10 +133,10 @@ def storage(group: str, array: np.ndarray) -> dict[str, object]:
     """Return the HDF5 storage options for an array.
 
     Recorded columns are compressed. The index array 0, 1, 2, … of each dimension is compressed,
-    because the dimension of a network's parameters has a million entries. Iterates are stored in
-    chunks and not compressed. All other arrays, and all arrays below 16 KiB, are stored in one
-    piece without compression. Compression would reduce iterates only to nine tenths of their size,
-    and writing would take twenty times as long (``benchmarks/bench_history.py``).
+    because a network can have a million parameters. Iterates are stored in chunks without
+    compression. All other arrays, and all arrays below 16 KiB, are stored in one piece without
+    compression. Compression would reduce iterates only to nine tenths of their size, and writing
+    would take twenty times as long (``benchmarks/bench_history.py``).
     """
     if array.nbytes < _WHOLE or not array.ndim:
         return {}

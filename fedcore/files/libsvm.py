@@ -25,7 +25,7 @@ def table(
 ) -> tuple[np.ndarray, np.ndarray, scipy.sparse.csr_array, int]:
     """Return labels, query ids as text, the matrix, and the number of lines without a sample.
 
-    Feature indices begin with `first`. The last column of the matrix belongs to the largest index.
+    Feature indices begin with `first`. The largest index belongs to the last column of the matrix.
     An index that needs more than `n_features` columns is an error. Labels are int64 if all are
     whole numbers.
     """
@@ -59,7 +59,7 @@ def table(
 
 
 def _problem(path: Path, number: int, line: bytes, n_features: int, first: int) -> DataError:
-    """Return an error that names the first wrong token of a line and the right format of a line."""
+    """Return an error that names a line's first wrong token and the right format."""
     found, *pairs = line.split()
     label, last = float(found) if re.fullmatch(_NUMBER, found) else np.inf, first - 1
     if np.isfinite(label):

@@ -1,7 +1,7 @@
 """Read an HDF5 file's arrays through a memory map; verify each array's checksum at its first use.
 
-The memory map is read-only and backed by the file. A limit on the memory of the process (``ulimit
--d``) does not count the map.
+The memory map is read-only and backed by the file. A limit on the process's memory (``ulimit -d``)
+does not include the map.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class Mapped(LazyMatrices):
     -----
     Do not change the file in place while it is mapped, because arrays that were checked are not
     checked again. If the file is truncated within a mapped array, reading this array ends the
-    process by SIGBUS. The package fedcore only replaces whole files. Replacing a file does not
-    affect an existing map.
+    process by SIGBUS. The package fedcore itself only replaces whole files, which does not affect
+    an existing map.
     """
 
     def __init__(

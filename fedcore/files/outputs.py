@@ -1,7 +1,7 @@
 """Refuse to overwrite an input, or a file that fedcore did not write.
 
-The package recognises its own histories and problems by their checksums and their content. The
-package recognises its own figures and tables by the checksum file beside them.
+The package recognises its own files of recorded runs and of clients' samples by checksum and
+content. It recognises its own figures and tables by the checksum file beside them.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def require(
     kind : {"history", "problem", "figure"}
         Kind of output. An undamaged earlier output of the same kind may be replaced.
     inputs : iterable of path-like
-        Input files and folders of input files. An input file is never replaced, not even under
+        Input files and folders of input files. An input file is never replaced, even if `path` is
         another name of the same file.
     force : bool
         Whether a link, a write-protected file, or a file that fedcore has not written may be

@@ -52,9 +52,9 @@ def check(
     ----------
     config : mapping
     schema : str
-        Name of a file ``<schema>.schema.yaml``.
+        Name of the schema, as in its file's name ``<schema>.schema.yaml``.
     what : str
-        Name of the checked object in error messages, such as the name of its file.
+        What error messages call the configuration, such as the name of its file.
     names : mapping of str to sequence of str
         Mapping from the key of a list to the names of the list's items. Messages use these names
         instead of item numbers.
@@ -97,7 +97,7 @@ def _place(path: Iterable[Any], names: Mapping[str, Sequence[str]] = {}) -> str:
 
 
 def _unfit(value: Any, at: tuple[Any, ...]) -> Iterator[tuple[tuple[Any, ...], str]]:
-    """Yield the place and the fault of each value that is forbidden in every configuration file."""
+    """Yield the place and the fault of each value that no configuration file may contain."""
     if isinstance(value, Mapping):
         for key, item in value.items():
             if not isinstance(key, str):

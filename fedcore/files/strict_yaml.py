@@ -30,7 +30,7 @@ class _Loader(_Fastest):
         self._seen: set[int] = set()
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
-        """Refuse repeated keys in a mapping, and then insert the mappings under its key ``<<``."""
+        """Refuse repeated keys in a mapping; then insert the mappings that its key ``<<`` names."""
         if id(node) not in self._seen:
             self._seen.add(id(node))
             self._refuse_twice(node)
@@ -51,7 +51,7 @@ class _Loader(_Fastest):
 
 
 def _require_bounded(text: str) -> None:
-    """Raise an error if a text is too deep, or if its expanded aliases are too large or endless."""
+    """Raise an error if a text is nested too deeply, or too long with its aliases expanded."""
     sizes: dict[str | None, float] = {}  # of what has an anchor; endless until it is closed
     around: list[tuple[str | None, float]] = []  # each open list or mapping, and the total before
     events: Iterable[Any] = yaml.parse(text, Loader=_Fastest)
@@ -94,7 +94,7 @@ def parse_yaml(text: str | bytes, what: str) -> Any:
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Read a YAML file that holds a mapping."""
+    """Read a YAML file that contains a mapping."""
     try:
         text = path.read_bytes()
     except OSError as error:

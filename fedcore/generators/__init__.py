@@ -1,14 +1,15 @@
 """Generate the synthetic client matrices of the reproduced papers; each module is one model.
 
 The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
-arrays. With an iterator, only one client is in memory while the problem's file is written. A model
-that knows the exact answer returns a list and the `Reference` of the stacked matrices. A model that
-replaces rows by factors returns `Clients` with a `Reduction`. A model with labels returns labelled
-`Clients` and the `Truth` behind the labels.
+arrays. With an iterator, only one client's matrix is in memory while the problem's file is written.
+A model that knows the singular values and vectors of the stacked matrices returns a list and a
+`Reference`. A model that replaces a client's rows by a smaller factor returns `Clients` with a
+`Reduction`. A model with labels returns labelled `Clients` and the `Truth`, which is the model that
+generated the labels.
 
 Configuration files name a model by its module. Other packages add modules under the entry-point
-group ``fedcore.generators``. ``generate`` checks its parameters before it draws, so that the
-function `check` can check parameters without random draws.
+group ``fedcore.generators``. ``generate`` checks its parameters before its first random draw. The
+function `check` can therefore check parameters without random draws.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def generate(
 
 
 def check(name: str, params: Mapping[str, Any]) -> None:
-    """Let the model `name` check its parameters, without random draws.
+    """Check the parameters of the model `name` without random draws.
 
     Raises
     ------

@@ -1,9 +1,9 @@
 """Pairs of data sets for privacy audits; the two data sets of a pair differ in one record.
 
 One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the
-record that an audit tries to detect. In the neighbouring data set, the last row is e₂, is zero, or
-is missing. Replacing e₁ by e₂ changes the Gram matrix at least as much as replacing any other row
-of unit norm by a row of unit norm. All other rows depend only on the size of the data.
+record that an audit tries to detect. In the neighbouring data set, the last row is e₂, has a zero
+in place of the 1, or is missing. Replacing one unit row by another cannot change the Gram matrix
+more than replacing e₁ by e₂. All other rows are the same in both data sets.
 """
 
 from __future__ import annotations
@@ -70,15 +70,16 @@ def generate(
         spread of the rows.
     lean : float
         The last row is e₁ − lean·e₂ or, with `replaced`, e₂ − lean·e₁, scaled to unit norm. Use a
-        positive `lean` to audit methods in which a row a has the gradient a⟨a, w⟩. If w is near e₁
-        + e₂ and `lean` is near 1, the canary and its replacement have nearly opposite gradients.
+        positive `lean` to audit methods whose gradient for a row a is a⟨a, w⟩. The canary and its
+        replacement have nearly opposite gradients if w is near e₁ + e₂ and `lean` is near 1.
     held : float
         Second entry of the last row; `zeroed` does not change this entry. Use a positive `held` to
-        audit methods for neighbours that differ in one entry. For a fixed gap between the singular
-        values, zeroing the first entry rotates a singular vector more if `held` is larger.
+        audit methods under the relation that neighbours differ in one entry. The larger `held` is,
+        the more a zeroed first entry rotates a singular vector, if the gap between the singular
+        values is fixed.
     replaced, removed, zeroed : bool
-        Parameters that make the neighbour; at most one is true. In this order, e₂ replaces the
-        canary, the canary is removed, or the first entry of the canary is 0.
+        Which neighbour to draw; at most one is true. With `replaced`, e₂ replaces the canary; with
+        `removed`, the canary is missing; with `zeroed`, its first entry is 0.
 
     Returns
     -------

@@ -2,16 +2,16 @@
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
 iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
-±1/√m on the first m = h n rows and zero on the others. The other columns of U are orthonormalised
-random signs, so that their largest entry is about as small as possible. Hence
+±1/√m in the first m = h n of the n rows, and zero in the others. The other columns of U are
+orthonormalised random signs, which makes their largest entry nearly minimal. Hence
 
     ‖U‖_∞² = 1 / (h n).
 
-At h = 1, this equation has an error of a few per cent. All singular values below σ₁ are ``σ₁ √(1 −
-κ)``. The top right singular vector is (1, …, 1)/√d, whose largest entry 1/√d is the smallest that a
-unit vector can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger than 1/√d. Each of the first m rows
-has a norm of at least σ₁/√m. Such long rows do not matter if neighbouring data sets differ in one
-entry.
+For h = 1, the two sides differ by a few per cent. All singular values except σ₁ are ``σ₁ √(1 −
+κ)``, where κ is the relative gap. The top right singular vector is (1, …, 1)/√d, whose largest
+entry 1/√d is the smallest that a unit vector can have. If m < d, ‖U‖_∞ = 1/√m is therefore larger
+than 1/√d. Each of the first m rows has a norm of at least σ₁/√m. Such long rows do not matter if
+neighbouring data sets differ in one entry.
 """
 
 from __future__ import annotations

@@ -2,27 +2,28 @@
 
 The paper is *Adaptive power iteration method for differentially private PCA*. Rows are drawn from
 N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenvector of Σ̄² is v = (1, …,
-1)/√d. The next m eigenvalues are ``(1 − κ) σ̄₁²``, and all others are zero. The top eigenvalue is
+1)/√d. The next m eigenvalues are ``(1 − κ) σ̄₁²``, where κ is the relative gap, and all others are
+zero. The top eigenvalue is
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
-The relative gap κ, the top eigenvalue and d can thus be varied one at a time, because m determines
-the top eigenvalue for a given κ. This model takes 1 as the constant factor of L.
+For a given κ, the choice of m determines the top eigenvalue. Therefore κ, the top eigenvalue and d
+can be varied one at a time. The constant factor of the theorem's L is 1 here.
 
-With ``exact``, the columns of the standard normal matrix are orthonormalised first, so that the gap
-of the rows is κ up to rounding. For κ below √(d/n), the gap of a random sample is not close to κ.
-Exact rows are not divided by L, but scaled so that the longest has norm 1. With ``kind = sign``,
-entries ±1 replace the normal entries, which makes the coherence of the rows nearly minimal.
+The relative gap of a random sample is not close to κ if κ is below √(d/n). With ``exact``, the
+matrix of normal entries from which the rows are computed gets orthonormal columns, and the gap of
+the rows is κ up to rounding. Exact rows are not divided by L, but scaled so that the longest row
+has norm 1. With ``kind = sign``, entries ±1 replace the normal entries, which makes the coherence
+of the rows nearly minimal.
 
-With ``moments``, the client holds ``AᵀA/√d`` of the exact rows A. The algorithm `dn26` gets these
-second moments (footnote 2 of the paper). With ``moments``, neighbouring data sets differ in one
-entry by at most 1. A row of norm at most 1 changes ``AᵀA v`` by at most 1 for a unit vector v. The
-largest entry of v is at least 1/√d. One row thus changes ``(AᵀA/√d) v`` by at most the largest
-entry of v. If one entry of ``AᵀA/√d`` changes by 1, the product with v changes by at most the
-largest entry of v.
+With ``moments``, the client's matrix is ``AᵀA/√d``, where A contains the exact rows. The algorithm
+`dn26` gets these second moments (footnote 2 of the paper). With ``moments``, neighbouring data sets
+differ in one entry by at most 1. If an entry of ``AᵀA/√d`` changes by 1, the product with a unit
+vector v changes by at most the largest entry of v. One row of A has no larger effect: a row of norm
+at most 1 changes ``AᵀA v`` by at most 1, and the largest entry of v is at least 1/√d.
 
 With ``canary``, the last row is the canary e₁ of `fedcore.generators.canary`. With ``removed``, the
-canary is missing. Before the division by L, the canary has norm L, the largest that the theorem's
+canary is missing. After the division by L, the canary has norm 1, the largest that the theorem's
 proof allows.
 """
 

@@ -1,8 +1,8 @@
 """Clients without common features: each client has normal entries only in its own columns.
 
-If client i sends products with its Gram matrix, each message is zero outside the features of client
-i. The sum of all messages therefore shows the contribution of each client. For the algorithm
-`fedpower`, the sum shows the weights that the server gives to the clients.
+If client i sends products with its Gram matrix, its messages are zero outside its own features. The
+sum of all messages therefore shows the contribution of each client. With the algorithm `fedpower`,
+the sum shows the server's weight for each client.
 """
 
 from __future__ import annotations

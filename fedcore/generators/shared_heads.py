@@ -6,8 +6,8 @@ A.1:
     y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²).
 
 B* is the orthonormal factor Q of a Gaussian d × k matrix. The paper and its notebook define the n ×
-k matrix W* of heads in four ways. A fifth way, ``conditioned``, tests the theory's statement on the
-condition number of W*.
+k matrix W* of heads in four ways. A fifth way, ``conditioned``, is for tests of the theory's
+statement on the condition number of W*.
 
 ``scaled``
     W* is √k times the factor Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a
@@ -20,13 +20,13 @@ condition number of W*.
     W* has Gaussian rows scaled to length √k (Assumption 3 of the theory).
 ``conditioned``
     W* has rows of length √k, and the singular values of ``W*/√n`` form a geometric sequence whose
-    first term is κ times the last. A Gaussian matrix is projected in turn on the set of matrices
-    with these singular values and on the set of matrices with rows of length √k (Tropp, Dhillon,
-    Heath & Strohmer, *Designing structured tight frames via an alternating projection method*, IEEE
-    Transactions on Information Theory 2005).
+    first term is κ times the last. To find W*, a Gaussian matrix is projected alternately on two
+    sets: the matrices with these singular values, and the matrices with rows of length √k (Tropp,
+    Dhillon, Heath & Strohmer, *Designing structured tight frames via an alternating projection
+    method*, IEEE Transactions on Information Theory 2005).
 
-The notebook divides features by √m before it adds noise of standard deviation s to the labels. Up
-to the unit of the labels, the notebook's model equals this model with σ = s √m.
+The notebook divides features by √m and then adds noise of standard deviation s to the labels. If
+its labels are multiplied by √m, this is the model above with σ = s √m.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def generate(
     test_noise : float
         Standard deviation of the noise that the metric `noisy_test_error` adds to test labels.
     new_clients, new_samples : int
-        Number of clients that take no part in training, and number of samples of each such client.
-        New clients have heads from N(0, I_k) and labels with noise σ.
+        Number of clients that do not train, and number of samples of each. New clients have heads
+        from N(0, I_k) and labels with noise σ.
 
     Returns
     -------

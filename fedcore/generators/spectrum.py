@@ -2,14 +2,14 @@
 
 Wang, Liu & Zhang, *Seeking consensus on subspaces in federated principal component analysis*,
 define the matrix ``A = U Σ Vᵀ`` of n features and m samples in equations (23) and (24). U (n × n)
-and V (m × n) come from orthonormalised matrices of uniform [−1, 1] entries. The clients hold rows
-of ``Aᵀ = V Σ Uᵀ``.
+and V (m × n) result from orthonormalising matrices with uniform entries in [−1, 1]. The clients
+hold rows of ``Aᵀ = V Σ Uᵀ``.
 
-The uniform matrix Y, from which V is computed, is stored in the arrays that later hold the clients'
-matrices. Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by ``R⁻¹ Σ
-Uᵀ``. V itself is stored only if Y is nearly square, and thus ill-conditioned. If V is not stored,
-the peak memory is the memory of the clients' matrices and of some n × n matrices. The exact answer
-(Σ and U) is known. The random draws depend on m and n, and not on the division into clients.
+The uniform matrix Y, from which V is computed, is stored in the arrays that later become the
+clients' matrices. Cholesky QR gives ``V = Y R⁻¹``, and the blocks of Y are multiplied in place by
+``R⁻¹ Σ Uᵀ``. V itself is stored only if Y is nearly square, and thus ill-conditioned. Otherwise,
+memory is needed only for the clients' matrices and some n × n matrices. The exact answer (Σ and U)
+is known. The random draws do not depend on the division into clients.
 """
 
 from __future__ import annotations

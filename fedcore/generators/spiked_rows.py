@@ -3,17 +3,17 @@
 Experiments on Table 1 of Nguyen, Ene & Nguyen (*Adaptive power iteration method for differentially
 private PCA*) use this model. A row is ``a = R (c v + √(1 − c²) w)`` with v = (1, …, 1)/√d. The
 vector w is uniform on the unit sphere orthogonal to v. The random number c is independent of w, and
-has mean zero and variance s:
+has mean zero and variance s. Therefore
 
     E aaᵀ = R² (s vvᵀ + (1 − s)/(d − 1) (I − vvᵀ)),     s = 1 / (1 + (d − 1)(1 − κ)).
 
 All rows have norm R. The top eigenvector of E aaᵀ is v, and all other eigenvalues are equal. The
-relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If n and d grow and the gap does not, then
-σ₁² ≈ n R² s grows like n/d, as in the paper's comparison of rates. The distribution of c determines
-only the coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
+relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If n and d grow and κ is fixed, σ₁² ≈ n R²
+s grows like n/d, as in the paper's comparison of rates. The distribution of c determines only the
+coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
 
-With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. For h = 1, the coherence is least.
-For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With
+With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. The coherence is smallest for h =
+1. For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With
 ``gaussian``, c is normal and clipped to [−1, 1]. For normalised Gaussian rows, c has about this
 distribution.
 """

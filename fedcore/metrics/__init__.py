@@ -38,8 +38,8 @@ class Metric:
     function : callable
         Function ``(iterate, problem) -> float``.
     finite : bool, default=True
-        If true, a value that is not finite marks the run as diverged. Give false for a metric that
-        may be infinite or NaN.
+        If true, a value that is not finite marks the run as diverged. Use false for a metric that
+        is allowed to be infinite or NaN.
     each : callable, optional
         Function ``(iterate, problem) -> ndarray of shape (n_clients,)`` that returns one value per
         client. `function` returns the mean of these values. A history keeps the clients' values.
@@ -84,9 +84,9 @@ class Metric:
         """Return the name ``module:function`` of the metric's code.
 
         For a function defined inside another function, ``function`` is the name of the outer
-        function. All metrics that one outer function makes therefore have the same ``code``, and
-        need different metric names. If the module has no attribute ``function``, the result is only
-        the name of the module.
+        function. Metrics made by the same outer function therefore share one ``code``, and need
+        different metric names. If the module has no attribute ``function``, the result is only the
+        name of the module.
         """
         function = inspect.unwrap(self.function)
         module = function.__module__

@@ -1,8 +1,8 @@
 """Metrics of the factor U in S ≈ U Vᵀ; each client keeps its part Uᵢ of U.
 
-For each metric, every client computes numbers or a Gram matrix from its own Uᵢ. The metrics are
-NaN if the algorithm does not store the matrices Uᵢ, for example because it has a closed form for
-the error of U.
+For each metric, every client computes numbers or a Gram matrix from its own Uᵢ. The metrics are NaN
+if the algorithm does not store the matrices Uᵢ, for example because the algorithm computes the
+error of U in closed form.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def client_rank(iterate: Iterate, problem: Problem) -> float:
 def stacked_rank(iterate: Iterate, problem: Problem) -> float:
     """Return the rank of the stacked U, from the sum of the Gram matrices of the Uᵢ.
 
-    In double precision, a singular value below about 1e−7 of the largest one counts as zero,
-    because a Gram matrix does not show such a small value.
+    A Gram matrix contains squares. In double precision, rounding therefore hides singular values
+    below about 1e−7 of the largest singular value; these values count as zero.
     """
     grams = _answers(iterate, gram_of)
     return _rank(sum(grams), hermitian=True) if grams else np.nan

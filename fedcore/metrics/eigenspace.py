@@ -1,8 +1,8 @@
 """Metrics of an approximate eigenspace range(Z) of AAᵀ = SᵀS, where S stacks the clients' samples.
 
-Z is the orthonormalised iterate. The metrics use the problem's exact ``AAᵀ = W Σ² Wᵀ`` and
-C = WᵀZ, without a pass over the data. Rounding errors are about 1e−15 ‖A‖₂² for residuals, 1e−16
-for singular values, and 1e−15 for the relative change of `captured`.
+Z is the orthonormalised iterate. The metrics use the problem's exact eigendecomposition ``AAᵀ = W
+Σ² Wᵀ`` and C = WᵀZ, without a pass over the data. Rounding errors are about 1e−15 ‖A‖₂² for
+residuals, 1e−16 for singular values, and 1e−15 for the relative change of `captured`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def kkt(iterate: Iterate, problem: Problem) -> float:
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``, the residual relative to the largest eigenvalue.
 
-    The errors that Wang, Liu & Zhang report are those of runs that stop at a residual of 1e−4.
+    Wang, Liu & Zhang report the errors of runs that stop at a residual of 1e−4.
     """
     return _residual(iterate, problem) / float(_spectrum(problem)[0][0] ** 2)
 
@@ -42,7 +42,7 @@ def captured(iterate: Iterate, problem: Problem) -> float:
 def singular_value_error(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖Σ(Z) − Σ*‖_F / ‖Σ*‖_F``, the error of the singular values Σ(Z) of AᵀZ.
 
-    Σ* holds the exact leading singular values of A. If the iterate is rank-deficient, missing
+    Σ* contains the exact leading singular values of A. If the iterate is rank-deficient, missing
     singular values in Σ(Z) count as zero.
     """
     weighted = _projected(iterate, problem)[-1]
@@ -63,7 +63,7 @@ def _spectrum(problem: Problem) -> tuple[np.ndarray, int]:
 
 @intermediate
 def _residual(iterate: Iterate, problem: Problem) -> float:
-    """Return ‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e, where e is the exponent of `_spectrum`.
+    """Return ‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e, where `_spectrum` returns the exponent e.
 
     The products are AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C). If W is square, the norm is computed
     in the basis W, in which Z is C.

@@ -50,8 +50,8 @@ def exact_objective(iterate: Iterate, problem: Problem) -> float:
 def exact_excess(iterate: Iterate, problem: Problem) -> float:
     """Return ``min_U ½‖S − U Vᵀ‖²_F − ε_min``, the excess over the least loss ε_min for rank r.
 
-    The metric is not computed as a difference of two losses. At ε_min = 1e−6, this difference would
-    lose all digits of an excess of 1e−25. Let the columns of W₁ be the r leading right singular
+    The metric is not computed as a difference of two losses: at ε_min = 1e−6, rounding would
+    destroy all digits of an excess of 1e−25. Let the columns of W₁ be the r leading right singular
     vectors of S, with singular values Σ₁. Let W₂ and Σ₂ be the other vectors and values, and let Q
     be a basis of range(V). Let P be the polar factor of A = W₁ᵀQ, and let M = Q − W₁A. For a good
     V, M is small. For V of full rank, I − AAᵀ = P MᵀM Pᵀ, and the excess is ``½ (‖Σ₁ P Mᵀ‖²_F − ‖Σ₂

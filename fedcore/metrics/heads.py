@@ -18,8 +18,8 @@ from fedcore.problems.problem import Problem
 def head_distance(iterate: Iterate, problem: Problem) -> float:
     """Return the mean distance ``‖w*_i − w*_j‖₂`` of the true heads over all pairs of clients.
 
-    A single client gives 0. Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 2.1,
-    mention the heterogeneity of the heads, but do not define it.
+    For a single client, the result is 0. Collins, Hassani, Mokhtari & Shakkottai (ICML 2021),
+    Section 2.1, mention the heterogeneity of the heads, but do not define it.
     """
     if problem.truth is None:
         raise InputError(f"problem {problem.name}: the model behind its labels is not known")

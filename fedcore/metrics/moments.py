@@ -1,4 +1,4 @@
-"""Metrics of the information that clients reveal by their messages for ``init: moments``.
+"""Metrics of what the clients' messages for ``init: moments`` reveal about their samples.
 
 The metrics do not depend on the iterate. A client with samples (x, y) sends ``M = Σ y² x xᵀ``
 (Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample of the client,

@@ -3,10 +3,9 @@
 An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
 ``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
 ``fitted_…`` metrics replace each client's model by B wᵢ, where wᵢ is the best head for B on the
-client's training samples. When a method has converged, each ``fitted_…`` metric agrees with the
-same metric of the clients' own models, unless the method has one head for all clients. Every loss
-is half a mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML
-2021).
+client's training samples. Once a method has converged, each ``fitted_…`` metric agrees with its
+counterpart for the clients' own models, unless all clients share one head. Every loss is half a
+mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def new_client_error(samples: int) -> Metric:
-    """Make a metric for the error of new clients when each fits a head to `samples` samples.
+    """Make a metric of the error of new clients, each of which fits a head to `samples` samples.
 
     The metric is the expected test error, averaged over the new clients. If the iterate has
     ``features``, new clients fit their heads on this matrix in place of the representation B.
@@ -155,7 +154,7 @@ def _truth(problem: Problem) -> Truth:
 
 
 def _samples(problem: Problem) -> list[Labelled]:
-    """Return the training samples in one stack if clients have equal size, or client by client."""
+    """Return the training samples as one stack if all clients have equal size, else per client."""
     clients = problem.clients
     if clients.labels is None:
         raise InputError(f"problem {problem.name} has no labels: take another metric")
@@ -172,7 +171,7 @@ def _fitted(iterate: Iterate, problem: Problem) -> np.ndarray:
 
 
 def _loss(models: np.ndarray, problem: Problem) -> float:
-    """Return half the mean over the clients of each client's mean squared residual."""
+    """Return half the mean of the clients' mean squared residuals."""
     found, done = [], 0
     for X, y in _samples(problem):
         residual = predict(X, models[done : done + len(X)]) - y

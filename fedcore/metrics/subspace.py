@@ -19,7 +19,7 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "sine of the largest angle of the wanted top right singular subspace of S to range(Z)")
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle of range(U_k) to range(Z).
+    """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle from range(U_k) to range(Z).
 
     The columns of U_k are the k top right singular vectors of S, where k is the iterate's
     ``target`` or the number of columns of Z. Guo et al. (FedPower) use this metric.

@@ -30,12 +30,12 @@ class Budgeted(Parameters):
     n_components : int
         Number k of columns of the basis.
     epsilon : float or None
-        ε of the whole run. With None, the method adds no noise and gives no privacy.
+        Privacy loss ε of the whole run. With None, the method adds no noise and gives no privacy.
     delta : float
         δ of the whole run.
     calibration : str
-        ``tight`` takes the least noise that the accountant accepts for (ε, δ), and ``paper`` takes
-        the noise that the method's paper states.
+        ``tight`` takes the least noise that the privacy accountant allows for (ε, δ), and ``paper``
+        takes the noise that the method's paper states.
     clip : bool
         If true, rows of norm above 1 are scaled to norm 1; if false, such rows are refused.
     """
@@ -56,15 +56,17 @@ class Budgeted(Parameters):
         neighbours : str
             Neighbouring relation, as in `Federation.protect`.
         bounded : bool, default=True
-            True if the method needs bounded rows. If false, rows are bounded only with `clip`.
+            Whether the method needs rows of norm at most 1. If false, rows are bounded only with
+            `clip`.
         rows : bool, default=True
             True if the method reads single rows, false if it reads only products AᵀA X.
 
         Raises
         ------
         InputError
-            Raised if the method reads single rows but the clients' rows were reduced to factors.
-            Raised if the method needs bounded rows, a row has a norm above 1, and `clip` is false.
+            Raised if the method reads single rows but the clients' rows were replaced by a matrix
+            factor with the same Gram matrix. Raised if the method needs bounded rows, a row has a
+            norm above 1, and `clip` is false.
         """
         if rows and self.epsilon is not None:
             federation.require_single_rows()
@@ -109,8 +111,7 @@ def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | 
     """Return the budget (ε₀, δ₀) of one of n shuffled local randomisers, given their total (ε, δ).
 
     Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem
-    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if ``log(n / (16 log(4/δ)))`` is at
-    most ε.
+    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit is at most ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None

@@ -9,7 +9,7 @@ the last blocks Z, plus `UNCERTAINTY` times the residual of its Ritz vector.
 
 The result is an estimate and not a bound. The estimate is too small if the iteration has missed an
 eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only p of
-its directions. The algorithms' parameter `n_oversamples` adds columns to Z, so that the test can
+its directions. The algorithms' parameter `n_oversamples` adds columns to Z with which the test can
 notice missed directions.
 
 Rounding limits the residual. Let ε be the unit roundoff of the products, and θ₁ the largest Ritz
@@ -136,14 +136,14 @@ class ConvergenceTest:
         self._last, self._shown = residual, following
         self._edge = float(theta[-1]), value
         self._estimate = 0.0 if whole else residual / gap if gap > 0 else np.inf
-        # A direction of which the start holds little is not seen in one round, nor if the others
-        # have just been used up. It then is most of what is left, and the next round shows it.
+        # One round may miss a direction in which the start has a small component, and so may the
+        # round that uses up all other directions. The next round then shows the missed direction.
         enough = whole or final or not sudden
         self._met = bool(stalled or (enough and self._estimate <= self._tol))
         return self._met
 
     def output(self) -> dict[str, Any]:
-        """Return the test's entries of an algorithm's output.
+        """Return the entries that the test adds to an algorithm's output.
 
         Returns
         -------
@@ -166,12 +166,11 @@ class ConvergenceTest:
 def estimate_untested(
     Z: np.ndarray, U: np.ndarray, outside: float, dimension: int, dtype: np.dtype
 ) -> float:
-    """Estimate the sine of the largest angle of an untested basis Z to the leading eigenspace.
+    """Estimate the sine of the largest angle between range(Z) and the leading eigenspace.
 
     The estimate replaces the eigenvalue λ_{p+1} of G by the mean eigenvalue outside range(Z), which
-    is hardly larger than λ_{p+1}. If range(Z) is not nearly invariant under G, the estimate is
-    therefore large. If range(Z) is nearly invariant but lacks a leading direction, the estimate is
-    too small.
+    is hardly larger than λ_{p+1}. The estimate is large if range(Z) is far from invariant under G.
+    The estimate is too small if range(Z) is nearly invariant but lacks a leading direction.
 
     Parameters
     ----------

@@ -137,7 +137,7 @@ def subspace_change(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Stop by rule (14), if the residual ``‖X H P⊥‖_F`` is at most δ times its first value.
 
-    P⊥ is the projection I − XᵀX. For any δ, the iteration stops if the residual has the size of
+    P⊥ is the projection I − XᵀX. For any δ, the iteration also stops if the residual is as small as
     rounding errors.
     """
     goal = limits.delta * norm(outside(X, XH))
@@ -152,15 +152,15 @@ def residual(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
 def decrease(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
     """Stop by rule (13), if ``½ tr X H Xᵀ`` has grown enough since the first pair (X, X H).
 
-    The required growth is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)`` at the first pair, with c₁ = ½ and
-    P⊥ = I − XᵀX.
+    The required growth is ``c₁ ‖X H P⊥‖_F² / (c₁'‖A‖₂² + β)``, where X is the first basis, c₁ = ½
+    and P⊥ = I − XᵀX.
     """
     goal = _traces(X, XH) + norm(outside(X, XH)) ** 2 / limits.scale
     return lambda old, X, XH: _traces(X, XH) >= goal
 
 
 def never(limits: Limits, X: np.ndarray, XH: np.ndarray) -> Enough:
-    """Never stop, so that the caller's number of steps ends the iteration."""
+    """Never stop; the caller's number of steps ends the iteration."""
     return lambda old, X, XH: np.zeros(X.shape[:-2], bool)
 
 

@@ -1,9 +1,9 @@
 """Noisy product AᵀA X without the rows of A that contribute most.
 
 The adaptive power method (Nguyen, Ene & Nguyen, arXiv:2602.11454, Algorithm 1) makes one such
-product per step. The norms of the rows need no bound. The contribution of a row a is ‖a‖‖Xᵀa‖. The
-sparse vector technique finds the least threshold θ that only few contributions exceed. The product
-leaves out the rows whose contribution exceeds θ. The sum over the kept rows gets Gaussian noise
+product per step. The rows may have any norm. The contribution of a row a is ‖a‖‖Xᵀa‖. The sparse
+vector technique finds the least threshold θ that only few contributions exceed. The product leaves
+out the rows whose contribution exceeds θ. The sum over the kept rows gets Gaussian noise
 proportional to θ.
 """
 
@@ -28,7 +28,7 @@ class Noise(NamedTuple):
     Attributes
     ----------
     search : float
-        ε of the sparse vector technique.
+        Privacy loss ε of the sparse vector technique.
     multiplier : float
         Standard deviation z of the noise on the sum, in units of the threshold θ.
     query_scale : float
@@ -43,7 +43,7 @@ class Noise(NamedTuple):
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
     """Return the privacy events of `steps` steps; each step makes one search and one sum.
 
-    A search with ε is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
+    An ε-DP search is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
     """
     return {Gaussian(multiplier): steps, Bounded(search_epsilon(multiplier, share)): steps}
 

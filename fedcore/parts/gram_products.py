@@ -3,10 +3,10 @@
 A Gram matrix squares the condition number. Products with a Gram matrix are accurate to
 ``eps ‖S‖²``, while products with the data are accurate to ``eps ‖S‖ ‖S Z‖``. A Gram matrix suffices
 for the dominant eigenspace. A method that needs directions of small singular values should multiply
-by Sᵢ and Sᵢᵀ itself.
+by Sᵢ and Sᵢᵀ instead.
 
-For 10 to 50 columns, BLAS computes ``(Zᵀ M)ᵀ`` 1.3 to 1.7 times as fast as M Z. Products are
-therefore arrays in column-major order.
+For 10 to 50 columns, BLAS computes ``(Zᵀ M)ᵀ`` 1.3 to 1.7 times as fast as M Z. The products are
+therefore returned in column-major order.
 """
 
 from __future__ import annotations
@@ -31,13 +31,14 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, the product is also a block. Before a Gram matrix pays
-    off, the rows of several sparse clients are multiplied as one matrix, a `fedcore.rowspace.Rows`.
+    If Z is a block of `fedcore.rowspace`, the product is also a block. Until a Gram matrix pays
+    off, the rows of several sparse clients are stacked and multiplied as one matrix, a
+    `fedcore.rowspace.Rows`.
 
-    The Gram matrix is ``clients.gram``, if this attribute exists. If the attribute does not exist,
-    the function computes the matrix when the matrix pays off, and keeps the matrix in
-    ``state.kept``. Only the columns of the present run decide whether the matrix pays off, so that
-    a matrix of an earlier run changes no result.
+    The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
+    the matrix when the matrix pays off, and stores it in ``state.kept``. Whether the matrix pays
+    off depends only on the columns of the present run; a matrix that an earlier run has stored
+    therefore changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -62,8 +63,8 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
 
-    The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. If the clients do not
-    already have this Gram matrix, it is computed as soon as `gram_pays_off` returns true.
+    The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. Unless this matrix
+    already exists, it is computed as soon as `gram_pays_off` returns true.
 
     Parameters
     ----------
@@ -83,7 +84,7 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
 @of_runs
 @stacked
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step ``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server does not add.
+    """Client step ``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server does not sum.
 
     The client computes and keeps its own Gram matrix if `gram_pays_off` returns true. The Gram
     matrix takes at most twice the memory of the data.
@@ -134,7 +135,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Multiply rows; for several runs, make one product with all slots, and zeros in free slots."""
+    """Multiply rows; several runs share one product of fixed size, with zeros in unused slots."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -163,7 +164,7 @@ def _slots(state: Any) -> list[int] | None:
 
 
 def _counted(state: Any, columns: int) -> tuple[int, int]:
-    """Count the multiplied vectors of one or several runs; return the old and the new count."""
+    """Count the multiplied vectors of one or several runs; return the counts before and after."""
     before = getattr(state, "columns_seen", 0)
     if isinstance(state, StackedState):
         before = np.max(before)  # equally many in all runs
@@ -219,7 +220,7 @@ def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> b
     entries : int
         Number of entries that a product with the data reads.
     making : int
-        Number of operations that compute the Gram matrix.
+        Number of operations for computing the Gram matrix.
     n_features : int
     columns : int
         Number of vectors multiplied so far.

@@ -16,7 +16,7 @@ from fedcore.validation import Count, Rule, check_annotated, declared
 
 @dataclass(frozen=True)
 class Checked:
-    """Base class of all hyper-parameters, which checks every field by its annotation.
+    """Base class of all hyper-parameters, which checks every field against its annotation.
 
     `fedcore.validation.check_annotated` makes this check. A subclass checks relations between
     fields in its ``__post_init__``, which first calls ``super().__post_init__()``.
@@ -58,7 +58,7 @@ class Description(NamedTuple):
     ----------
     name : str
     sentence : str
-        The hyper-parameter's text in the docstring, or an empty text.
+        The hyper-parameter's text in the docstring, or an empty string.
     kind : str
         The valid values in words, or the type if the field has no rule for valid values.
     required : bool

@@ -57,7 +57,8 @@ class Params(Participating, Parameters):
     step : float
         Step η σ̄² on the representation B.
     head_sigma : float
-        Scale σ̄ = σ_max(W*)/√n of the true heads, in units of the labels; 1 makes `step` equal to η.
+        Scale σ̄ = σ_max(W*)/√n of the n clients' true heads W*, in units of the labels; 1 makes
+        `step` equal to η.
     head_step : float
         Size α of a gradient step on a client's head.
     participation : float
@@ -72,7 +73,7 @@ class Params(Participating, Parameters):
     init_rounds : int
         Number of rounds of ``init="pgd"``.
     init_step : float
-        Step of ``init="pgd"`` on ‖X θ − y‖²/2m, the loss of the authors' notebook.
+        Step size of ``init="pgd"`` on the loss ‖X θ − y‖²/2m of the authors' notebook.
     init_heads : float
         Standard deviation of the first heads of ``init="random"``, in units of the labels.
     start : ndarray of shape (n_features, n_components), optional
@@ -130,7 +131,7 @@ def communication(params: Params, shape: Shape, rows: int) -> Cost:
 
 
 def local_models(federation: Federation, B: np.ndarray) -> np.ndarray:
-    """Read all clients' coefficients ``B wᵢ`` outside the protocol, shape (n_clients, d)."""
+    """Read all clients' coefficients ``B wᵢ``, shape (n_clients, d); this sends no message."""
     return np.asarray(federation.client_state("w")) @ B.T
 
 
@@ -189,7 +190,7 @@ def start_communication(params: Any, shape: Shape) -> Cost:
 
 
 def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
-    """Return B⁰ by ``pgd``: clients hold the rows θ, and the server finds the row space."""
+    """Return B⁰ by ``pgd``: clients store the rows θ, and the server computes the row space."""
 
     @stacked
     def first_step(data: Labelled, state: Any, message: Any) -> np.ndarray:

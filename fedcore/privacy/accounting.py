@@ -10,10 +10,10 @@ losses ε, −ε and ∞ (Kairouz, Oh & Viswanath, *The composition theorem for 
 ICML 2015). The finite losses of several equal mechanisms therefore have a binomial distribution.
 
 The loss of a Laplace mechanism also has a distribution in closed form. Laplace losses, and
-compositions with too many losses, are put on a grid of evenly spaced losses. The probability of
-each loss is divided between the two nearest grid points, so that the total probabilities under the
-two neighbouring data sets do not change. The grid never makes δ(ε) smaller (Doroshenko et al.,
-*Connect the dots*, PETS 2022). The error of the grid is of second order in its step.
+compositions with more than `MAX_LOSSES` losses, are put on a grid of evenly spaced losses. The
+probability of each loss is divided between the two nearest grid points, so that the total
+probabilities under the two neighbouring data sets do not change. The grid never makes δ(ε) smaller
+(Doroshenko et al., *Connect the dots*, PETS 2022). The error is of second order in the grid's step.
 
 If a paper has its own formula for ε, the formula is in the module of the paper's algorithm.
 """
@@ -117,7 +117,7 @@ class Loss(NamedTuple):
     Attributes
     ----------
     endless : float
-        Probability of an infinite loss, which is the limit of δ(ε) for ε → ∞.
+        Probability that the loss is infinite; δ(ε) tends to this value for ε → ∞.
     more : callable
         Function ``ε -> δ(ε) − endless``.
     """
@@ -212,7 +212,7 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the total loss of `count` mechanisms; each addition cuts off at most `cut`."""
+    """Return the total loss of `count` mechanisms; an addition cuts at most `cut` off each tail."""
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:

@@ -1,10 +1,10 @@
-"""Ensure two conditions of every sensitivity: rows of bounded norm, and double-precision sums.
+"""Ensure what every sensitivity assumes: rows of bounded norm, and sums in double precision.
 
-A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is missing, the
-error changes. From some 10⁵ rows on, this change can exceed the contribution of the row. If this
-happens, a release depends on the row more than the ledger charges (Casacuberta et al., *Widespread
-underestimation of sensitivity in differentially private libraries and how to fix it*, CCS 2022). In
-double precision the relative error is at most about n·1e−16.
+A sum of n float32 terms has a relative rounding error of up to n·6e−8. If one row is removed, the
+error changes. With more than about 10⁵ rows, this change can exceed the row's own contribution. A
+release then depends on the row more strongly than the ledger charges (Casacuberta et al.,
+*Widespread underestimation of sensitivity in differentially private libraries and how to fix it*,
+CCS 2022). In double precision the relative error is at most about n·1e−16.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale rows of norm above `bound` to norm `bound`; without such rows, return `data` itself.
+    """Scale rows of norm above `bound` to norm `bound`; if there are none, return `data` itself.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ After `Federation.protect`, every client's state has ``state.privacy``, a `Mecha
 value, a client step calls a method of ``state.privacy``. The method adds the noise and charges a
 privacy event to the ledger. A step may reply only with values that mechanisms returned during the
 same call of the step. Any other upload counts as unprotected, and makes the run's ε infinite. A
-step that replies with a value computed from releases must declare this value by `derived`. A step
+step that replies with a value computed from releases must declare this value with `derived`. A step
 marked by `post_processing` replies with values that were released in earlier calls. The ledger
 trusts these declarations and the stated sensitivities. The ledger detects an upload without noise,
 but not a wrong sensitivity or a wrong declaration.
@@ -68,7 +68,7 @@ class Account:
     ----------
     events : Counter of Event
     unprotected : set of str
-        Names of client steps that have uploaded a value that no mechanism returned.
+        Names of client steps that have uploaded a value not returned by a mechanism.
     """
 
     events: Counter[Event] = field(default_factory=Counter)
@@ -121,8 +121,9 @@ class Privacy:
         Parameters
         ----------
         delta : float, optional
-            The δ at which ε is stated, by default the ledger's δ. If several runs each use their
-            whole δ, the ε of their composition is infinite at every δ below the sum of these δ.
+            The δ at which ε is stated, by default the ledger's δ. For a composition of runs that
+            each use their whole δ, choose at least the sum of these δ; at a smaller δ, ε can be
+            infinite.
         """
         delta = self.delta if delta is None else delta
         accounting.require_delta(delta)
@@ -315,7 +316,7 @@ class Mechanisms:
     def bounded(self, epsilon: float, delta: float, mechanism: str) -> np.random.Generator:
         """Charge an (ε, δ)-DP mechanism that draws its own noise; return the noise generator.
 
-        The client step that calls this method must declare its reply by `derived`.
+        The client step that calls this method must declare its reply with `derived`.
 
         Parameters
         ----------

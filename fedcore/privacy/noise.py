@@ -10,9 +10,9 @@ same noise at different scales would reveal the data. Simulated noise therefore 
 name and the parameters of the run. Simulated noise protects nobody, and the ledger says so.
 
 The generator is numpy's PCG64, which is statistically sound but not cryptographic. An observer of
-enough unrounded output could in principle find the generator's state. A release contains the noise
-only scaled, added to a value and rounded. For such releases, we know neither an attack nor a proof
-that no attack exists.
+enough unrounded output could in principle find the generator's state. In a release, however, the
+noise is scaled, added to a value and rounded. We know no attack on such releases, and no proof that
+none exists.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def stream(source: Source | None, client: int) -> np.random.Generator:
 
 
 def label(simulated: bool, weakened: float | None) -> str:
-    """Return the text by which ledger and history describe the source of noise."""
+    """Return the text with which the ledger and the history describe the source of noise."""
     if weakened is not None:
         return f"{SIMULATED}, and only {weakened:g} of what is claimed, to test an audit"
     return SIMULATED if simulated else SECRET
@@ -111,7 +111,7 @@ def simulated(
     ----------
     seed : numpy.random.SeedSequence
     name : str
-        Name of the algorithm or of the workflow's cell.
+        Name of the algorithm or, in the workflow, name of the planned run (cell).
     params : mapping
         Hyper-parameters. Runs that differ in a hyper-parameter, such as ε, share no noise.
     """

@@ -18,7 +18,7 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and labels of one client, or of clients of equal size along the first axis.
+    """Samples and labels of one client, or of clients of equal size, stacked along the first axis.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about the clients' sample matrices Sᵢ if factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replace Sᵢ.
+    """Facts about the sample matrices Sᵢ, kept if factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replace them.
 
     Results that depend only on Gram matrices are the same for Rᵢ and Sᵢ, up to rounding.
 
@@ -58,7 +58,7 @@ class Clients(Sequence[Any]):
         access to a matrix. Clients of equal size may be one array of shape (n_clients, m, d).
     shapes, dtypes : sequence of (int, int), sequence of numpy.dtype, optional
         Shapes and data types of the matrices, required if `matrices` is a function. If `shapes` is
-        given, each matrix of a sequence such as `fedcore.files.lazy.LazyMatrices` is read when it
+        given, a matrix of a sequence such as `fedcore.files.lazy.LazyMatrices` is read only when it
         is used.
     gram : ndarray of shape (d, d), optional
         Gram matrix ``Σ SᵢᵀSᵢ``. If `gram` is given, methods that need only products with the Gram
@@ -66,7 +66,7 @@ class Clients(Sequence[Any]):
     labels : sequence of ndarray of shape (n_i,), optional
         One label per sample.
     reduction : Reduction, optional
-        Facts about the clients' rows, if `matrices` holds factors in place of the rows.
+        Facts about the clients' rows, if `matrices` contains factors instead of the rows.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Clients(Sequence[Any]):
     @overload
     def __getitem__(self, i: slice) -> list[Any]: ...
     def __getitem__(self, i: int | slice) -> Any:
-        """Return matrix `i`; if a function gives the matrices, the first call reads them all."""
+        """Return matrix `i`; if the matrices come from a function, the first call reads all."""
         if self._read is not None:
             found, self._read = self._read(), None
             self._stack = found if isinstance(found, np.ndarray) else None

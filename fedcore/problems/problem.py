@@ -147,9 +147,9 @@ class Problem:
 
     @property
     def by_products(self) -> bool:
-        """True if there is no reference, because an SVD of the sparse clients would take minutes.
+        """True if there is no `reference`, because an SVD of the sparse data would take minutes.
 
-        Without a reference, `exact_loss` and `leading_vectors` use products with the clients' data.
+        In this case, `exact_loss` and `leading_vectors` use products with the clients' data.
         """
         return self.clients.sparse and self._costly and "reference" not in self.__dict__
 
@@ -179,7 +179,7 @@ class Problem:
         return self.clients.n_features
 
     def with_largest_row(self, norm: float) -> Problem:
-        """Return a copy in which one factor scales all rows, and the longest row has norm `norm`.
+        """Return a copy scaled by one factor, so that the longest row has norm `norm`.
 
         Raises
         ------

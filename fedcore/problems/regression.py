@@ -15,7 +15,8 @@ import numpy as np
 class Truth(NamedTuple):
     """Model that generated the labels, and samples on which no client trains.
 
-    For new clients, the truth holds their heads, and labelled samples to which heads can be fitted.
+    The fields ``new_…`` contain the heads of new clients, and their labelled samples for fitting
+    heads.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns

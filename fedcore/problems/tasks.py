@@ -38,7 +38,7 @@ class Task(ABC):
         Names of the metrics that the command line records by default.
     problem : mapping
         Default settings with which the command line prepares samples, such as their scale. The keys
-        are those of a problem in a paper's configuration file.
+        are the same as for a problem in a paper's ``experiments.yaml``.
     """
 
     fields: ClassVar[tuple[str, ...]]

@@ -14,11 +14,11 @@ def stem(path: str) -> str:
     Raises
     ------
     InputError
-        If the path names no file but a folder, or ends as images of other kinds do.
+        If the path does not end in a file name, or ends in the suffix of another image format.
     """
     if os.path.basename(path) in ("", os.curdir, os.pardir):
         raise InputError(f"{path!r} names no file: add the name of the figure")
     ending = Path(path).suffix.lower()
     if ending in OTHER_ENDINGS:
-        raise InputError(f"{path}: a figure is PNG and PDF: leave out {ending}")
+        raise InputError(f"{path}: figures are saved as PNG and PDF: leave out {ending}")
     return str(Path(path).with_suffix("")) if ending in (".png", ".pdf") else path

@@ -161,7 +161,7 @@ def _curves(
     drawn: Mapping[str, Any],
     floor: float | None,
 ) -> None:
-    """Draw median and band of the repeats, or a curve for each repeat if their x-values differ."""
+    """Draw the median and band of repeats, or one curve per repeat if their x-values differ."""
     held = history.columns[axis].astype(float)
     held[history.columns["iteration"] < 0] = np.nan  # of a repeat that ended early
     values = np.where(np.isnan(held) | ~np.isfinite(values), np.nan, values)

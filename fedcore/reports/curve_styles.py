@@ -94,7 +94,7 @@ def distinct_looks(algorithms: Sequence[str]) -> list[dict[str, str]]:
 
 
 def of_methods(plan: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the look of each method; a method is a value of the cells' tag ``method``.
+    """Return the look of each method; the tag ``method`` of a planned run (cell) names its method.
 
     The function `distinct_looks` chooses the looks. A method keeps its look in all experiments, on
     a run's pages and in the run's notebook.

@@ -35,10 +35,10 @@ def describe(history: History) -> dict[str, Any]:
         The keys are ``algorithm``, ``params``, ``seed``, ``problem``, ``centred``, ``scaled``,
         ``repeats``, ``metrics``, ``ledger`` (medians over the repeats), ``seconds`` of CPU,
         ``privacy``, ``tuning`` and ``components``. ``converged``, ``diverged`` and ``undetermined``
-        are numbers of repeats. A repeat is undetermined if it met the tolerance but rounding may
-        rotate its subspace. Each entry of ``metrics`` has ``units`` and the ``median``, ``min`` and
-        ``max`` of the metric's last values. If the best possible value of the metric is known,
-        ``at best`` has the median, min and max of this value over the draws. In a private run,
+        count repeats. A repeat is undetermined if it met the tolerance but rounding may rotate its
+        subspace. Each entry of ``metrics`` has ``units`` and the ``median``, ``min`` and ``max`` of
+        the metric's last values. If the best possible value of the metric is known, ``at best`` has
+        the median, min and max of this value over the random data sets. In a private run,
         ``released`` says whether the run releases the metric. Entries that the history does not
         have are left out.
     """

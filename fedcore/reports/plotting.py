@@ -73,7 +73,7 @@ def style() -> Iterator[None]:
 
 
 def files(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """Return the paths of a figure's PNG and PDF files, for a `path` as `stem` takes it."""
+    """Return the paths of a figure's PNG and PDF files; `path` may end in .png or .pdf."""
     bare = stem(os.fspath(path))
     return Path(f"{bare}.png"), Path(f"{bare}.pdf")
 
@@ -97,9 +97,8 @@ def save(
     path : path-like
         Path of the files; an ending .png or .pdf is ignored.
     shown : iterable of Run or History, optional
-        The runs or histories in the figure. If there are no runs, the figure contains only the
-        sentence that nothing was run. The PNG file of an empty figure has a mark that
-        `shows_nothing` reads.
+        The runs or histories in the figure. If there are none, the figure contains only the
+        sentence that nothing was run, and the PNG file has a mark that `shows_nothing` reads.
     title, line, corner : str
         Texts above the figure, beneath the title, and at the lower right of the figure. `line` may
         have several lines, and a tab splits a line into two columns.
@@ -107,8 +106,8 @@ def save(
     Returns
     -------
     list of pathlib.Path
-        The files that were written. The files hold no date, so that the same figure and the same
-        library versions give the same bytes.
+        The files that were written. The files contain no date. The same figure therefore has the
+        same bytes, if the library versions are the same.
     """
     empty = shown is not None and not list(shown)
     if empty:
@@ -224,8 +223,8 @@ def curve(
     """Draw the median over repeats with a band, or the mean with its confidence interval.
 
     A repeat that ended early counts only at records where it has a value; its other values are NaN.
-    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, which a
-    labelled line marks. Call `log10_axis` before `curve` to make an axis logarithmic.
+    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, and a
+    labelled line marks the floor. Call `log10_axis` before `curve` to make an axis logarithmic.
 
     Parameters
     ----------
@@ -254,8 +253,8 @@ def curve(
     Raises
     ------
     InputError
-        If the shapes of `x` and `y` do not fit, `x` differs between repeats, `y` has no value, or
-        `band` or `floor` is invalid.
+        If the shapes of `x` and `y` do not fit, if `x` differs between repeats, if `y` has no
+        value, or if `band` or `floor` is invalid.
     """
     steps, values = _align(x, y, label)
     values = _lift(ax, values, floor, label)
@@ -369,8 +368,8 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
     steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
     if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
         raise InputError(
-            f"'{label}': x has shape {steps.shape}, y has {values.shape}: give y as (repeats, "
-            "records), and x alike or as (records,)"
+            f"'{label}': x has shape {steps.shape}, y has {values.shape}: give y the shape "
+            "(repeats, records), and x the same shape or (records,)"
         )
     known = ~np.isnan(values)
     some = known.any(axis=0)
@@ -384,7 +383,7 @@ def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
             record = int(np.flatnonzero(differ)[0])
             raise InputError(
                 f"'{label}': x differs between the repeats at record {record}: draw each repeat "
-                "as a curve of its own"
+                "as a separate curve"
             )
         steps = first
     return steps, values

@@ -24,8 +24,8 @@ def bibtex(method: str) -> str:
     found = [entry for entry in ENTRY.findall(read()) if method in methods_of(entry)]
     if not found:
         raise InputError(
-            f"'{method}' is of another package, and has no BibTeX here; it names as its source: "
-            f"{algorithm.citation or 'nothing'}"
+            f"'{method}' comes from another package, and fedcore has no BibTeX entry for it: "
+            f"cite its source ({algorithm.citation or 'none is given'})"
         )
     return "\n".join(KEYWORDS.sub("", entry) for entry in found)
 

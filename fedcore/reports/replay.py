@@ -19,12 +19,12 @@ MEASURES = ("subspace_distance", "projection_distance", "sin_squared")
 
 
 class Replay(NamedTuple):
-    """A metric as recomputed and as recorded, in arrays of shape (repeats, snapshots).
+    """Recomputed and recorded values of a metric, in arrays of shape (repeats, snapshots).
 
     Attributes
     ----------
     iteration : ndarray of int
-        Iteration of each kept iterate, or −1 in a place that a shorter repeat leaves empty.
+        Iteration of each kept iterate; −1 fills up the rows of repeats that kept fewer iterates.
     recomputed : ndarray
         The metric of each iterate, or NaN where the iterate is missing or not finite.
     recorded : ndarray

@@ -35,7 +35,7 @@ def draw(path: str, model: FederatedPCA, data: Mapping[str, Any]) -> list[Path]:
         If the model has only one component.
     """
     if model.n_components_ < 2:
-        raise InputError("a figure of scores has two components, and one was found: ask for two")
+        raise InputError("a figure of scores needs two components, not one: ask for two")
     scores = {name: model.transform(x) for name, x in data.items()}
     ratios, privacy = model.explained_variance_ratio_, model.ledger_.privacy
     with plotting.style():

@@ -83,7 +83,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return a table as TSV; raise the errors of `write`, in which `what` names the table."""
+    """Return a table as TSV, or raise an error like `write`; `what` names the table in errors."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
@@ -97,7 +97,7 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     ------
     DataError
         If the file is missing, changed or cut off, or has a line with more or fewer cells than its
-        head.
+        header.
     """
     content = read_text(path)
     if not content.endswith("\n"):
@@ -222,7 +222,8 @@ def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
     for name in columns:
         if not (isinstance(name, str) and name and name.isprintable() and name == name.strip()):
             raise InputError(
-                f"{what}: {name!r} is not a column name: use printable text without blanks around"
+                f"{what}: {name!r} is not a column name: use printable text without blanks at its "
+                "ends"
             )
     if rows and not columns:
         raise InputError(f"{what}: the rows have no columns")
@@ -239,8 +240,8 @@ def _plain(rows: Sequence[Mapping[str, Any]], what: str) -> list[Row]:
                 values[name] = value = value.item()
             if not (value is None or isinstance(value, str | int | float)):
                 raise InputError(
-                    f"{what}, row {number}: column '{name}' holds a {type(value).__name__}; "
-                    "a table holds text, numbers, booleans and None"
+                    f"{what}, row {number}: column '{name}' contains a {type(value).__name__}: "
+                    "use text, numbers, booleans or None"
                 )
         plain.append(values)
     return plain

@@ -1,9 +1,9 @@
 """Run all checks of one algorithm.
 
-The ledger does not charge `Federation.observe`, `Federation.client_state` and `Federation.clients`,
-because recorders use them for metrics. If an algorithm computed its result with these three, the
-ledger would lack traffic. The check `learns_by_replies_only` finds algorithms whose result depends
-on values that the ledger does not charge.
+The ledger counts no traffic for `Federation.observe`, `Federation.client_state` and
+`Federation.clients`, because recorders use these for metrics. An algorithm that computed its result
+with these three would communicate without cost. The check `learns_by_replies_only` finds such
+algorithms.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     Raises
     ------
     InputError
-        Raised if the name is unknown, or if the module cannot be imported or has no algorithm.
-        Raised if a file is named in the place of a module.
+        Raised if the name is unknown or names a file, or if the module cannot be imported or has no
+        algorithm.
     """
     if isinstance(algorithm, ModuleType):
         return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
@@ -58,8 +58,8 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
         # A name without a dot is a registered algorithm; any folder of a module is a package.
         parts = [path.name, *([up.name for up in packages] or [path.parent.name])]
         raise InputError(
-            f"{algorithm} is a file: name its module, {'.'.join(reversed(parts))}, in the folder "
-            f"{path.parents[len(parts) - 1]} or where its package is installed"
+            f"{algorithm} is a file: name its module, {'.'.join(reversed(parts))}, and run in the "
+            f"folder {path.parents[len(parts) - 1]} or install the module's package"
         )
     if algorithm in algorithms.names() or "." not in algorithm:
         return algorithms.get(algorithm)
@@ -77,10 +77,10 @@ def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Rep
 
     The checks run the algorithm on small clients. Every parameter must declare its range and refuse
     values outside this range. Equal seeds must give equal bytes. Components must be orthonormal.
-    The ledger's costs must equal the costs that ``communication`` returns. A step may read only its
-    data and messages, and the server may read only replies. If the algorithm's `case` has an
-    oracle, results must equal the oracle's results. If the `case` has a floor, the algorithm must
-    reach the optimum.
+    The ledger's costs must equal the costs that ``communication`` returns. A client's step may read
+    only its data and messages, and the server may read only replies. If the algorithm's `Case` has
+    an oracle, which is a plain implementation, the results of both must agree. If the `Case` has a
+    floor, the algorithm must reach the optimum with the floor's parameters.
 
     Parameters
     ----------
@@ -152,8 +152,8 @@ def learns_by_replies_only(subject: Subject) -> None:
             )
     if not sends:
         raise Skipped(
-            "nothing is sent, so that no server learns the result: it is made of what the clients "
-            "keep (client_state), and only the experimenter sees it"
+            "nothing is sent, so no server learns the result: it is computed from the clients' "
+            "states (client_state), which only the experimenter sees"
         )
 
 

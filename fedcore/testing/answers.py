@@ -1,4 +1,4 @@
-"""Compare an algorithm's answer with that of a plain implementation, and check invariances."""
+"""Compare an algorithm with a plain implementation, and check invariances."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def needs_no_order_of_clients(subject: Subject) -> None:
     """The clients' order does not change the result if each client keeps its random stream."""
     only_subspace(subject)
     if subject.case.sequential:
-        raise Skipped("clients pass the iterate from one to the next")
+        raise Skipped("each client passes the iterate to the next client")
     algorithm, clients = subject.algorithm, subject.clients
     settings = subject.settings(clients, {})
 
@@ -74,7 +74,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
     if case.depends_on_split is None:
         raise Unsaid("its case does not say whether the result 'depends_on_split'")
     if case.depends_on_split or case.clients_draw_start:
-        raise Skipped("the result depends on the clients' rows or draws")
+        raise Skipped("the result depends on the split or on the clients' random numbers")
     S, start = np.vstack(subject.clients[:]), starting_basis()
     whole = subject.run([S], start=start)
     rounding = partial(rounding_of_data, subject, [S], whole, start=start)
@@ -90,10 +90,10 @@ def needs_no_split_of_rows(subject: Subject) -> None:
 
 @check
 def does_what_its_plain_form_does(subject: Subject) -> None:
-    """The result equals the result of the method's plain form on the stacked matrix."""
+    """The result equals the result of the case's oracle, the method's plain form."""
     only_subspace(subject)
     if subject.case.oracle is None:
-        raise Unsaid("its case has no 'oracle', the method in its plainest form")
+        raise Unsaid("its case has no 'oracle', a plain implementation of the method")
     uneven = list(subject.clients[:])
     for options in options_of(subject):
         for matrices in ([np.vstack(uneven)], uneven):
@@ -110,7 +110,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
 def compare_with_oracle(
     subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> None:
-    """Require that a run's result (seed 5) is near the result of the method's plain form."""
+    """Require that a run's result (seed 5) is near the result of the case's oracle."""
     assert subject.case.oracle is not None
     V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))

@@ -1,9 +1,9 @@
 """Find values that a client step can read besides its data, its state and its message.
 
 A client step is a closure, and could read a value that the server knows but never sent. The ledger
-would not charge such a value. Besides its data and state, a step may therefore read only
-hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. Arrays for
-a step that runs outside the protocol (`Federation.observe`) must be in the message of this step.
+would not count such a value. Besides its data and state, a step may therefore read only
+hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. A step that
+runs outside the protocol (`Federation.observe`) must get its arrays in its message.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
 def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
     """Yield an object's parts, such as closure cells or items, with their names.
 
-    Of the functions, classes and modules that code names, only those of `package` are parts.
+    A function, class or module that code names is a part only if it belongs to `package`.
     """
     if isinstance(value, FunctionType):
         code, named = value.__code__, _names(value.__code__)
@@ -148,9 +148,10 @@ def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
 
 
 def _named(scope: Mapping[str, Any], names: Set[str], package: str) -> Iterator[tuple[str, Any]]:
-    """Yield what `names` mean in `scope`; in the place of a module, what they mean in the module.
+    """Yield the objects that `names` denote in `scope`, with their names.
 
-    Functions, classes and modules of other packages than `package` are left out.
+    A module is replaced by the objects that `names` denote in the module. Functions, classes and
+    modules of packages other than `package` are left out.
     """
     for name in sorted(names & scope.keys()):
         part = scope[name]

@@ -1,7 +1,7 @@
 """Facts that the checks must know about an algorithm, and random streams for its oracle.
 
-An algorithm states these facts in the argument ``case=`` of its ``ALGORITHM``. It gives a mapping
-with parameters of `Case` as keys, and not a `Case`. So it need not import this package.
+An algorithm's module states these facts in the argument ``case=`` of its ``ALGORITHM``, as a
+mapping with parameters of `Case` as keys. The module therefore need not import this package.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Case:
         Function ``(S, r) -> params`` that returns parameters with which the method must reach the
         Eckart–Young floor.
     needs : callable
-        Function ``(S, r) -> params`` that returns values for the parameters without a default, and
-        values that make the result depend on S alone.
+        Function ``(S, r) -> params`` that returns the parameters without a default, and parameters
+        that make the result depend only on S.
     settings : tuple of mapping
         Sets of parameters for the runs that are compared with ``communication`` and the oracle.
     random : bool, optional
@@ -95,9 +95,9 @@ class Case:
 def case_of(algorithm: Algorithm) -> Case:
     """Return an algorithm's `Case`.
 
-    Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which are
-    None. Without an entry ``needs``, a subspace method runs with ``rounds=8`` and ``clip=True``, if
-    it has these parameters.
+    Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which
+    become None. Without an entry ``needs``, a subspace method runs with ``rounds=8`` and
+    ``clip=True``, if it has these parameters.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Check that an algorithm's parameters and results keep the contract of algorithms."""
+"""Check that an algorithm's parameters and results keep the contract of `fedcore.algorithms`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WRONG: dict[str, list[Any]] = {
 
 @check
 def describes_itself(subject: Subject) -> None:
-    """The algorithm's docstrings give a title, and a sentence and a range for each parameter."""
+    """The algorithm has a title, and each of its parameters has a description and a range."""
     algorithm = subject.algorithm
     require_look(algorithm)
     require(algorithm.title.endswith("."), f"its first line is no sentence: '{algorithm.title}'")

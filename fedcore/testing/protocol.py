@@ -1,4 +1,4 @@
-"""Check that an algorithm's messages have the stated costs, and carry all that is exchanged."""
+"""Check that messages have the stated costs, and that nothing is exchanged without a message."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _compare_cut(subject: Subject, whole: FinishedRun, cut: FinishedRun, last: i
 
 @check
 def charges_what_it_says(subject: Subject) -> None:
-    """The ledger says the same costs as `communication`, with eight or four bytes a number."""
+    """The ledger has the costs that `communication` states, at eight or four bytes per number."""
     clients = subject.clients
     for options in options_of(subject):
         with noted(options):
@@ -91,7 +91,7 @@ def charges_what_it_says(subject: Subject) -> None:
 
 @check
 def charges_short_clients(subject: Subject) -> None:
-    """Clients with fewer rows than components have the costs of `communication` or are refused."""
+    """Clients with fewer rows than components cost what `communication` states, or are refused."""
     only_subspace(subject)
     for rows, options in itertools.product(short_clients(), options_of(subject)):
         with noted(options, clients=len(rows)):
@@ -131,7 +131,7 @@ def is_evaluated_for_free(subject: Subject) -> None:
 
 @check
 def shares_no_message(subject: Subject) -> None:
-    """Results stay the same if every step gets and returns copies of messages and replies."""
+    """Results stay the same if every step gets a copied message and returns a copied reply."""
 
     def apart(step: Any) -> Any:
         @functools.wraps(step)

@@ -79,7 +79,7 @@ def examine(check: Callable[[Any], None], subject: Any, file: str | None) -> Fin
     """Run a check on a subject and return the outcome.
 
     If the check raises an error other than an AssertionError with a message, the outcome names the
-    last line of the checked `file` in the traceback.
+    last traceback line in `file`, which is the file of the checked code.
     """
     sentence = (check.__doc__ or "").partition("\n")[0]
     try:

@@ -26,7 +26,7 @@ def spectrum_matrix(n: int, d: int, sigma: np.ndarray, seed: int) -> np.ndarray:
 
 
 def cut(matrix: np.ndarray, sizes: Sequence[int]) -> list[np.ndarray]:
-    """Return consecutive blocks of rows with these sizes."""
+    """Cut a matrix into consecutive blocks of rows with the given sizes."""
     return np.split(matrix, np.cumsum(sizes)[:-1])
 
 
@@ -36,7 +36,10 @@ def uneven_clients() -> list[np.ndarray]:
 
 
 def short_clients() -> Iterator[list[np.ndarray]]:
-    """Yield two splits of the same rows: first two, then all clients have fewer than RANK rows."""
+    """Yield two splits of the same rows into clients.
+
+    Two clients of the first split, and all of the second, have fewer than RANK rows.
+    """
     for sizes in ([RANK - 1, *SIZES[1:], 1], [RANK - 1] * (sum(SIZES) // (RANK - 1))):
         yield cut(np.vstack(uneven_clients()), sizes)
 

@@ -53,5 +53,5 @@ def require_shape(path: Path | str, rows: int, columns: int) -> None:
     """Raise an error if a sparse table states too many rows or columns."""
     if columns > WIDEST:
         says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
-        raise DataError(f"{says}: give those that occur new numbers, from 1 on")
+        raise DataError(f"{says}: keep only the columns that have values")
     require_size(path, 8 * rows)

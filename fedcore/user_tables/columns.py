@@ -144,7 +144,7 @@ def parsed(column: Any) -> np.ndarray:
     Returns
     -------
     ndarray of shape (n,)
-        Array of the column's data type if it is numeric, else float64.
+        Array of the column's data type if this type is numeric, else of float64.
     """
     values, coded = as_values(column), is_category(column)
     if values.dtype.kind in "biuf" and not coded:

@@ -53,7 +53,7 @@ class Text:
 
     def _require_text(self) -> None:
         if b"\0" in self.data:
-            raise fault(self._path, " holds bytes that are zero, and is no text: save it as CSV")
+            raise fault(self._path, " contains null bytes and is not a text file: save it as CSV")
         try:
             self.data.decode()
         except UnicodeDecodeError as error:
@@ -132,7 +132,7 @@ def find_separator(path: str, text: Text, how: Reading) -> tuple[str, int, Lines
         ways: list[Any] = [("two", {"delimiter": ","}), ("one", {"delimiter": ";", "decimal": ","})]
         shown = ",".join(below[0] if below else first)
         raise fault(
-            path, f", line {lines[bool(below)][0]}: '{shown:.40}' is two numbers or one", *ways
+            path, f", line {lines[bool(below)][0]}: '{shown:.40}' may be two numbers or one", *ways
         )
     if width == 1 and not asked and len({*map(len, map(str.split, itertools.chain(*below)))}) == 1:
         if below and len(below[0][0].split()) > 1 and len(first[0].split()) > 1:

@@ -77,7 +77,7 @@ def column_orders(
         if (own is None) != (names is None):
             without, having = (who, whose) if own is None else (whose, who)
             says = f"{without} has no column names and {having} has"
-            raise InputError(f"{says}: give data frames to all or to none", client=without)
+            raise InputError(f"{says}: use data frames for all clients or for none", client=without)
         if own is not None:
             _tell_names(names_as_given(client), own, who)
             named[who] = own
@@ -105,7 +105,7 @@ def tell_totals(labels: Sequence[Any], who: str = "") -> None:
     """Warn of labels such as "Total", which name rows of `who`, or clients if `who` is empty."""
     for at, label in summarised([*labels]):
         what = f"{who}: row {row(who, at)}" if who else f"client {at}"
-        says = f"{what} is called {label!r}, and counts as measured: leave it out if so"
+        says = f"{what} is called {label!r}, and counts as data: leave it out if it sums up others"
         warn(ColumnWarning(says, []))
 
 
@@ -123,5 +123,9 @@ def tell(names: Sequence[Any], matrices: Sequence[Any], whose: str = "client {}:
     """
     for doubt in find(names, matrices):
         who = whose.format(doubt.tables[0]) * (not doubt.columns)
-        way = "put nan for it, and leave such rows out" if doubt.values else "leave it out if so"
+        way = (
+            "put nan for it, and leave such rows out"
+            if doubt.values
+            else "leave it out unless it was measured"
+        )
         warn(ColumnWarning(f"{who}{doubt.what}: {way}", doubt.columns))

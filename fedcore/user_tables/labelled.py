@@ -211,7 +211,7 @@ def per_row(
     if (lacking := missing(values)).any():
         first = int(lacking.argmax())
         raise InputError(
-            f"{who} {has} {values[first]} at row {first}, a missing value: every row needs one"
+            f"{who} {has} {values[first]} at row {first}, a missing value: every row needs a value"
         )
     return values
 

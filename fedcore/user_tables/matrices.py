@@ -74,7 +74,7 @@ def check_clients(
 def check_like(matrix: Any, who: str, names: Sequence[Any] | None, whose: str) -> Any:
     """Check a matrix, and put columns that have names into the order of `names`.
 
-    If `names` is None, columns may have no other names than the column numbers 0, 1, 2, ….
+    If `names` is None, the only permitted names are the column numbers 0, 1, 2, ….
     """
     own, order = column_names(matrix), None
     if own is not None:
@@ -152,8 +152,8 @@ def check_matrix(matrix: Any, who: str, order: Sequence[int] | None = None) -> A
     """
     if fields := getattr(getattr(matrix, "dtype", None), "names", None):
         raise InputError(
-            f"{who} is a structured array with the fields {listed(fields)}: give the matrix that "
-            "numpy.lib.recfunctions.structured_to_unstructured makes of the array"
+            f"{who} is a structured array with the fields {listed(fields)}: convert it "
+            "with numpy.lib.recfunctions.structured_to_unstructured"
         )
     names = column_names(matrix)
     return check_array(matrix if names is None else frames.of_frame(matrix, names, who), who, order)

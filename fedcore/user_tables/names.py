@@ -26,7 +26,7 @@ MANY = 1000  # names that are compared with a misspelt one
 
 
 def clean(name: str) -> str:
-    r"""Return a name as it looks: with composed letters, simple blanks, and nothing invisible.
+    r"""Return a name as it looks: with composed letters, plain blanks, and no invisible characters.
 
     >>> clean("a\u0308ge\u200b\u00a0in") == "\u00e4ge in"
     True
@@ -111,7 +111,7 @@ def counts_rows(name: Any, column: Any, first: bool) -> bool:
 def head(rows: Sequence[Sequence[str]], width: int) -> int | None:
     """Return the index of the row with the columns' names, or None if the first row is data.
 
-    Names stand above the first row of numbers. If several rows hold texts, the row with most
+    Names stand above the first row of numbers. If several rows hold texts, the row with the most
     different texts has the names. Rows above the names are no part of the table.
 
     Parameters

@@ -45,7 +45,7 @@ def read(path: str | os.PathLike[str], **how: Any) -> Table:
         the columns of a CSV file. A CSV file may lack column names. An NPZ file holds arrays, or
         one sparse matrix that `scipy.sparse.save_npz` wrote. The labels of a LIBSVM file become the
         column ``label``, and its query numbers become the column ``qid``. The features of a LIBSVM
-        file have their numbers as names.
+        file are named by their numbers.
     **how : object
         Parameters of `Reading`.
 
@@ -96,7 +96,7 @@ def together(
         raise InputError("no file is given: name at least one")
     for path, times in Counter(map(os.path.realpath, paths)).items():
         if times > 1:
-            raise InputError(f"{path} is given twice, and each file is one client: drop it")
+            raise InputError(f"{path} is given twice: name each file once")
     tables = [_read(os.fspath(path), how) for path in paths]
     _match_names(tables)
     _widen(tables)
@@ -122,15 +122,15 @@ def _read(path: str, how: Reading) -> Table:
         raise InputError("a file has an empty name: name it, or leave it out")
     if Path(path).is_dir():
         inside = Counter(p.suffix for p in Path(path).iterdir() if readable(p))
-        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "it has no table"
-        raise InputError(f"{path} is a folder: name files, {files}")
+        files = f"{path}/*{inside.most_common(1)[0][0]}" if inside else "this folder has none"
+        raise InputError(f"{path} is a folder: name table files instead ({files})")
     if not readable(path):
         known = ", ".join(sorted(READERS))
-        raise InputError(f"{path}: such an ending has no table: save it as CSV, or one of {known}")
+        raise InputError(f"{path} has an unknown ending: save it as CSV, or as one of {known}")
     if not Path(path).exists():
         raise DataError(f"there is no file {path}: check its name", file=path)
     if not Path(path).is_file():
-        raise DataError(f"{path} is a pipe or device: write what it gives to a file", file=path)
+        raise DataError(f"{path} is a pipe or device: write its contents to a file", file=path)
     try:
         return READERS[Path(path).suffix.lower()](path, how)
     except FedcoreError as error:  # of what reads names and numbers
@@ -165,7 +165,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require requested columns in every file, and columns to leave out in at least one file."""
+    """Require each requested column in every file, and each column to leave out in some file."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -233,7 +233,7 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
     x, unfit = examined(map(str, labels), table.columns(labels), path, table.where, na)
     if 0 in x.shape:
         left = own and not labels
-        raise fault(path, ": no numbers are left: take more of it" if left else EMPTY_TABLE)
+        raise fault(path, ": no feature column is left: take more columns" if left else EMPTY_TABLE)
     if not table.bare:
         times = Counter(own)
         unfit += [Unfit(path, name, "twice", f"{times[name]} columns of {path}")
@@ -250,8 +250,8 @@ def _take(table: Table, labels: Sequence[Any], how: Reading) -> list[Unfit]:
 def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> TableError:
     """Return an error that names all unusable columns and advises the user how to go on.
 
-    The advice is to leave out the columns that dropping rows cannot mend, and to drop the rows in
-    which another column lacks a value.
+    The advice says which columns to leave out, and whether to drop the rows that lack a value in
+    the other columns.
     """
     left = dict.fromkeys(one.column for one in unfit if one.kind != "missing" and not one.marks)
     for table in tables:

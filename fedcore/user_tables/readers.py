@@ -79,7 +79,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
         if not above:
             raise fault(path, EMPTY_TABLE)
         says = f" has no numbers below {' and '.join(above)}"
-        raise fault(path, says, ("give it some, or leave it out",))
+        raise fault(path, says, ("add numbers, or leave the file out",))
     named, at = how.header, 0
     if named is None and (found := names.head(rows, width)) is not None:
         named, at = True, found
@@ -198,7 +198,7 @@ def _npz(path: str, how: Reading) -> Table:
         labels = np.ravel(arrays["columns"]).astype(str).tolist()
         if len(labels) != x.shape[1]:
             says = f": 'columns' names {len(labels)} of {x.shape[1]} columns"
-            raise fault(path, says, ("save it with all names, or without",))
+            raise fault(path, says, ("save it with all names, or without 'columns'",))
     vectors = {name: arrays[name] if name in how.apart or heads[name][1].kind in "SU" else None
                for name in beside}  # fmt: skip
     return Table(path, labels, x, vectors)

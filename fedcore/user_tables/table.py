@@ -82,7 +82,7 @@ class Reading:
             len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in '"\r\n\0'
         ):
             raise InputError(
-                f"delimiter is one sign, no letter or digit, got {sign!r}: name another"
+                f"delimiter must be one sign, not a letter or digit, got {sign!r}: name another"
             )
         try:
             "a".encode(self.encoding or "utf-8")

@@ -40,7 +40,7 @@ REFUSED = [  # a command, and what its line names
     ("compare ssi fapz w8a -r 1", "'fapz'", "'faps'"),
     (f"compare ssi {FILES} --set x=1", "x"),
     (f"compare ssi {FILES} --set rouns=1", "'rounds'"),
-    (f"compare ssi fedavg {FILES}", "measure"),
+    (f"compare ssi fedavg {FILES}", "metric"),
     (f"compare ssi {FILES} --out run.h5", "folder"),
     (f"run ssi {FILES} --clients 2", "--clients"),
     (f"run ssi {FILES} --by agee", "'agee'", "'age'"),

@@ -20,7 +20,7 @@ IDENTITIES = 10_177  # of the whole data set
 
 
 def chosen(identities: int | Sequence[int], what: str = "identities") -> list[int]:
-    """Return the identities as a list, where a count n stands for the identities 1 to n."""
+    """Return the identities as a list; a count n stands for the identities 1 to n."""
     listed = range(1, identities + 1) if isinstance(identities, int) else identities
     known = listed if isinstance(listed, Sequence) and len(listed) <= IDENTITIES else []
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)
@@ -33,12 +33,12 @@ def chosen(identities: int | Sequence[int], what: str = "identities") -> list[in
 
 
 def side_by_side(image: np.ndarray) -> np.ndarray:
-    """Flatten an image (height, width, 3), with its channels concatenated along the width.
+    """Flatten an image (height, width, 3) after joining its channels along the width.
 
     Returns
     -------
     ndarray of shape (height * 3 * width,)
-        For each pixel row, all red values, then all green values, then all blue values.
+        Each pixel row has all its red values first, then all green values, then all blue values.
     """
     return np.concatenate([image[:, :, c] for c in range(image.shape[2])], axis=1).ravel()
 
@@ -99,7 +99,7 @@ def read(
     *,
     identities: Annotated[int | Sequence[int], chosen] = PAPER_IDENTITIES,
 ) -> Loaded:
-    """Read the images of the chosen identities, and decode no other image.
+    """Read the images of the chosen identities only.
 
     Parameters
     ----------

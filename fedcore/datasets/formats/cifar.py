@@ -102,11 +102,11 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 
 
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
-    """Read zip files that hold ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
+    """Read zip files with ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
 
-    In the official binary files, the record of an image is its labels, followed by its row of
-    pixels. The sha256 of all records shows whether a zip file has the official images, whatever its
-    compression.
+    In the official binary files, an image's labels are followed by its pixels. The sha256 over
+    labels and pixels does not depend on the compression, and shows whether a zip file has the
+    official images.
     """
     blocks = []
     for name, wanted in parts["records"].items():

@@ -41,8 +41,8 @@ def read(
     """Read NIST's images of characters, black on white, and resize them to 28 x 28 pixels.
 
     The folder of a character is ``by_class/<code>/train_<code>``, with the character's ASCII code
-    in hex. The first images of a folder, sorted by name, are read, as in the code of Collins et
-    al., ICML 2021.
+    in hex. As in the code of Collins et al., ICML 2021, images are sorted by name, and the first
+    images of each folder are read.
 
     Parameters
     ----------

@@ -35,9 +35,9 @@ def read(
 ) -> Loaded:
     """Draw random users with enough tweets, and read all tweets of these users.
 
-    A row contains the vectors of a tweet's first words, as many as fit into `n_features`. A word
-    that GloVe does not know becomes zeros, and zeros fill the rest of the row. Tweets are split
-    into words and punctuation as in LEAF. Words are in lower case, as in GloVe.
+    A row contains the vectors of a tweet's first words, as many as fit into `n_features` numbers.
+    The vector of a word unknown to GloVe is zero, and zeros fill the rest of the row. Tweets are
+    split into words and punctuation as in LEAF. Words are in lower case, as in GloVe.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """The default engine, which keeps all clients in this process.
 
 A client step runs client by client, unless a decorator of `fedcore.federation.execution` declares a
-faster way. If several runs are in lockstep, a step marked by `of_runs` runs once for all of these
-runs.
+faster way. If several runs proceed side by side (`fedcore.federation.lockstep`), one call of a step
+marked by `of_runs` serves all of these runs.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class InProcess:
 
     @property
     def accounts(self) -> list[Account]:
-        """The privacy accounts of all sites, which the ledger reads without a copy."""
+        """The privacy accounts of all sites; the ledger reads these objects, not copies of them."""
         return [site.account for site in self.sites if site.account is not None]
 
     def once(self, job: Callable[[], Result], *, last: bool = False) -> Result:
@@ -120,8 +120,8 @@ class InProcess:
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which sums over all clients cost little; see `Federation.frame`.
 
-        The result is None if features do not far outnumber samples, if every step runs client by
-        client, if the run is private, or if the clients' Gram matrix exists already.
+        The result is None if the features do not far outnumber the samples, if every step runs
+        client by client, if the run is private, or if the clients' Gram matrix exists already.
         """
         alone = self.plain or self._private or self.clients.gram is not None
         return None if alone else frame_of(self.clients, start)
@@ -210,7 +210,7 @@ class InProcess:
 
 
 def _meets(order: Do, message: Any) -> bool:
-    """Return whether a step runs once for all runs in lockstep.
+    """Return whether one call of a step serves all runs in lockstep.
 
     A step of purpose "look", which only observes clients, runs separately for each run.
     """

@@ -55,7 +55,7 @@ class Ended(BaseException):
 
 
 class Told(NamedTuple):
-    """One broadcast of rank 0.
+    """A broadcast from rank 0.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class Told(NamedTuple):
         Hash of this exchange and of all exchanges before it.
     value : object
     look : bool
-        Whether rank 0 asks the other ranks, which wait for its job, to read from their clients.
+        Whether rank 0, inside a job, asks the waiting ranks to read from their clients.
     """
 
     what: str
@@ -109,7 +109,10 @@ class Ranks:
         InputError
         """
         if self.alone:
-            raise InputError("rank 0 is alone here: no run may begin, and no message may be sent")
+            raise InputError(
+                "only rank 0 is running here: begin no run and send no message in a measure or in "
+                "federation.once"
+            )
 
     def first(self, job: Callable[[], Result]) -> Result:
         """Call `job` at rank 0, then at the other ranks, which find the files made by rank 0."""
@@ -156,8 +159,8 @@ class Ranks:
             self._told(Told("a look", self._seen, value, look=True))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
-                f"a measure looks at clients by what cannot cross to other ranks ({error}): "
-                "define its step by def in a module"
+                f"the client step of a measure cannot be sent to other ranks ({error}): define the "
+                "step by def in a module"
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
@@ -189,8 +192,8 @@ class Ranks:
         if told.seen != own.seen:
             self.link.abort(
                 f"rank {self.rank} has come to another exchange ({own.what}) than rank 0 "
-                f"({told.what}): what a server does may depend on neither rank, clock nor chance; "
-                "decide it by federation.once"
+                f"({told.what}): make every decision of the server that depends on rank, time or "
+                "fresh random numbers by federation.once"
             )
         return told
 
@@ -259,9 +262,9 @@ class Mpi:
     Attributes
     ----------
     clients : Clients
-        All clients with their current samples; metrics at rank 0 read the samples of other ranks.
+        All clients with their current samples; metrics at rank 0 read samples of all ranks.
     root : numpy.random.SeedSequence
-        Seed of rank 0.
+        Seed of rank 0, which all ranks use.
     accounts : list of Account
         Copies of the clients' privacy accounts, which arrive with the replies.
     """
@@ -318,6 +321,8 @@ class Mpi:
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
         """Return the replies of all clients; see `Transport`."""
+        if isinstance(order, Do) and order.purpose == "upload":
+            self._ranks.require_all()
         if self._ranks.alone:
             self._ranks.look((order, of))
         else:
@@ -426,7 +431,7 @@ class Mpi:
             yield reply
 
     def _own_accounts(self, of: Sequence[int]) -> dict[int, Account]:
-        """Return the privacy accounts of the clients in `of` that this rank holds, by client.
+        """Return, by position, the privacy accounts of this rank's clients in `of`.
 
         The result is empty in a run that has not called `protect`.
         """
@@ -453,7 +458,7 @@ def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
 
 
 def largest_entry(data: Any, state: Any, message: Any) -> float:
-    """Client step that returns the largest absolute value of an entry of the samples."""
+    """Client step that returns the largest absolute value in the samples."""
     samples = samples_of(data)
     return float(max(samples.max(), -samples.min()))
 

@@ -1,7 +1,7 @@
 """Send bytes between the ranks of an MPI program; no other module imports mpi4py.
 
-A rank that waits for a message tests now and then whether the message is there, and sleeps in
-between. Blocking calls of MPI would keep a core busy that another rank may need.
+A rank that waits for a message tests now and then whether the message has come, and sleeps between
+the tests. Blocking calls of MPI would keep a core busy that another rank may need.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ def connect() -> Link:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:  # the second without an MPI to load
         raise InputError(
-            f"the engine mpi needs mpi4py and an MPI ({error}): pip install mpi4py mpich, or "
-            "make env EXTRAS=mpi in fedcore's checkout"
+            f"the engine mpi needs mpi4py and an MPI library ({error}): pip install mpi4py mpich, "
+            "or make env EXTRAS=mpi in fedcore's checkout"
         ) from error
     started = max((int(os.getenv(name) or 1) for name in SIZE_VARIABLES), default=1)
     if started > 1 and MPI.COMM_WORLD.Get_size() == 1:
         raise InputError(
-            f"{started} processes were started and each sees itself alone: the launcher is of "
+            f"{started} processes were started, but each sees only itself: the launcher belongs to "
             f"another MPI than mpi4py ({MPI.Get_library_version().split(chr(10))[0].strip()}); "
-            f"take the one in {os.path.dirname(sys.executable)}"
+            f"use the launcher in {os.path.dirname(sys.executable)}"
         )
     return Link(MPI)
 
@@ -99,7 +99,7 @@ class Link:
         return [bytes(every[start:stop]) for start, stop in pairwise(starts)]
 
     def send(self, to: int, data: bytes) -> None:
-        """Send bytes to one rank, and wait until they are on their way."""
+        """Send bytes to one rank, and wait until MPI has accepted the bytes."""
         self.sent += len(data)
         self._wait(self._world.Isend([data, self._mpi.BYTE], dest=to))
 

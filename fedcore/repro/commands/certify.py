@@ -37,8 +37,8 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
     show_default=True,
     help="Time to plan for.",
 )
-@click.option("--item", metavar="ID", help="All cells of this item of PAPER, and no others.")
-@click.option("--seed", type=click.IntRange(min=0), help="Of the draw.  [by chance]")
+@click.option("--item", metavar="ID", help="Rerun all cells of this item of PAPER, and no others.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the draw.  [random]")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED, or -ID]")
 @click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
@@ -53,13 +53,15 @@ def certify(
     kept: Path | None,
     configfile: Path | None,
 ) -> None:
-    """Make cells of the kept run again on this machine, and say in a certificate what agrees.
+    """Rerun cells of the kept run on this machine, and certify which results agree.
 
-    Cells are drawn by a seed: the cheapest of each method, then others, cheap ones more often. The
-    machine's speed, measured at the start, decides how many fit into the time. The workflow makes
-    them in a folder of its own, and does not make again what is there after a kill. If BLAS, its
-    kernel and the versions equal the kept run's, bytes are compared; otherwise the results at the
-    end of each run are. Status 1 if something disagrees or could not be made.
+    The repository contains records of the kept run. A cell is an algorithm with fixed parameters on
+    one data set. The cheapest cell of each method comes first; a seed draws the others, cheap ones
+    more often. The machine's speed, measured at the start, decides how many cells fit into the
+    time. The workflow runs in a separate folder; after a kill, a call with the same --seed or
+    --item continues there. Bytes must agree if the code, the BLAS kernel, the system and all
+    versions are the same; otherwise only the last values of each run are compared. The exit status
+    is 1 if something disagrees or could not be run.
 
     \b
     Examples:
@@ -82,8 +84,8 @@ def certify(
     runs = kept_cells.read_all(records, [name for name in plan.papers if paper in (None, name)])
     if not runs:
         raise DataError(
-            f"{records} has no record of these papers, so there is nothing to compare with: after "
-            "`make reproduce`, `python tools/kept_records.py` records a run"
+            f"{records} has no record of these papers, so there is nothing to compare with: run "
+            "`make reproduce` and then `python tools/kept_records.py`"
         )
     pool = draws.costs(plan, runs, probe_speed())
     if item is None:
@@ -125,15 +127,15 @@ def certify(
 
 
 def _begin(out: Path, machine: Mapping[str, str], plan: Plan, papers: Collection[str]) -> None:
-    """Write a run of `papers` into `out`; raise an error if another machine has used `out`."""
+    """Write the configuration of a run into `out`; raise an error if another machine used `out`."""
     import yaml
 
     note = out / MACHINE
     if out.exists() and any(out.iterdir()):
         if not note.is_file():
-            raise InputError(f"--out: {out} has other files: name a new folder")
+            raise InputError(f"--out: {out} contains other files: name a new folder")
         if json.loads(note.read_text(encoding="utf-8")) != machine:
-            raise InputError(f"--out: {out} is of another machine or kernel: name a new folder")
+            raise InputError(f"--out: {out} is from another machine or kernel: name a new folder")
     config = dict(plan.config)
     overrides = plan.config["overrides"]
     config["overrides"] = {name: overrides[name] for name in papers if name in overrides}

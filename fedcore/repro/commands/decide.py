@@ -51,11 +51,12 @@ def decide(
     profile: str | None,
     configfile: Path | None,
 ) -> None:
-    """Give repeats to cells until undecided items are decided, or the time is over.
+    """Run more repeats until the undecided items of papers are decided, or the time is over.
 
-    The item that costs least to decide comes first, if its runs go on to agree as often as now.
-    Before anything runs, the numbers of repeats go into config/repeats.yaml, next to config.yaml.
-    The workflow then computes only the new repeats. After a kill, the same command goes on.
+    An item is a statement or number that a paper prints. The item that costs least to decide comes
+    first; the forecast assumes that new runs agree as often as earlier ones. The new numbers of
+    repeats are first written to repeats.yaml, next to config.yaml. The workflow then computes only
+    the new repeats. After a kill, the same command continues.
 
     \b
     Examples:
@@ -70,7 +71,7 @@ def decide(
     if item is not None:
         ids = {name.partition("/")[2] for name in run.words(papers)}
         require_known(item, ids, "--item: unknown item", InputError)
-    say("First, what an earlier call has left to run.")
+    say("First come the repeats that an earlier call did not run.")
     run.update(papers)
     before, more = run.words(papers), set[str]()
     while True:
@@ -116,13 +117,13 @@ class _Run:
         """Return the names of the papers that have verdicts; raise an error if there are none."""
         plan = self.plan
         if plan.config["quick"]:
-            raise InputError("a quick run has no words: take the configuration of a full one")
+            raise InputError("a quick run has no verdicts: use the configuration of a full run")
         if paper is not None:
             require_known(paper, plan.judged, "--paper: unknown paper", InputError)
         names = [name for name in plan.judged if paper in (None, name)]
         found = [n for n in names if (self.results / "verdicts" / f"{n}.tsv").is_file()]
         if not found:
-            raise DataError(f"{self.results}/verdicts has no words: run `make reproduce` first")
+            raise DataError(f"{self.results} has no verdicts: run `make reproduce` first")
         return found
 
     def words(self, papers: Sequence[str]) -> dict[str, str]:
@@ -149,7 +150,7 @@ class _Run:
         return found
 
     def _open(self, item: str, factor: float, cells: Sequence[str]) -> Open:
-        """Return the `Open` object of an item that needs `factor` times its present runs."""
+        """Return the `Open` object of an item that needs `factor` times as many runs as now."""
         from fedcore.repro.plan.plan import draws_of
 
         if not factor:
@@ -236,11 +237,11 @@ class _Run:
         if page.is_file():
             targets.append(str(page))
         if workflow.run([*self.call, *forced(self.results, given), "--", *targets]):
-            raise DataError("Snakemake has failed and says why above: mend that, and run again")
+            raise DataError("Snakemake has failed (see above): correct the cause, and run again")
 
 
 def forced(results: Path, given: Collection[str]) -> list[str]:
-    """Return Snakemake options that force the cells' histories and papers' plans to be remade."""
+    """Return options that make Snakemake rebuild the cells' histories and their papers' plans."""
     if not given:
         return []
     papers = sorted({path.partition("/")[0] for path in given})

@@ -31,7 +31,7 @@ PATH: Any = click.Path(path_type=Path)
 CONFIGFILE = click.option(
     "--configfile",
     type=click.Path(path_type=Path, exists=True, dir_okay=False),
-    help="Settings of another run, laid over config/config.yaml.",
+    help="File with settings that override config/config.yaml.",
 )
 
 
@@ -53,7 +53,7 @@ class JobError(FedcoreError):
 
 
 class Jobs(click.Group):
-    """Group of the commands that do the workflow's jobs.
+    """Group of the commands that run the workflow's jobs.
 
     If the disk is full, memory is lacking or a signal arrives, a command raises `JobError`.
     """
@@ -91,7 +91,7 @@ def _end_by_signals() -> None:
     """Let the signals in `ENDING` raise `JobError`, so that they do not kill this process."""
 
     def end(number: int, frame: FrameType | None) -> None:
-        raise JobError(f"the job was ended before it was done, by {signal.Signals(number).name}")
+        raise JobError(f"{signal.Signals(number).name} ended the job before it was done")
 
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as `nohup` ignores SIGHUP
@@ -107,7 +107,7 @@ def _read(context: click.Context, parameter: click.Parameter, text: str) -> Any:
 
 @click.group(cls=Jobs)
 def job() -> None:
-    """Do one job of the workflow, by the command that `snakemake -p` prints for it.
+    """Run one job of the workflow; `snakemake -p` prints the command of each job.
 
     \b
     Example:
@@ -120,7 +120,7 @@ def job() -> None:
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
-    """Say how much time and memory is needed for cells of PAPERS without a history."""
+    """Forecast the time and memory for those cells of PAPERS that have no history yet."""
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.plan import forecast
 
@@ -131,14 +131,14 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
 @click.argument("made", type=PATH)
 @click.argument("output", type=PATH)
 def plan(made: Path, output: Path) -> None:
-    """Publish the plan of a paper, MADE, which Snakemake wrote from the configuration."""
+    """Copy MADE, a paper's plan that the start of a run has written, to OUTPUT."""
     from fedcore.files import atomic
 
     try:
         content = made.read_bytes()
     except FileNotFoundError as error:
         raise DataError(
-            f"{made} is not there: the start of a run writes it, so run again without --no-hooks"
+            f"{made} is missing, and the start of a run writes it: run again without --no-hooks"
         ) from error
     atomic.remove_left_overs_of(output)
     with atomic.replace(output, summed=True) as temporary:
@@ -151,10 +151,10 @@ def plan(made: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.option("--raw", default="data/raw", help="Folder of downloads.")
 @click.option("--seed", type=int, required=True, help="Master seed of all randomness.")
-@click.option("--surrogate", is_flag=True, help="A stand-in in the place of a data set.")
-@click.option("--code", default="", help="Fingerprint of its code, for the file.")
+@click.option("--surrogate", is_flag=True, help="Use stand-in data instead of a data set.")
+@click.option("--code", default="", help="Fingerprint of the problem's code, to store.")
 def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
-    """Make the data of the problem NAME, dealt to its clients."""
+    """Make the data of the problem NAME, divided among its clients."""
     from fedcore.experiments import build
     from fedcore.files import atomic
 
@@ -166,10 +166,12 @@ def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
 @click.argument("spec", callback=_read)
 @click.argument("problems", nargs=-1, required=True, type=PATH)
 @click.argument("history", type=PATH)
-@click.option("--code", default="", help="Fingerprint of its code, for the history.")
-@click.option("--recipe", "recipes", multiple=True, help="Of each problem's file, to check it.")
-@click.option("--seconds", type=PATH, help="File for the CPU seconds of its records.")
-@click.option("--checkpoints", type=PATH, help="Start of the names of files to resume from.")
+@click.option("--code", default="", help="Fingerprint of the cell's code, to store.")
+@click.option(
+    "--recipe", "recipes", multiple=True, help="Recipe of each problem, to check its file."
+)
+@click.option("--seconds", type=PATH, help="File for the CPU seconds up to each record.")
+@click.option("--checkpoints", type=PATH, help="Path prefix of the files to resume from.")
 def cell(
     spec: dict[str, Any],
     problems: tuple[Path, ...],
@@ -179,7 +181,7 @@ def cell(
     seconds: Path | None,
     checkpoints: Path | None,
 ) -> None:
-    """Run a cell and write its history."""
+    """Run a cell (an algorithm on one problem), and write its history."""
     from tqdm import tqdm
 
     from fedcore.experiments.cell import Cell
@@ -231,7 +233,7 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.argument("papers", nargs=-1)
 def summary(output: Path, papers: tuple[str, ...]) -> None:
-    """Combine the verdicts of papers, which lie in a folder next to OUTPUT."""
+    """Combine the verdicts of PAPERS, from the folder OUTPUT without its suffix .tsv."""
     from fedcore.repro.verdicts import verdict_pages
 
     verdict_pages.write(verdict_pages.read_papers(output.with_suffix(""), papers), output)
@@ -241,10 +243,10 @@ def summary(output: Path, papers: tuple[str, ...]) -> None:
 @click.argument("results", type=PATH)
 @click.argument("papers", nargs=-1)
 def report(results: Path, papers: tuple[str, ...]) -> None:
-    """Write the pages of a run of PAPERS, RESULTS/report.
+    """Write the HTML pages of a run of PAPERS to RESULTS/report.
 
-    Files of killed jobs are removed from RESULTS. Papers of earlier runs keep their pages if their
-    results are whole.
+    Temporary files of killed jobs are removed from RESULTS. Papers of earlier runs also get pages
+    if their results are complete.
     """
     from fedcore.files import atomic
     from fedcore.repro.config.papers import CHECKOUT

@@ -25,16 +25,18 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("what", metavar="[FOLDER|PAPER]", required=False)
 @click.option("--paper", metavar="PAPER", help="Only items of this paper.")
-@click.option("--word", metavar="WORD", help="List the items that have this word as printed.")
+@click.option(
+    "--word", metavar="WORD", help="List items with this verdict as printed, such as fails."
+)
 @click.option("--all", "every", is_flag=True, help="List all items.")
-@click.option("--show", "shown", metavar="ID", help="Print all that is known of one item.")
+@click.option("--show", "shown", metavar="ID", help="Print all details of one item.")
 @click.option(
     "--strict",
     type=click.Path(),
     is_flag=False,
     flag_value=papers.FOLDER,
     metavar="[KEPT]",
-    help=f"Status 1 if a word is worse than in this table, or folder of tables.  [{papers.FOLDER}]",
+    help=f"Exit with 1 if a verdict is worse than in this table or folder.  [{papers.FOLDER}]",
 )
 @as_json
 def verdicts(
@@ -48,9 +50,9 @@ def verdicts(
 ) -> None:
     """Print the answer to each paper's question, from the results in FOLDER.
 
-    FOLDER is by default results (from make reproduce), results/quick (from make quickstart), or the
-    tables that a checkout keeps of earlier runs. A quick run has no verdicts: it says what ran,
-    next to the kept answer.
+    By default, FOLDER is results after make reproduce, else results/quick after make quickstart,
+    else the folder with the verdicts of earlier runs in a checkout. A quick run has no verdicts;
+    the command then prints how many items ran, and the kept answer.
 
     \b
     Examples:
@@ -75,7 +77,7 @@ def verdicts(
         what, paper = None, what
     folder = Path(what) if what is not None else _results(kept)
     if strict == papers.FOLDER and folder == kept:
-        raise DataError("--strict compares a run, and there is none: run the workflow first")
+        raise DataError("--strict compares a run, but there is none: run the workflow first")
     found = pages.read_all(folder)
     if strict is not None and (worse := pages.worse(found, pages.read_all(strict))):
         emit(worse, lambda: "\n".join(worse), as_json)

@@ -19,8 +19,8 @@ PASSED_ON = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
     """Run Snakemake with the arguments `words`, and return its exit status.
 
-    SIGINT, SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that these do not outlive
-    this process.
+    SIGINT, SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that none of them
+    outlives this process.
 
     Raises
     ------
@@ -48,5 +48,5 @@ def run(words: Sequence[str], stdout: TextIO | None = None) -> int:
             for number, handler in before.items():
                 signal.signal(number, handler)
     if came:
-        raise DataError(f"{came[0].name} has ended it before it was done: the same command goes on")
+        raise DataError(f"{came[0].name} ended the command too early: run it again to continue")
     return status

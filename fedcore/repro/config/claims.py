@@ -1,8 +1,9 @@
 """Read claims files, which say what a paper prints and how each printed item is tested.
 
-The claims file of a paper is ``papers/<paper>/claims.yaml``. A reading is one way to run an item.
-A reading fills in or replaces details of the paper. An item with the key ``each`` stands for
-several items, one for each entry of ``each``.
+The claims file of a paper is ``papers/<paper>/claims.yaml``. An item is a printed number or
+statement. A reading is one way to run an item: it can fill in details that the paper leaves open,
+and replace printed details. An item with the key ``each`` stands for several items, one for each
+entry of ``each``.
 """
 
 from __future__ import annotations
@@ -66,8 +67,8 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
     dict
         The claims with the schema's defaults. Each tested item has ``readings``, and the first
         reading comes from the item's own keys. Each reading has ``fills_in``, ``replaces`` and a
-        mapping ``cells``. Each cell of a reading has ``select`` and ``test``. If an item tests one
-        value, the name of its only cell is empty.
+        mapping ``cells``. Each cell (a tested value) has ``select`` and ``test``. If an item
+        lists no cells and no panel, its only cell has an empty name.
     """
     lists = {key: list(_each(claims.get(key, []), f"{where}, {key}")) for key in SECTIONS}
     ids = {key: [str(item.get("id")) for item in items] for key, items in lists.items()}
@@ -88,7 +89,9 @@ def written_out(claims: Mapping[str, Any], where: str, folder: Path = Path()) ->
             item["needs"] = [[need] if isinstance(need, str) else need for need in item["needs"]]
             _check_item(item, checked, what)
             if (item["kind"] == "check") != (section == "software"):
-                raise ConfigError(f"{what}: items of the kind 'check', and no others, are software")
+                raise ConfigError(
+                    f"{what}: put items of kind 'check', and no others, under 'software'"
+                )
     _require_judged(checked, where)
     return checked
 
@@ -108,7 +111,7 @@ def _each(entries: Any, where: str) -> Iterator[dict[str, Any]]:
             for key in sorted(row.keys() - laid.keys()):
                 if f"{{{key}}}" not in str([common, laid]):
                     hint = nearest(key, keys)
-                    raise ConfigError(f"{where}: no text names '{key}' of a row: {hint}")
+                    raise ConfigError(f"{where}: no text uses the key '{key}' of 'each': {hint}")
             yield _filled(merge(common, laid), row, where)
 
 
@@ -175,7 +178,7 @@ def _with_cells(
 def _laid(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """Merge the keys ``select`` and ``test`` of `over` into `under`.
 
-    If the two tests are of different kinds, the test of `over` replaces that of `under` entirely.
+    If the two tests are of different kinds, the test of `over` replaces the whole test of `under`.
     """
     over = {key: over[key] for key in TESTS if key in over}
     laid = merge({key: under[key] for key in TESTS if key in under}, over)
@@ -209,10 +212,10 @@ def _row(
 def _points(path: Path, what: str) -> dict[str, Any]:
     """Return a cell for each point in the CSV file of a printed panel.
 
-    The column ``dy`` has the reading error of the column ``y``.
+    The column ``dy`` contains the error with which ``y`` was read off the panel.
     """
     if not path.is_file():
-        raise ConfigError(f"{what}: there is no file {path} with its points")
+        raise ConfigError(f"{what}: there is no file {path} with the panel's points")
     cells = {}
     with path.open(encoding="utf-8", newline="") as lines:
         for line in csv.DictReader(lines):
@@ -240,7 +243,9 @@ def _check_item(item: dict[str, Any], checked: Mapping[str, Any], where: str) ->
             require_known(name, checked["changes"], f"{where}: unknown change")
         for name in reading["fills_in"]:
             if (ground := checked["changes"][name]["ground"]) in ("contradiction", "search"):
-                raise ConfigError(f"{where}: '{name}', a {ground}, replaces what is printed")
+                raise ConfigError(
+                    f"{where}: '{name}' has the ground '{ground}': list it under 'replaces'"
+                )
         if set(names) in tried:
             raise ConfigError(f"{where}: two readings have the same changes: name what differs")
         tried.append(set(names))
@@ -264,16 +269,16 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
     ((kind, given),) = cell["test"].items()
     limits = [key for key in LIMITS if key in given]
     if len(limits) > 1:
-        raise ConfigError(f"{where}: one limit is enough, and these are {' and '.join(limits)}")
+        raise ConfigError(f"{where}: give one limit only, not {' and '.join(limits)}")
     if "between" in given and given["between"][0] > given["between"][1]:
         raise ConfigError(f"{where}: between {given['between']} is empty; swap the two")
     if ({*limits} - {"equals"} or "tolerance" in given) and "because" not in item:
-        raise ConfigError(f"{where}: 'because' must say where the limit is from")
+        raise ConfigError(f"{where}: 'because' must say where the limit comes from")
     printed = given.get("of" if kind == "number" else "equals", 1)
     if isinstance(printed, str) and not re.fullmatch(NUMBER, printed):
         raise ConfigError(f"{where}: '{printed}' is no number: write it as in -1.80e-06")
     if kind == "number" and given["scale"] == "relative" and float(printed) == 0:
-        raise ConfigError(f"{where}: no fraction of 0 is a tolerance: use another scale")
+        raise ConfigError(f"{where}: the printed 0 has no relative tolerance: use another scale")
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:

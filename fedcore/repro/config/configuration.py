@@ -25,7 +25,7 @@ def files(checkout: Path = CHECKOUT) -> list[Path]:
 
 
 def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return `config` with numbers and truth values in place of the command line's texts.
+    """Return `config` with the command line's texts converted to numbers and truth values.
 
     `given` has the values of Snakemake's option --config, which reads nested values as texts.
     """
@@ -36,7 +36,7 @@ def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _typed(value: Any, given: Any) -> Any:
-    """Return `value`, typed where `given` has the same text at the same place."""
+    """Return `value`; convert each text that `given` contains at the same place."""
     if isinstance(value, Mapping) and isinstance(given, Mapping):
         return {key: _typed(item, given.get(key)) for key, item in value.items()}
     if value != given:
@@ -50,7 +50,7 @@ def _typed(value: Any, given: Any) -> Any:
 def read_configuration(changes: Path | None) -> dict[str, Any]:
     """Return the configuration of a run, with the values in the file `changes` merged in.
 
-    If a file cannot be read, the error is that of `read_yaml`.
+    If a file cannot be read, the error comes from `read_yaml`.
     """
     found: dict[str, Any] = {}
     for path in files():

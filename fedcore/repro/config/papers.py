@@ -43,7 +43,7 @@ class PaperFiles:
         The paper's folder, whose name is the paper's name. Results and workflow rules are
         named after the paper, and the random seeds depend on the name.
     entry : str
-        The paper's name or the path of its folder, as the configuration has it.
+        The paper's name or the path of its folder, as written in the configuration.
     notebook : path
         Notebook that draws the figures, if the paper has figures.
     """
@@ -103,8 +103,8 @@ class PaperFiles:
         origin = found.origin if found else None
         if origin is None or Path(origin).resolve() != self.report.resolve():
             raise ConfigError(
-                f"papers: {self.report} cannot be imported, as another module is called "
-                f"'{self.name}': rename the paper"
+                f"papers: {self.report} cannot be imported, because another module is "
+                f"called '{self.name}': rename the paper"
             )
 
 
@@ -153,12 +153,12 @@ def find(entry: str, known: Mapping[str, PaperFiles]) -> PaperFiles:
         require_known(entry, known, "papers: unknown paper")
         return known[entry]
     if set(entry) & set("{}"):
-        raise ConfigError(f"papers: {entry}: braces are Snakemake's; rename the folder")
+        raise ConfigError(f"papers: {entry}: Snakemake allows no braces: rename the folder")
     found = at(entry)
     if not found.paper.is_file():
         raise ConfigError(
-            f"papers: there is no file {found.paper}; name the paper's folder; a relative path "
-            f"starts at {Path.cwd()}"
+            f"papers: there is no file {found.paper}: name the paper's folder (a relative "
+            f"path starts at {Path.cwd()})"
         )
     _require_name(found.name, f"papers: {entry}: '{found.name}'")
     return found
@@ -191,16 +191,16 @@ def folders(paths: Mapping[str, str], checkout: Path = CHECKOUT) -> dict[str, st
     Raises
     ------
     ConfigError
-        If results or clients would lie in the checkout itself or in one of its `SOURCES`, because
-        they could replace the checkout's own files.
+        If results or clients would lie in the checkout itself or in one of its `SOURCES`, where
+        they could overwrite the checkout's own files.
     """
     found, own = {key: os.path.expanduser(path) for key, path in paths.items()}, checkout.resolve()
     for key in ("clients", "results"):
         folder = Path(found[key]).resolve()
         if folder == own or any(folder.is_relative_to(own / name) for name in SOURCES):
             raise ConfigError(
-                f"the configuration, paths.{key}: '{found[key]}' has files of the checkout, which "
-                "a run could overwrite: name a folder of its own"
+                f"the configuration, paths.{key}: '{found[key]}' is for files of the checkout, "
+                "which a run could overwrite: name a separate folder"
             )
     return found
 
@@ -210,13 +210,13 @@ def require_drawable(files: PaperFiles, settings: Mapping[str, Any]) -> None:
     if settings["figures"] and not files.notebook.is_file():
         raise ConfigError(
             f"{files.paper}, figures: '{next(iter(settings['figures']))}' needs a notebook that "
-            f"draws it: write {files.notebook}, or take the name out"
+            f"draws it: write {files.notebook}, or remove the name"
         )
     others = [name for name in settings["tables"] if name not in ENDS]
     if others and files.tables == DEFAULT_TABLES:
         raise ConfigError(
-            f"{files.paper}, tables: '{others[0]}' needs a module whose TABLES has it: write "
-            f"{files.report}, or take the name out; without it there is '{next(iter(ENDS))}' alone"
+            f"{files.paper}, tables: '{others[0]}' needs a module whose TABLES contains it: write "
+            f"{files.report}, or remove the name (only '{next(iter(ENDS))}' needs no module)"
         )
 
 
@@ -224,8 +224,8 @@ def _require_name(name: str, what: str) -> None:
     """Raise `ConfigError` for a name that cannot be a Python module or a Snakemake target."""
     if not re.fullmatch("[A-Za-z][A-Za-z0-9_]*", name) or keyword.iskeyword(name):
         raise ConfigError(
-            f"{what} cannot be the name of a paper, as Python imports its folder: "
-            "take letters, digits and underscores, a letter first"
+            f"{what} cannot be the name of a paper, because Python imports its folder: "
+            "use letters, digits and underscores, starting with a letter"
         )
     if name in TARGETS or name.startswith(("run_", "tables_", "notebook_")):
-        raise ConfigError(f"{what} is a rule of the workflow: take another name")
+        raise ConfigError(f"{what} is the name of a workflow rule: use another name")

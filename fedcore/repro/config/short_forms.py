@@ -43,7 +43,7 @@ def require_written_out(part: Any, where: str) -> None:
         if key == "each" or (key == "variants" and isinstance(value, list)):
             form = "a grid" if key == "variants" else f"'{key}'"
             raise ConfigError(
-                f"{where}: {form} cannot stand here, be it in another short form or in overrides; "
+                f"{where}: {form} is not allowed in another short form or in overrides: "
                 "write out what it stands for"
             )
         if isinstance(value, Mapping | list):

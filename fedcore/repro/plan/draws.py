@@ -1,4 +1,4 @@
-"""Draw random cells of a kept run, for `fedcore certify` to rerun within a given time."""
+"""Draw random cells of a kept run that `fedcore certify` can rerun within a given time."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
 def draw(pool: Mapping[str, Jobs], seconds: float, seed: int) -> list[str]:
     """Draw cells that together take at most `seconds` of CPU time.
 
-    The cheapest cell of each method of a paper comes first, and all other cells follow in random
-    order. The probability that a cell comes next is inversely proportional to its CPU seconds.
+    For each method of a paper, the cheapest cell comes first. All other cells follow in random
+    order; a cell's probability to come next is inversely proportional to its CPU seconds.
     """
     cheapest: dict[tuple[str, str], str] = {}
     for cell in sorted(pool, key=lambda cell: (pool[cell][cell], cell)):

@@ -1,4 +1,4 @@
-"""Read the time and the memory that jobs took, from benchmark files and from kept notes."""
+"""Read the time and the memory that jobs took, from benchmark files and from kept/run.json."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def measured(benchmark: str | os.PathLike[str]) -> Took | None:
 def seconds(benchmark: str | os.PathLike[str]) -> float:
     """Return the CPU seconds of a job, or its wall seconds if the CPU time is 0.
 
-    The result is 1 if the benchmark file gives no time.
+    The result is 1 if the benchmark file contains no time.
     """
     took = measured(benchmark) or Took(0.0, 1.0, 0.0)
     return took.cpu or took.wall

@@ -1,4 +1,4 @@
-"""Write and read records of a run's histories, to compare later runs with this run.
+"""Write and read records of a run's histories, with which later runs are compared.
 
 The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
 as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
@@ -96,7 +96,7 @@ class KeptRun:
     probe : float
         CPU seconds that `commands.probe.probe_speed` measured on the run's machine.
     problems : dict of str to float
-        CPU seconds that it took to make the data of each problem.
+        CPU seconds for making the data of each problem.
     items : dict of str to list of str
         Paths of the cells that an item's verdict depends on, keyed by the item's id.
     cells : dict of str to Kept
@@ -231,8 +231,8 @@ def read(path: Path) -> KeptRun:
         return KeptRun(**head, cells={one.cell: one for one in kept})
     except (OSError, ValueError, TypeError, KeyError, IndexError) as error:
         raise DataError(
-            f"{path} is no record ({error}): take it from git, or run the paper, then python "
-            "tools/kept_records.py"
+            f"{path} is not a record ({error}): restore it from git, or run the paper and then "
+            "python tools/kept_records.py"
         ) from error
 
 

@@ -181,7 +181,7 @@ class Plan:
         return [str(record), *(str(file) for file in others if file != record)]
 
     def problem_entry(self, problem: str) -> str:
-        """Return the registry entry of a problem's data set, as JSON without addresses."""
+        """Return the registry entry of a problem's data set, as JSON without download addresses."""
         described = build.described(self.problems[problem], surrogate=self.config["surrogates"])
         return json.dumps(described, sort_keys=True)
 
@@ -221,15 +221,15 @@ class Plan:
                 imported_by(files.notebook, paper)
 
     def made(self, paper: str) -> tuple[str, bytes]:
-        """Return the file that the start of a run writes for a paper's jobs, and its JSON text.
+        """Return path and JSON text of the file that the start of a run writes for a paper's jobs.
 
-        The name has a digest of the text, so that runs with other settings write other files.
+        The path contains a digest of the text, so that runs with other settings write other files.
         """
         text = json.dumps(self.describe(paper), indent=1).encode()
         return f"{MADE}/{paper}-{fingerprint(text)}.json", text
 
     def write(self) -> None:
-        """Write the file `made` of each paper."""
+        """Write, for each paper, the file that `made` describes."""
         for paper in self.papers:
             path, text = self.made(paper)
             try:
@@ -238,7 +238,7 @@ class Plan:
             except OSError as error:
                 raise ConfigError(
                     f"{Path(MADE).absolute()} cannot be written ({error.strerror}): make room, or "
-                    "start where you may write, with a copy of the checkout or --directory"
+                    "start where you may write (in a copy of the checkout, or with --directory)"
                 ) from error
 
     def claims_of(self, paper: str) -> dict[str, Any]:
@@ -338,17 +338,17 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
     except (LookupError, ValueError, TypeError, AttributeError) as error:
         raise ConfigError(
             f"{where}: the label '{spec['label']}' cannot be filled in ({error!r}); "
-            f"there are {', '.join(values) or 'no parameters'}"
+            f"known names: {', '.join(values) or 'none'}"
         ) from None
     if "over" in spec and "draws" not in spec:
-        raise ConfigError(f"{where}: 'over' needs 'draws', for each value")
+        raise ConfigError(f"{where}: 'over' needs 'draws': give the number of draws for each value")
 
 
 def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
     """Raise `ConfigError` if the problem of new clients is unknown or has no held-out samples."""
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
-        raise ConfigError(f"{where}: newcomers are measured on held-out samples: give {name} some")
+        raise ConfigError(f"{where}: newcomers are tested on held-out samples: give {name} some")
 
 
 def _cells(settings: Mapping[str, Any], files: PaperFiles, config: Mapping[str, Any]) -> list[Cell]:
@@ -436,8 +436,8 @@ def _cells_of_run(
             tags = problems[problem]["tags"] | own.pop("tags", {})
             if taken := sorted(NAMED & tags.keys()):
                 raise ConfigError(
-                    f"{where}, {problem}-{variant}: the tag '{taken[0]}' is a column of every "
-                    "table of runs already; take another name"
+                    f"{where}, {problem}-{variant}: every table of runs already has a "
+                    f"column '{taken[0]}': give the tag another name"
                 )
             params = (
                 spec.get("params", {})
@@ -455,8 +455,8 @@ def _check_draws(cell: Cell, problem: Mapping[str, Any], where: str) -> None:
     made = draws_of(problem)
     if made is not None and cell.repeats > made:
         raise ConfigError(
-            f"{where}: {cell.short} has {cell.repeats} repeats, and {cell.problem} only "
-            f"{counted(made, 'draw')}, so that some would run on the same data: raise `draws`, "
+            f"{where}: {cell.short} has {cell.repeats} repeats, but {cell.problem} only "
+            f"{counted(made, 'draw')}, and some repeats would share their data: raise `draws`, "
             "or lower `repeats`"
         )
 
@@ -481,9 +481,9 @@ def check_cell(cell: Cell, where: str) -> None:
             if algorithm.private(algorithm.params({**values, **changes}, form="NAME: VALUE")):
                 require_released(cell.stop, released_columns(algorithm.released))
         if cell.newcomers and "model" not in algorithm.task.fields:
-            raise ConfigError(f"{cell.algorithm} learns no network: it has nothing for newcomers")
+            raise ConfigError(f"{cell.algorithm} learns no network: leave out `newcomers`")
         if cell.twin != "none" and not algorithm.task.twins:
-            raise ConfigError(f"{cell.algorithm} learns no subspace: it has no twin")
+            raise ConfigError(f"{cell.algorithm} learns no subspace: leave out `twin`")
         measured = [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]
         for name in measured:
             metrics.get(name)

@@ -1,6 +1,6 @@
-"""Keep a list of restored histories, for which the workflow makes no data.
+"""Keep a list of restored histories; the workflow makes no data for their cells.
 
-``results/restored.json`` has an entry for each history that was put back into the results. A
+``results/restored.json`` has an entry for each history that was copied back into the results. A
 history counts as restored until its file or its cell's settings, code or problems change.
 """
 
@@ -47,7 +47,7 @@ def _read(results: Path) -> dict[str, dict[str, str]]:
     try:
         entries = json.loads(file.read_text(encoding="utf-8"))
         if not isinstance(entries, dict):
-            raise ValueError("it has no names of cells")
+            raise ValueError("it is no mapping of cells")
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

@@ -64,8 +64,8 @@ def write(results: Path, folder: Path, root: Path = Path(), of_run: Collection[s
     root : path
         Checkout of fedcore, which holds the claims files of the papers.
     of_run : collection of str
-        Names of the papers that the run has made. Another paper has pages, too, unless its
-        histories are missing or not those of its plan.
+        Names of the papers in this run. Any other paper also gets pages, unless its histories are
+        missing or do not match its plan.
     """
     drawn: dict[model.Paper, list[dict[str, Any]]] = {}
     for name in model.names(results):

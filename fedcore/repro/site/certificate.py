@@ -1,7 +1,7 @@
-"""Certificate of a repeated run; it says for each cell whether it agrees with the kept run.
+"""Certificate that says for each cell of a repeated run whether it agrees with the kept run.
 
-The records of the kept run are in the repository. A certificate
-is the content of ``codecheck.yml`` (https://codecheck.org.uk).
+The records of the kept run are in the repository. ``codecheck.yml`` (https://codecheck.org.uk)
+contains the certificate.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ MEANING = {
     SAME: "every array of the history has the bytes of the kept one.",
     DIGITS: "the medians of all columns agree to one part in a thousand, or to rounding.",
     RANGE: "a median differs in its third digit and lies within the kept repeats and their twins.",
-    DIFFERS: "a median lies elsewhere; or bytes differ where kernel and versions agree; or they "
-    "agree and the recorded medians do not.",
-    NOT_MADE: "its job failed, or its data could not be had.",
+    DIFFERS: "a median lies elsewhere; or the bytes differ although kernel and versions agree; or "
+    "the bytes agree but the recorded medians do not.",
+    NOT_MADE: "its job failed, or its data were not available.",
 }
 PERSON = "to be filled in by the person who ran it"
 # Parts of a certificate that are tables, by what the page calls them.
@@ -65,8 +65,8 @@ def compare(
     runs : mapping of str to KeptRun
         The kept run of each paper.
     drawn, whole : collection of str
-        `drawn` names the cells to compute again. `whole` names the papers that were computed again
-        completely. The certificate compares the verdicts of the papers in `whole`.
+        `drawn` names the cells that were to be computed again. `whole` names the papers that were
+        computed again completely. The certificate compares the verdicts of the papers in `whole`.
     out : path
     records : path
         Folder with the records of the kept runs.
@@ -129,7 +129,7 @@ def disagreements(found: Mapping[str, Any]) -> int:
 
 
 def _words(whole: Collection[str], out: Path) -> list[tables.Row]:
-    """Return the items of the papers in `whole` whose verdicts differ from the kept verdicts."""
+    """Return each item of the papers in `whole` whose verdict differs from the kept one."""
     now = verdict_pages.words_of(verdict_pages.read_papers(out / "results/verdicts", whole))
     kept = verdict_pages.kept_tables(papers.CHECKOUT / papers.FOLDER)
     before = [v for file in kept if file.parent.name in whole for v in verdict_pages.read(file)]

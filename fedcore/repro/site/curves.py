@@ -37,10 +37,10 @@ AXES = {
 def groups(plan: Path) -> list[dict[str, Any]]:
     """Return the runs of a paper, grouped by experiment and problem.
 
-    A group holds its runs, its measures, and the hyper-parameters that vary between its runs. A run
-    holds its name, its cell, its colour and dashes, and its values on every horizontal axis. For
-    every measure, a run holds the median over the repeats. A run with several repeats also holds
-    the measure's smallest and largest values.
+    A group has its runs, its measures, and the hyper-parameters that vary between its runs. A run
+    has a name, a cell, a colour, dashes, and values on every horizontal axis. For every measure, a
+    run has the median over the repeats and, with several repeats, the smallest and the largest
+    value.
     """
     results, found = Results(plan), []
     methods = curve_styles.of_methods(results.plan)
@@ -63,7 +63,7 @@ def groups(plan: Path) -> list[dict[str, Any]]:
 
 
 def script(groups: list[dict[str, Any]]) -> str:
-    """Return JavaScript that holds the data, because a page opened from disk cannot read files."""
+    """Return the data as JavaScript, because a page opened from disk cannot read files."""
     return f"window.CURVES = {json.dumps(groups, separators=(',', ':'), allow_nan=False)};\n"
 
 
@@ -119,7 +119,7 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give each run the colour and dashes of its method or, without a method, distinct ones."""
+    """Give runs the colour and dashes of their method; runs without method get distinct ones."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))

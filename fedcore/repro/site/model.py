@@ -30,7 +30,7 @@ View = dict[str, Any]  # what a template shows of one thing, by the names that i
 
 
 def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
-    """Return the columns that hold different numbers in different rows, without those in `besides`.
+    """Return the columns whose numbers differ between rows, except the columns in `besides`.
 
     For a single row, all columns with numbers, except those in `besides`, are returned.
     """
@@ -40,7 +40,7 @@ def _numbers(rows: Sequence[Row], besides: set[str]) -> list[str]:
 
 
 def judged_by(select: Mapping[str, Any], rows: Sequence[Row]) -> View:
-    """Return a page's view of the table rows that decide the verdict on a claim.
+    """Return what a page shows of the table rows that decide the verdict on a claim.
 
     In the result, ``rows`` holds the first `LONG` rows as text, and ``all_rows`` is the number of
     all rows. The entry ``experiments`` is the set of experiments that the rows name.
@@ -66,19 +66,19 @@ class Paper:
     Attributes
     ----------
     judged : bool
-        Whether the results hold verdicts; they hold none for a user's own study.
+        Whether the results contain verdicts; results of a user's own study contain none.
     verdicts, printed_items, checks : list of Verdict
         All verdicts, the verdicts on items that the paper prints, and the verdicts on checks of
         this software.
     plan : dict
-        The plan of the run; empty if the results hold no plan.
+        The plan of the run; empty if the results contain no plan.
     plan_file : path
     title, citation : str
         Without a plan, the title is the paper's name.
     missing : dict of str to list of str
         For each reason, the names of the problems and experiments that were not run.
     question : str
-        The question that is answered by the paper's headline claims.
+        The question that the paper's headline claims answer.
     """
 
     def __init__(self, results: Path, name: str, root: Path) -> None:
@@ -198,7 +198,7 @@ class Paper:
 
     @property
     def records(self) -> list[tuple[str, list[str], int]]:
-        """Triples: a note on the data, and the commits and number of restored histories with it.
+        """Notes on data, each with the commits and the number of its restored histories.
 
         A restored history was copied into the results from an earlier run.
         """
@@ -217,9 +217,9 @@ class Paper:
         return [known[name] for name in sorted(known)]
 
     def judging(self, verdict: Verdict) -> View | None:
-        """Return a page's view of the table rows that decide a verdict, or None without such rows.
+        """Return what a page shows of the table rows that decide a verdict; None without such rows.
 
-        The first cell of the first reading that has a result selects the rows.
+        The rows are selected by the first cell of the first reading with a result.
         """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)
@@ -233,7 +233,7 @@ class Paper:
         return judged_by(select, rows) if rows else None
 
     def changes(self, verdict: Verdict) -> list[Mapping[str, Any]]:
-        """Return each change that a reading makes to the printed claim, with the reason for it."""
+        """Return all changes that readings make to the printed claim, with the reason for each."""
         readings = self._items[verdict.id]["readings"]
         of_readings = [(*one["fills_in"], *one["replaces"]) for one in readings]
         names = [name for mine in of_readings for name in mine]
@@ -256,7 +256,7 @@ def slug(text: str) -> str:
 
 
 def names(results: Path) -> list[str]:
-    """Return the names of papers with verdicts in a folder of results, then those with a plan."""
+    """Return the names of papers with verdicts in `results`, then of papers with only a plan."""
     judged = [file.stem for file in verdict_pages.files_in(results / "verdicts")]
     planned = [file.stem for file in sorted((results / "plans").glob("*.json"))]
     return [*dict.fromkeys([*judged, *planned])]

@@ -22,9 +22,9 @@ def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run,
         changes = [name for name in set(canary.NEIGHBOUR.values()) if params.get(name)]
         if changes not in ([], [canary.NEIGHBOUR[relation]]):
             raise DataError(
-                f"{experiment}, {run.algorithm}: the ledger's neighbours are '{relation}', and "
-                f"problem {run.problem} has {changes[0]} = true: give it "
-                f"{canary.NEIGHBOUR[relation]} = true"
+                f"{experiment}, {run.algorithm}: the neighbouring relation is '{relation}', but "
+                f"problem {run.problem} has {changes[0]} = true: set "
+                f"{canary.NEIGHBOUR[relation]} = true instead"
             )
         found.setdefault((run.algorithm, run.variant), {})[not changes] = run
     both = {key: worlds for key, worlds in found.items() if len(worlds) == 2}

@@ -18,7 +18,7 @@ CHANGES = {
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return how many products of AᵢAᵢᵀ with a block each client has made up to each record.
+    """Return how many products of AᵢAᵢᵀ with a block a client has computed up to each record.
 
     If a method records its products, the result is their mean over the clients. If a method
     declares its products per round by ``steps``, the result is their sum over the rounds. For all

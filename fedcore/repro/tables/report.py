@@ -1,4 +1,4 @@
-"""Write the tables of a paper, which a module of the paper declares.
+"""Write the tables that a module of a paper declares.
 
 A paper that declares no tables gets one table with the last values of every run.
 """
@@ -59,7 +59,7 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
     Raises
     ------
     ConfigError
-        If the paper's file and its module name different tables.
+        If the paper's ``experiments.yaml`` and its module name different tables.
     """
     results = Results(plan)
     paper, captions = results.plan["paper"], results.plan["tables"]
@@ -69,8 +69,8 @@ def write_tables(plan: str | os.PathLike[str]) -> None:
         files = paper_files.at(results.plan["entry"])
         where = files.report if differing[0] in declared else files.paper
         raise ConfigError(
-            f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other, or "
-            "remove it"
+            f"paper {paper}: only {where} has the table '{differing[0]}': add it to the other "
+            "file, or remove it"
         )
     made = {name: declared[name].rows(results) for name in captions}
     below = [UNRELEASED] if results.private else []  # once all histories have been read

@@ -36,7 +36,7 @@ Part = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Run:
-    """A cell of an experiment that has been run.
+    """A cell (an algorithm with fixed parameters on one problem) that has been run.
 
     Attributes
     ----------
@@ -177,14 +177,14 @@ class Run:
         value = np.asarray(column(self) if callable(column) else column)
         if value.shape and not (of_repeats and value.shape == (self.history.repeats,)):
             raise InputError(
-                f"column '{name}' of {self.cell}: shape {value.shape}, "
-                f"give one value, or `rows` one for each of the {self.history.repeats} repeats"
+                f"column '{name}' of {self.cell}: a value has shape {value.shape}: "
+                f"give one value or, to `rows`, one for each of {self.history.repeats} repeats"
             )
         return value
 
 
 def last(column: str) -> Callable[[Run], np.ndarray]:
-    """Return a function for `Results.table` that gives the last recorded value of a column.
+    """Return a function for `Results.table` that returns the last recorded value of a column.
 
     Parameters
     ----------
@@ -323,7 +323,7 @@ class Results:
             self.cells = {path: Cell.read(cell) for path, cell in self.plan["cells"].items()}
         except (OSError, ValueError) as error:
             raise DataError(
-                f"{plan} is no plan of this version ({error}): run snakemake to make it"
+                f"{plan} is not a plan of this version ({error}): run snakemake to make one"
             ) from error
         self._folder = plan.parents[1]
         self.figures = self._folder / "figures" / self.plan["paper"]
@@ -358,8 +358,8 @@ class Results:
             if self.plan.get("judged") and (copies := history.copies):
                 raise ConfigError(
                     f"{self.plan['paper']}/{cell}: repeat {copies[0]} is a copy of an earlier one, "
-                    "and verdicts take repeats for independent runs: lower its `repeats`, or give "
-                    "its problem `draws`"
+                    "but verdicts need independent repeats: lower its `repeats`, or give its "
+                    "problem `draws`"
                 )
             self._read[cell] = history
         return self._read[cell]
@@ -461,10 +461,10 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return the lines below a figure's title, each with a printed statement and its verdict.
 
-        Each line holds a text of `sentences`, a tab, and a verdict. The verdict is on the reading
-        that the figure shows or, if `part` is given, on this part of the reading. Different
-        verdicts on the whole reading, on the claim as printed or on other readings follow. If the
-        results hold no verdicts, the text is empty. For a quick run, the text only says that a
+        Each line consists of a text of `sentences`, a tab, and the verdict on the reading that the
+        figure shows or, if `part` is given, on this part of the reading. If the verdict on the
+        whole reading, on the claim as printed or on another reading differs, it follows. If the
+        results contain no verdicts, the text is empty. For a quick run, the text only says that a
         quick run says nothing about the paper.
 
         Parameters

@@ -1,9 +1,9 @@
 """Statistics over the repeats in a table, and the effect of rounding on these statistics.
 
 The twin of a run repeats the run from a start that is changed by one rounding (see
-`fedcore.experiments.twins`). The column ``twin_x`` holds the value of column ``x`` in the twin of
-the row, or None if the row has no twin. The function `summarise` and the verdicts use ``twin_x`` to
-estimate how far rounding changes ``x``.
+`fedcore.experiments.twins`). The column ``twin_x`` contains the twin's value of column ``x``, or
+None if the row has no twin. The function `summarise` and the verdicts use ``twin_x`` to estimate
+how far rounding changes ``x``.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def summarise(rows: Rows, value: str, by: Sequence[str]) -> Rows:
 def by_group(value: str | Sequence[str], *by: str) -> Callable[[Rows], Rows]:
     """Return a function for `Table.shown` that summarises a column by groups.
 
-    If `value` lists several columns, their summaries follow one another, and ``column`` holds the
-    name of the summarised column.
+    If `value` lists several columns, their summaries follow one another, and ``column`` names the
+    summarised column.
     """
     if isinstance(value, str):
         return lambda rows: summarise(rows, value, by)
@@ -154,7 +154,7 @@ def statistic(values: Sequence[Any], name: str = "median", *, missing: str = "la
     """
     for value in values:
         if value is not None and (isinstance(value, str | bool) or not np.isscalar(value)):
-            raise InputError(f"a {name} is taken over numbers, not over {value!r}")
+            raise InputError(f"a {name} needs numbers, not {value!r}")
     numbers = [math.nan if value is None else float(value) for value in values]
     known = sorted(number for number in numbers if not math.isnan(number))
     gaps = [math.nan] * (len(numbers) - len(known))

@@ -55,7 +55,7 @@ def _decided(asked: Sequence[Verdict]) -> str:
 
 
 def _by_word(verdicts: Sequence[Verdict], before: str) -> list[str]:
-    """Return a text per verdict that occurs; it names the headline claims with this verdict."""
+    """Return one text for each verdict that occurs, with the headline claims that have it."""
     told = []
     for word in WORDS:
         names = "; ".join(v.headline for v in verdicts if v.word == word)
@@ -114,7 +114,7 @@ def _ground(change: Change) -> str:
 
 
 def word_of(verdict: Verdict) -> str:
-    """Return the state of the reading `Verdict.otherwise`, or an empty text if it is None."""
+    """Return the state of the reading `Verdict.otherwise`; empty without such a reading."""
     return "" if verdict.otherwise is None else verdict.otherwise.state
 
 

@@ -61,11 +61,11 @@ class Demand(NamedTuple):
         Significance level at which test B finds that the printed text fails. A headline claim needs
         0.002.
     searched : int
-        Number of readings among which a search found this reading. The required weight is
-        multiplied by `searched`, and the level is divided by `searched`.
+        Number of readings (ways to run an item) among which a search found this one. The required
+        weight is multiplied by `searched`, and the level is divided by `searched`.
     cells : int
-        Number of cells that are judged jointly. The allowed rate of false failures is divided
-        equally among these cells.
+        Number of cells (tested values) that are judged jointly. The allowed rate of false failures
+        is divided equally among them.
     """
 
     weight: float = 20.0
@@ -90,7 +90,7 @@ HEADLINE = Demand(weight=100.0, level=0.002)
 
 @dataclass(frozen=True)
 class Part:
-    """Outcome of a cell, or of all points of a panel, as structured data.
+    """Outcome of a cell (tested value), or of all points of a panel, as structured data.
 
     Attributes
     ----------
@@ -155,7 +155,7 @@ def weigh(k: int, n: int, q: float = 0.5) -> tuple[float, float]:
 
     Of `n` runs, `k` agree. A weight is the mean likelihood of all shares on one side of `q`,
     divided by the likelihood of `q`. If the true share is `q`, each weight is a martingale with
-    mean 1, and ever reaches w with a probability of at most 1/w (Ville, 1939).
+    mean 1; the probability that it ever reaches w is at most 1/w (Ville, 1939).
     """
     log_own = scipy.special.xlogy(k, q) + scipy.special.xlog1py(n - k, -q)
     log_beta = scipy.special.betaln(k + 1, n - k + 1)
@@ -206,7 +206,7 @@ def judge_runs(
 
 
 def _most(values: Numbers) -> int:
-    """Return how many runs would agree if all runs without a result agreed."""
+    """Return the number of agreeing runs if all runs without a result count as agreeing."""
     return values.count(1.0) + values.count(None)
 
 
@@ -335,7 +335,7 @@ def _quantile(level: float, freedom: int) -> float:
 def _tolerance(
     given: Mapping[str, Any], x: float, ours: float, half: float, logs: bool
 ) -> tuple[float, float]:
-    """Return the largest negligible difference, and the smallest that the test must detect."""
+    """Return the largest negligible difference, and the smallest difference to detect."""
     if given["scale"] == "accuracy":
         point = float(given["point"])
         return max(point, half), ACCURACY * point

@@ -1,8 +1,8 @@
-"""Find the experiments' cells on which each item rests, and how many runs would decide it.
+"""Find the cells on which each item's verdict rests, and how many runs would decide the item.
 
-Each table is made again to find the histories that it reads. An item rests on the histories behind
-the table rows that it selects. Rows and histories are matched by experiment and problem, if the
-table has these columns.
+An item is a printed number or statement, and a cell is a planned run. Each table is computed again
+to find the histories that it reads. An item rests on the histories of the table rows that it
+selects; rows and histories are matched by experiment and problem, if the table has these columns.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Evidence:
             self._read[name] = [cell for cell in once.cells.values() if cell.short in once.asked]
 
     def cells(self) -> dict[str, list[str]]:
-        """Return a dict from the id of each item that was run to the paths of its cells."""
+        """Return the paths of the cells behind each item that was run, keyed by the item's id."""
         items = by_id(self._claims).items()
         found = {name: self._behind(item["readings"]) for name, item in items}
         return {name: cells for name, cells in found.items() if cells}

@@ -1,4 +1,4 @@
-"""Test the rows that a reading of an item selects from a paper's tables."""
+"""Test the rows that a reading (one way to run an item) selects from a paper's tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Rows = Sequence[tables.Row]
 
 
 class Obstacle(Exception):
-    """Error if a reading has no measured values; the message says why."""
+    """Error that says why a reading has no measured values."""
 
 
 class Measurements:
@@ -167,7 +167,7 @@ def _judged(
     points = [(key, _of_runs(part, what)) for key, part in groups(list(rows), *select["points"])]
     if kind == "number":
         if len(points) > 1:
-            raise ConfigError(f"{what}: a number has one point; use cells, or another test")
+            raise ConfigError(f"{what}: a 'number' test takes one point: use cells or another test")
         return claim_tests.judge_number(_values(points[0][1], column), given, demand, pooled)
     agreed = [
         claim_tests.agreement(_values(part, column), given, _limits(part, given))
@@ -208,8 +208,8 @@ def _of_runs(rows: list[tables.Row], what: str) -> list[tables.Row]:
     repeat, n = Counter(row["repeat"] for row in rows).most_common(1)[0]
     if n > 1:
         raise ConfigError(
-            f"{what}: {n} rows are of run {repeat}, and a point needs one row per run: add the "
-            "column that tells them apart to 'points', or narrow 'where'"
+            f"{what}: a point has {n} rows of run {repeat}, but needs one: add the column that "
+            "distinguishes these rows to 'points', or narrow 'where'"
         )
     return sorted(rows, key=lambda row: float(row["repeat"] or 0))
 

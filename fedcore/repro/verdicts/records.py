@@ -65,7 +65,7 @@ def record(folder: Path, claims: Mapping[str, Any], *, date: str, commit: str, s
 
 
 def remarks(folder: Path, claims: Mapping[str, Any], seed: int) -> dict[str, str]:
-    """Return remarks on tests that are new, were changed, or were set after runs with `seed`."""
+    """Return remarks on tests that are new, were changed, or were set after runs with this seed."""
     found: dict[str, str] = {}
     rows = read(folder)
     for name, sha in fingerprints(claims).items() if rows else ():

@@ -32,7 +32,7 @@ from fedcore.words import counted
 
 # From the worst to the best; `worse` compares by it.
 RANK = (DID_NOT_RUN, NOT_RUN, FAILS, UNDECIDED, RAN, HOLDS)
-CHANCE = "Chance alone gives an item a wrong word in at most one of fourteen cases"
+CHANCE = "Chance alone gives an item a wrong verdict in at most one of fourteen cases"
 WIDTH = 96
 
 
@@ -182,7 +182,7 @@ def chance(printed: Sequence[Verdict]) -> str:
     if not late:
         return f"{CHANCE}."
     items = counted(late, "item")
-    return f"{CHANCE}, where a test was set before any run was seen. Those of {items} were not."
+    return f"{CHANCE}, if its test was set before any run. The tests of {items} were set later."
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
@@ -220,7 +220,7 @@ def page(verdicts: Sequence[Verdict]) -> str:
             parts += [f"### {tables.escaped(source)}\n", _table(items)]
         if own := checks(mine):
             parts.append("### Checks of this software\n")
-            parts.append("They say nothing of the paper and are not counted among its items.\n")
+            parts.append("They say nothing about the paper, so its counts leave them out.\n")
             parts.append(_table(own))
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
 
@@ -241,13 +241,13 @@ def _told(v: Verdict, form: str) -> dict[str, str]:
 
 
 def _words(v: Verdict, form: str) -> dict[str, str]:
-    """Return the words of the reading as printed and of `Verdict.otherwise`, with evidence."""
+    """Return the verdicts on the item as printed and on `Verdict.otherwise`, with evidence."""
     otherwise = form.format(answers.word_of(v), answers.second_line(v)) if v.otherwise else ""
     return {AS_PRINTED: form.format(v.word, answers.first_line(v)), OTHERWISE: otherwise}
 
 
 def told_of(readings: Iterable[Reading]) -> list[str]:
-    """Return a text for each reading that says what it changes, and how its runs ended."""
+    """Return a text for each reading; the text says what the reading changes and its result."""
     return [
         f"{f'if {r.how}' if r.how else AS_PRINTED}: "
         + (r.obstacle or "; ".join(filter(None, [f"{r.measured}, {r.state}", r.lack])))

@@ -1,9 +1,9 @@
-"""Give a verdict on each item as printed, and on readings that change what is printed.
+"""Give a verdict on each item as printed, and on each reading that changes what is printed.
 
-``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. A reading is one
-way to run an item. A reading may fill in what the paper leaves open, and may replace what the paper
-says. Every verdict is computed from the claims file and from the paper's tables of measured values.
-``docs/judging.md`` has the rules.
+``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. An item is a
+printed number or statement. A reading is one way to run it: a reading may fill in what the paper
+leaves open, and may replace what the paper says. Every verdict is computed from the claims file and
+from the paper's tables of measured values. ``docs/judging.md`` has the rules.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from fedcore.repro.verdicts.measurements import Measurements, Obstacle
 NOT_RUN = "not run"
 RAN, DID_NOT_RUN = "ran", "did not run"  # of a quick run, which has no words
 WORDS = {
-    HOLDS: "the runs show it.",
-    FAILS: "the runs show that it is not so.",
-    UNDECIDED: "the runs cannot tell, or it depends on what the paper leaves open.",
-    NOT_RUN: "nothing was run as printed; the reason is given.",
+    HOLDS: "the runs confirm the item.",
+    FAILS: "the runs contradict the item.",
+    UNDECIDED: "the runs cannot tell, or the paper leaves open what decides it.",
+    NOT_RUN: "nothing was run as printed, for the reason that is given.",
     RAN: "a quick run, which says nothing about a paper.",
     DID_NOT_RUN: "a quick run, which says nothing about a paper.",
 }
@@ -56,7 +56,7 @@ class Change:
     ground : str
         Reason for the change, one of the grounds in ``claims.schema.yaml``.
     tried : int
-        Number of readings that a search tried to find this change.
+        Number of readings that were tried in the search for this change.
     part : str
         How much of the item the search covered, or an empty text.
     """
@@ -129,7 +129,7 @@ class Verdict:
     readings : tuple of Reading
         All readings of the item, in the order of the claims file.
     aside : bool
-        Whether the item is a headline claim that the paper's question is not about.
+        True for a headline claim that does not concern the paper's question.
     """
 
     paper: str
@@ -154,10 +154,9 @@ class Verdict:
     def otherwise(self) -> Reading | None:
         """The reading with replacements that is shown beside the verdict as printed, or None.
 
-        Of the readings with replacements that hold, the result is the one with the fewest
-        replacements. If no reading with replacements holds, the result is the first one that was
-        run. If another passage of the paper contradicts the printed text, only readings that follow
-        this passage are considered.
+        If several such readings hold, the result is the one with the fewest replacements. If none
+        holds, the result is the first that was run. If another passage of the paper contradicts the
+        printed text, only readings that follow this passage are considered.
         """
         if self.word in (RAN, DID_NOT_RUN):
             return None
@@ -331,7 +330,7 @@ def demand_of(
 
 
 def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
-    """Return an item's verdict as printed, the evidence, and why the item is undecided or not run.
+    """Return the verdict on the printed item, the evidence, and why it is undecided or not run.
 
     The result depends only on the readings that replace nothing.
     """
@@ -358,7 +357,7 @@ def as_printed(readings: Sequence[Reading]) -> tuple[str, str, str]:
 
 
 def _names(ran: Sequence[Reading]) -> list[str]:
-    """Return a clause for each reading, with its choices that some other reading lacks."""
+    """Return a clause for each reading, with those of its choices that not all readings share."""
     common = set.intersection(*(set(reading.fills_in) for reading in ran))
     alone = "with nothing else filled in" if common else "to the letter"
     own = [[c.what for c in reading.fills_in if c not in common] for reading in ran]
