@@ -121,7 +121,7 @@ restore: $(READY) ## put kept histories of long runs into results/, not to run t
 
 test: $(READY) ## all tests, on CORES processes with one BLAS thread each; the numerical ones twice
 	$(IN_ENV) $(ONE_THREAD) pytest $(SHARED) $(PYTEST_ARGS)
-	$(IN_ENV) $(ONE_THREAD) python tests/kernels.py other $(SHARED) -m "not slow" $(PYTEST_ARGS)
+	$(IN_ENV) $(ONE_THREAD) python tests/blas_kernels.py other $(SHARED) -m "not slow" $(PYTEST_ARGS)
 
 lint: $(READY) ## style, types, import layers and Snakemake's linter; changes nothing
 	$(IN_ENV) ruff check .

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from fedcore.repro.verdicts.claim_tests import Part
+from fedcore.repro.verdicts.decision_rules import Part
 from fedcore.repro.verdicts.verdicts import Reading, Verdict
 
 ROOT = Path(__file__).parents[1]

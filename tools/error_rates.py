@@ -15,7 +15,7 @@ import numpy as np
 from readme_verdicts import between_comments
 
 from fedcore.reports import tables
-from fedcore.repro.verdicts.claim_tests import (
+from fedcore.repro.verdicts.decision_rules import (
     FAILS,
     HEADLINE,
     HOLDS,

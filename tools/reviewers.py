@@ -21,7 +21,7 @@ from fedcore.repro.config import claims
 from fedcore.repro.plan import kept_cells
 from fedcore.repro.site import certificate
 from fedcore.repro.verdicts import verdict_pages
-from fedcore.repro.verdicts.claim_tests import (
+from fedcore.repro.verdicts.decision_rules import (
     DOUBT,
     FAILS,
     FEW,

@@ -2,7 +2,7 @@
 
 For inputs of a given shape, a layer's methods ``parameters`` and ``output`` return the shapes of
 its parameters and of its output. All shapes of inputs and outputs refer to a single sample.
-`fedcore.deep.one` and `fedcore.deep.several` compute the outputs.
+`fedcore.deep.one_client` and `fedcore.deep.several_clients` compute the outputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Compute the outputs of a network and the gradients of its loss for given parameters.
 
-For one client, `fedcore.deep.one` computes the layers. For several clients, parameters and batches
-have a leading axis of clients, and `fedcore.deep.several` computes the layers.
+For one client, `fedcore.deep.one_client` computes the layers. For several clients, parameters and
+batches have a leading axis of clients, and `fedcore.deep.several_clients` computes the layers.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor as Tensor
 
 from fedcore.deep import layers as kinds
-from fedcore.deep import one, several
+from fedcore.deep import one_client, several_clients
 from fedcore.deep.batches import Batch
 from fedcore.deep.layers import Layer, Size
 
@@ -62,7 +62,7 @@ class Network:
     def apply(self, w: Tensor, x: Tensor) -> Tensor:
         """Return one client's outputs for the parameters `w`, without dropout."""
         with torch.no_grad():
-            return self._outputs(one.COMPUTE, self._tensors(w), x, None)
+            return self._outputs(one_client.COMPUTE, self._tensors(w), x, None)
 
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient of a batch's mean cross-entropy at `w`, plus the weight decay.
@@ -72,7 +72,7 @@ class Network:
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
-        clients = several if lead else one
+        clients = several_clients if lead else one_client
         if self._linear:
             found = clients.linear_gradient(*tensors, batch)
         else:
@@ -90,7 +90,7 @@ class Network:
         return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]
 
     def _outputs(
-        self, compute: one.Compute, tensors: list[Tensor], x: Tensor, noise: Any
+        self, compute: one_client.Compute, tensors: list[Tensor], x: Tensor, noise: Any
     ) -> Tensor:
         left = iter(tensors)
         for layer, shapes in zip(self._layers, self._shapes, strict=True):

@@ -19,7 +19,7 @@ from refused import refused
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep import device, one, several, training  # noqa: E402
+from fedcore.deep import device, one_client, several_clients, training  # noqa: E402
 from fedcore.deep.layers import Convolution, Dense, Lstm, Pool, Relu, Reshaped, Softmax  # noqa: E402
 from fedcore.deep.networks import Network  # noqa: E402
 from fedcore.deep.settings import Params  # noqa: E402
@@ -76,9 +76,9 @@ def test_every_layer_computes_each_client_by_itself(layer):
     rng = np.random.default_rng(0)
     x = torch.tensor(rng.standard_normal((3, 4, *shape)))
     own = [torch.tensor(rng.standard_normal((3, *p.shape))) for p in layer.parameters(shape)]
-    found = several.COMPUTE[type(layer)](layer, x, None, *own)
+    found = several_clients.COMPUTE[type(layer)](layer, x, None, *own)
     for i in range(3):
-        alone = one.COMPUTE[type(layer)](layer, x[i], None, *(part[i] for part in own))
+        alone = one_client.COMPUTE[type(layer)](layer, x[i], None, *(part[i] for part in own))
         np.testing.assert_allclose(found[i], alone, rtol=0, atol=1e-13)
 
 

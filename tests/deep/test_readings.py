@@ -15,7 +15,7 @@ from fedcore.testing.samples import CLASSES, FEATURES, held_out, images
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
-from fedcore.deep import device, models, one  # noqa: E402
+from fedcore.deep import device, models, one_client  # noqa: E402
 from fedcore.deep.batches import Batch  # noqa: E402
 from fedcore.deep.evaluation import ROWS, in_pieces  # noqa: E402
 from fedcore.deep.layers import Dense, Reshaped, Softmax  # noqa: E402
@@ -62,7 +62,7 @@ def as_authors(block):
 @pytest.mark.parametrize("m", [4, 8, 10, 3])
 def test_a_block_is_reshaped_as_numpy_does_it_and_not_transposed(m):
     x = np.random.default_rng(0).standard_normal((m, 5, 7))
-    found = one.reshaped(Reshaped(4), torch.tensor(x), None).numpy()
+    found = one_client.reshaped(Reshaped(4), torch.tensor(x), None).numpy()
     assert found.shape == (m, *Reshaped(4).output((5, 7))) == (m, 7, 5)
     for start in range(0, m, 4):
         expected = as_authors(x[start : start + 4]).transpose(1, 0, 2)
@@ -107,7 +107,7 @@ def test_a_block_may_have_more_samples_than_are_computed_at_once():
     network = Network((Reshaped(ROWS + 5),), (2, 3))
     x = torch.arange(6.0 * (ROWS + 9)).reshape(-1, 2, 3)
     found = in_pieces(network, np.empty(0, np.float32), x)
-    assert torch.equal(found, one.reshaped(Reshaped(ROWS + 5), x, None))
+    assert torch.equal(found, one_client.reshaped(Reshaped(ROWS + 5), x, None))
 
 
 def test_the_head_is_trained_on_what_the_body_makes_of_each_batch(reshaping):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-import kernels
+import blas_kernels
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.history import History
 from fedcore.repro.commands.certify import _begin
@@ -84,7 +84,7 @@ def test_all_cells_agree_bit_by_bit_and_an_altered_history_is_noticed(done):
 
 @pytest.mark.slow
 def test_under_another_kernel_ranges_agree_and_an_altered_history_is_noticed(done):
-    kernel = next(kernels.others(), None)
+    kernel = next(blas_kernels.others(), None)
     if kernel is None:
         pytest.skip("this machine has one kernel")
     keep(done)

@@ -135,7 +135,7 @@ class _Run:
 
     def undecided(self, papers: Sequence[str], item: str | None) -> list[Open]:
         """Return the undecided items of papers, each with the repeats that would decide it."""
-        from fedcore.repro.verdicts.claim_tests import UNDECIDED
+        from fedcore.repro.verdicts.decision_rules import UNDECIDED
         from fedcore.repro.verdicts.evidence import Evidence
 
         found = []

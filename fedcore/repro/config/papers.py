@@ -69,8 +69,8 @@ class PaperFiles:
 
     @property
     def beside_claims(self) -> list[Path]:
-        """CSV files with the points of printed panels, and ``tests.tsv``, the record of tests."""
-        return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("tests.tsv")])
+        """CSV files with the points of printed panels, and ``test_dates.tsv`` (see `records`)."""
+        return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("test_dates.tsv")])
 
     @property
     def report(self) -> Path:

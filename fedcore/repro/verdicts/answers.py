@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED
+from fedcore.repro.verdicts.decision_rules import FAILS, HOLDS, UNDECIDED
 from fedcore.repro.verdicts.verdicts import NOT_RUN, SOFTWARE, WORDS, Change, Verdict, clause
 
 AS_PRINTED, OTHERWISE = "as printed", "otherwise"

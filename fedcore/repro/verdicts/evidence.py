@@ -15,7 +15,7 @@ from fedcore.experiments.cell import Cell
 from fedcore.repro.config.claims import by_id
 from fedcore.repro.tables.report import declared_tables
 from fedcore.repro.tables.results import Results
-from fedcore.repro.verdicts.claim_tests import UNDECIDED, judge_jointly
+from fedcore.repro.verdicts.decision_rules import UNDECIDED, judge_jointly
 from fedcore.repro.verdicts.measurements import Measurements, Obstacle, matching
 from fedcore.repro.verdicts.verdicts import demand_of
 

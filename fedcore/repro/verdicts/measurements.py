@@ -17,8 +17,8 @@ from fedcore.reports import tables
 from fedcore.repro.config.claims import LIMITS
 from fedcore.repro.tables import summaries
 from fedcore.repro.tables.rows import gathered, groups
-from fedcore.repro.verdicts import claim_tests
-from fedcore.repro.verdicts.claim_tests import FAILS, UNDECIDED, Demand, Numbers, Outcome, Part
+from fedcore.repro.verdicts import decision_rules
+from fedcore.repro.verdicts.decision_rules import FAILS, UNDECIDED, Demand, Numbers, Outcome, Part
 from fedcore.words import few
 
 NAMED = 4  # most points that are named where equally many of their runs agree
@@ -102,13 +102,13 @@ class Measurements:
             like = {**select, "where": pool["where"], "points": pool["by"]}
             kinds = groups(self._rows(like, f"{what}, pool"), *pool["by"])
             values = [_values(part, select["column"]) for _, part in kinds]
-            pooled = claim_tests.pooled_deviation(values)
+            pooled = decision_rules.pooled_deviation(values)
         judged = partial(_judged, cell, demand, pooled, what)
         outcome = judged(rows)
         if outcome.state != UNDECIDED:
             why = _rounding(cell, rows, outcome, judged)
             if why:
-                part = replace(outcome.part, state=UNDECIDED, lack=claim_tests.ROUNDED)
+                part = replace(outcome.part, state=UNDECIDED, lack=decision_rules.ROUNDED)
                 return replace(outcome, part=part, why=why)
         unknown = _without_result(select, rows)
         missed = [point for point in unknown if self._left_out.isdisjoint(point.values())]
@@ -121,10 +121,10 @@ class Measurements:
         said += [f"no result at {told}"] if missed and outcome.state == FAILS else []
         outcome = replace(outcome, measured=", ".join(said))
         if missed and outcome.state != FAILS:
-            part = Part(UNDECIDED, outcome.part.share, claim_tests.SILENT, at)
+            part = Part(UNDECIDED, outcome.part.share, decision_rules.SILENT, at)
             why = f"there is no result at {told}"
             outcome = replace(outcome, part=part, why=why, growth=0.0)
-        elif outcome.why != claim_tests.NO_RESULT:
+        elif outcome.why != decision_rules.NO_RESULT:
             return outcome
         if "silent" in select and outcome.state == UNDECIDED:
             part = replace(outcome.part, silent=select["silent"])
@@ -162,18 +162,18 @@ def _judged(
     _check_values(rows, column, flags, what)
     if kind == "exact":
         values, limits = _values(rows, column), _limits(rows, given)
-        agree = claim_tests.agreement(values, given, limits)
-        return claim_tests.judge_exact(values, agree, limits if "at_most" in given else ())
+        agree = decision_rules.agreement(values, given, limits)
+        return decision_rules.judge_exact(values, agree, limits if "at_most" in given else ())
     points = [(key, _of_runs(part, what)) for key, part in groups(list(rows), *select["points"])]
     if kind == "number":
         if len(points) > 1:
             raise ConfigError(f"{what}: a 'number' test takes one point: use cells or another test")
-        return claim_tests.judge_number(_values(points[0][1], column), given, demand, pooled)
+        return decision_rules.judge_number(_values(points[0][1], column), given, demand, pooled)
     agreed = [
-        claim_tests.agreement(_values(part, column), given, _limits(part, given))
+        decision_rules.agreement(_values(part, column), given, _limits(part, given))
         for _, part in points
     ]
-    outcome = claim_tests.judge_runs(agreed, given, demand)
+    outcome = decision_rules.judge_runs(agreed, given, demand)
     # How many runs agree at which points, if not equally many at each.
     runs, called = min(map(len, agreed)), select.get("called", {})
     told = (_point(key, called) for key, _ in points)
@@ -181,7 +181,7 @@ def _judged(
     if len(by_count) == 1:
         return outcome
     (least, names), *more = sorted(by_count.items())
-    if outcome.part.lack == claim_tests.DOUBT:
+    if outcome.part.lack == decision_rules.DOUBT:
         outcome = replace(outcome, part=replace(outcome.part, at=tuple(names)))
     parts = [f"{least} of {runs} at {few(names, NAMED, 'point')}"]
     if len(more) == 1 and len(more[0][1]) <= NAMED:

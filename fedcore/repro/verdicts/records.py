@@ -1,4 +1,4 @@
-"""Record in ``papers/<paper>/tests.tsv`` when each item got its present test.
+"""Record in ``papers/<paper>/test_dates.tsv`` when each item got its present test.
 
 A row has the fingerprint of an item's test, and the date and commit of the test's first use. The
 row also has the seed of the runs that had been seen by that date. A new test needs runs with a new
@@ -17,7 +17,7 @@ from fedcore.files import atomic
 from fedcore.reports import tables
 from fedcore.repro.config.claims import by_id
 
-FILE = "tests.tsv"
+FILE = "test_dates.tsv"
 WORDS = ("absent", "called", "silent")  # keys of a `select` that test nothing
 
 
@@ -45,7 +45,7 @@ def _without_words(value: Any) -> Any:
 
 
 def read(folder: Path) -> list[tables.Row]:
-    """Return the rows of ``tests.tsv`` in a paper's folder."""
+    """Return the rows of ``test_dates.tsv`` in a paper's folder."""
     path = folder / FILE
     return tables.read(path) if path.is_file() else []
 

@@ -17,7 +17,7 @@ from fedcore.repro.config.claims import CHANGES
 from fedcore.repro.tables.rows import gathered
 from fedcore.repro.verdicts import answers
 from fedcore.repro.verdicts.answers import AS_PRINTED, OTHERWISE
-from fedcore.repro.verdicts.claim_tests import FAILS, HOLDS, UNDECIDED, Part
+from fedcore.repro.verdicts.decision_rules import FAILS, HOLDS, UNDECIDED, Part
 from fedcore.repro.verdicts.verdicts import (
     DID_NOT_RUN,
     NOT_RUN,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from fedcore.repro.verdicts.claim_tests import (
+from fedcore.repro.verdicts.decision_rules import (
     FAILS,
     HEADLINE,
     HOLDS,
@@ -85,7 +85,7 @@ class Reading:
         Why the reading was not run, or an empty text. All later fields of a reading that was not
         run are empty.
     state, measured, runs
-        Fields of the `fedcore.repro.verdicts.claim_tests.Outcome`.
+        Fields of the `fedcore.repro.verdicts.decision_rules.Outcome`.
     lack : str
         Why the runs cannot tell, from the field `why` of the outcome.
     failed : mapping of str to int

@@ -11,7 +11,7 @@ import pytest
 from fedcore.errors import DataError
 from fedcore.reports import tables
 from fedcore.repro.verdicts import answers, verdict_pages, verdicts
-from fedcore.repro.verdicts.claim_tests import Part
+from fedcore.repro.verdicts.decision_rules import Part
 from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, Change, Reading
 
 SIGNS = Change("signs", "the signs are other ones", "search", 20, "all of it")

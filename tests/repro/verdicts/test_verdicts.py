@@ -12,7 +12,7 @@ from fedcore.errors import ConfigError, DataError
 from fedcore.reports import tables
 from fedcore.repro.config.claims import written_out
 from fedcore.repro.verdicts import answers, records, verdict_pages, verdicts
-from fedcore.repro.verdicts.claim_tests import DOUBT, FEW, SILENT, Part
+from fedcore.repro.verdicts.decision_rules import DOUBT, FEW, SILENT, Part
 from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED
 from refused import refused
 

@@ -1,8 +1,8 @@
 """Run the tests that compare numbers under other kernels of OpenBLAS, as other machines would.
 
-``python tests/kernels.py other [pytest's arguments]``
+``python tests/blas_kernels.py other [pytest's arguments]``
     under one kernel that this machine can run and does not take by itself;
-``python tests/kernels.py all [pytest's arguments]``
+``python tests/blas_kernels.py all [pytest's arguments]``
     under every kernel that it can run, with one BLAS thread and with two.
 
 OpenBLAS chooses its kernel by the CPU, and the kernel sets the order of summation. Where OpenBLAS

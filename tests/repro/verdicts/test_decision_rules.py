@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from fedcore.repro.verdicts import claim_tests
-from fedcore.repro.verdicts.claim_tests import (
+from fedcore.repro.verdicts import decision_rules
+from fedcore.repro.verdicts.decision_rules import (
     ALONE,
     FAILS,
     FEW,
@@ -196,11 +196,11 @@ def test_more_runs_than_the_last_look_do_not_count():
 def test_few_runs_take_the_spread_of_rows_of_one_kind():
     rng = np.random.default_rng(1)
     groups = rng.normal(0, 2.0, (200, 4))
-    deviation, freedom = claim_tests.pooled_deviation([list(group) for group in groups])
+    deviation, freedom = decision_rules.pooled_deviation([list(group) for group in groups])
     assert freedom == 600 and deviation == pytest.approx(2.0, rel=0.1)
     assert number([1.0, 1.0], pooled=(0.02, 38)).state == HOLDS
     assert number([1.0], of=1.2, pooled=(0.02, 38)).state == FAILS
-    assert claim_tests.pooled_deviation([[1.0], [2.0]]) is None
+    assert decision_rules.pooled_deviation([[1.0], [2.0]]) is None
 
 
 def test_positive_values_that_spread_widely_are_compared_by_logarithms():

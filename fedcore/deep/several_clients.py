@@ -2,7 +2,7 @@
 
 Inputs (n, m, …) and parameters (n, …) have a leading axis of clients. One call of PyTorch serves
 all n clients, because one client's step is too small to keep an accelerator busy. The module
-`fedcore.deep.one` defines functions with the same names for one client.
+`fedcore.deep.one_client` defines functions with the same names for one client.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fedcore.deep import layers as kinds
-from fedcore.deep import one
+from fedcore.deep import one_client
 from fedcore.deep.batches import Batch
 
 Noise: TypeAlias = Sequence[torch.Generator] | None
@@ -46,17 +46,17 @@ def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
 def _dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
     if noise is None:
         return x
-    kept = [one.kept(layer, own, generator) for own, generator in zip(x, noise, strict=True)]
-    return one.scaled(layer, x, torch.stack(kept))  # in one copy to the device
+    kept = [one_client.kept(layer, own, generator) for own, generator in zip(x, noise, strict=True)]
+    return one_client.scaled(layer, x, torch.stack(kept))  # in one copy to the device
 
 
 def _last_outputs(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
     """Return each client's last output, by one call of PyTorch's LSTM per client."""
     clients = zip(x, *own, strict=True)
-    return torch.stack([one.last_output(layer, x, None, *rest) for x, *rest in clients])
+    return torch.stack([one_client.last_output(layer, x, None, *rest) for x, *rest in clients])
 
 
-COMPUTE: one.Compute = one.COMPUTE | {
+COMPUTE: one_client.Compute = one_client.COMPUTE | {
     kinds.Convolution: lambda layer, x, noise, weight, constant: _convolved(x, weight, constant),
     kinds.Dense: lambda layer, x, noise, weight, constant: torch.baddbmm(
         constant[:, None], x.flatten(2), weight.mT
@@ -65,7 +65,7 @@ COMPUTE: one.Compute = one.COMPUTE | {
     kinds.Lstm: _last_outputs,
     kinds.Pool: lambda layer, x, noise: _apart(F.max_pool2d(_beside(x), 2), len(x)),
     kinds.Reshaped: lambda layer, x, noise: torch.stack(
-        [one.reshaped(layer, own, None) for own in x]
+        [one_client.reshaped(layer, own, None) for own in x]
     ),
 }
 
