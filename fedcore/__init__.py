@@ -2,32 +2,34 @@
 
 The public names are `run`, `Result`, `Federation`, `History`, the estimator `FederatedPCA`,
 `FedcoreError` and `ConvergenceWarning`. Python imports each public name only at its first use, so
-the command line starts quickly. Two parts of SciPy add warning filters when they are imported.
-Importing fedcore imports both parts, so later calls of fedcore add no filters.
+the command line starts quickly. `scipy.sparse` and `scipy.special` add warning filters when they
+are imported. Importing fedcore imports both, so later calls of fedcore add no filters.
 
 Each module imports only from modules further down in this list:
 
-- ``repro`` plans the Snakemake workflow and writes its tables, verdicts on claims, and pages.
+- ``repro`` plans the Snakemake workflow, and writes tables, verdicts on the papers' claims, and
+  pages.
 - ``cli`` is the command line.
 - ``testing`` checks algorithms that users write.
 - ``reports`` shows recorded runs as text and figures.
-- ``experiments`` repeats runs on generated, downloaded or own data. ``estimators`` contains the
+- ``experiments`` repeats runs on generated, downloaded or users' data. ``estimators`` contains the
   estimator `FederatedPCA`.
 - ``audits`` attacks runs to find what a server learns about the clients' data.
 - ``user_runs`` contains `fedcore.run`, which checks the user's arguments and shows progress.
 - ``history`` stores the records of repeated runs in an HDF5 file, and plots them.
-- ``runs`` runs an algorithm once on checked data. ``progress`` shows a bar over the rounds.
+- ``runs`` runs an algorithm once on checked data. ``progress`` shows a progress bar.
 - ``algorithms`` has one file for each method.
 - ``deep`` trains networks with PyTorch, and no other package imports PyTorch.
-- ``parts`` contains code that several methods share. ``recorder`` records the iterates of a run.
+- ``parts`` contains code that several methods share. ``recorder`` records a row of numbers for each
+  iterate of a run.
 - ``federation`` implements the protocol, the ledger and the clients. ``snapshots`` keeps chosen
   iterates. ``stop_rules`` decides when a run ends.
 - ``privacy`` computes privacy losses. ``metrics`` measures the quality of iterates. ``generators``
   generates synthetic data. ``datasets`` reads real data.
 - ``problems`` contains the clients' samples and the exact answer. ``iterates`` defines the results
   that algorithms report after their steps. ``plugins`` finds plug-ins.
-- ``rowspace`` represents wide matrices by few coordinates. ``user_tables`` reads users' files and
-  data frames.
+- ``rowspace`` represents matrices with many rows by few coordinates. ``user_tables`` reads users'
+  files and data frames.
 - ``arrays`` checks users' arrays. ``linalg`` does linear algebra. ``seeds`` derives random streams.
   ``files`` writes files. ``validation`` checks parameters.
 - ``sparse`` implements sparse client matrices.

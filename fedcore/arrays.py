@@ -19,7 +19,7 @@ FLOATS = np.dtype(np.float32), np.dtype(np.float64)
 
 
 def as_array(given: Any, who: str) -> np.ndarray:
-    """Return a container's values as a NumPy array.
+    """Return the values of a list or array of any library as a NumPy array.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def as_array(given: Any, who: str) -> np.ndarray:
 
 
 def floats(given: Any, who: str) -> np.ndarray:
-    """Return the numbers in any container as a float64 array.
+    """Return the numbers in a list or array of any library as a float64 array.
 
     Raises
     ------
@@ -143,8 +143,8 @@ def check_matrices(clients: Sequence[Any]) -> list[Any]:
     ------
     InputError
         Raised if there is no client, or if a matrix is not a finite 2-D array. Raised if matrices
-        differ in width, or if only some are sparse. Raised for named columns; use
-        `fedcore.user_tables.matrices.check_clients` to match them.
+        differ in width, or if only some are sparse. Raised if columns have names;
+        `fedcore.user_tables.matrices.check_clients` matches columns by name.
     """
     checked: list[Any] = []
     for i, client in enumerate(clients):
@@ -200,7 +200,7 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
 
 
 def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> Any:
-    """Check one matrix, ignore its column names, and return it as `check_matrices` does.
+    """Check one matrix, ignore its column names, and return it as floats or `SparseRows`.
 
     Error messages call the matrix `who`. A dense result has the columns that `order` lists by
     number, in that order. `order` does not change a sparse matrix.

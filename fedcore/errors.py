@@ -34,8 +34,8 @@ class Advice(NamedTuple):
     what : str
         Description of the advice, such as "leave it out".
     options : mapping of str to str, int, bool, sequence of str or None
-        Parameters to change in the same call or command. The value None means that the user should
-        drop the parameter.
+        New values for parameters of the same call or command. The value None means that the user
+        should drop the parameter.
     call : str
         Python or shell command that the user should run before the changed call.
     """
@@ -124,7 +124,7 @@ class InputError(FedcoreError, ValueError):
 
 
 class ReplyError(InputError):
-    """A method's functions for clients return no usable reply, or replies of different shapes."""
+    """A method's client function returns no usable reply, or replies of different shapes."""
 
 
 class DataError(FedcoreError):
@@ -157,7 +157,7 @@ class ColumnWarning(UserWarning):
     Attributes
     ----------
     columns : list
-        Doubtful columns.
+        Names of the columns that the warning is about; empty if it is about rows.
     """
 
     def __init__(self, text: str, columns: Sequence[Any]) -> None:
@@ -166,7 +166,7 @@ class ColumnWarning(UserWarning):
 
 
 class ArbitraryWarning(ConvergenceWarning):
-    """Components may be arbitrary, as singular values may be equal up to rounding of the data."""
+    """Components may be arbitrary, because rounding the data could make singular values equal."""
 
 
 _UNWANTED: ContextVar[tuple[type[Warning], ...]] = ContextVar("unwanted", default=())
@@ -189,7 +189,7 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning) -> None:
 
 @contextmanager
 def unwanted(*categories: type[Warning]) -> Iterator[None]:
-    """Suppress fedcore's own warnings of the given categories in this thread."""
+    """Inside this context, suppress fedcore's own warnings of these categories in this thread."""
     before = _UNWANTED.set(categories)
     try:
         yield
@@ -219,7 +219,7 @@ def foreign_errors(what: str, others: bool, file: str | None = None) -> Iterator
 
     The error names the last line of `file` in the traceback, because `file` may itself call
     fedcore. If the traceback has no line of `file`, the error names the traceback's last line. A
-    `FedcoreError` passes unchanged. For fedcore's own code, `others` is false, and every error
+    `FedcoreError` passes unchanged. If `others` is false, as for fedcore's own code, every error
     passes unchanged.
     """
     try:

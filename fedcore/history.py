@@ -1,7 +1,8 @@
 """Records of repeated runs of one algorithm on one problem, and their HDF5 file.
 
 A cell of an experiment combines one algorithm with one problem. The runs of a cell are called
-repeats. A run makes one record for each iterate. The file of a cell has these groups:
+repeats. A run makes one record, a row of numbers, for each iterate. The file of a cell has these
+groups:
 
 - ``/history/<column>``, of shape (repeat, record), contains iteration, round, traffic, metrics and,
   in a private run, epsilon.
@@ -57,7 +58,7 @@ _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenan
 
 @dataclass
 class History:
-    """Records of the repeated runs of one cell, or of one run of `fedcore.run`.
+    """Records of repeated runs of one algorithm on one problem, or of one `fedcore.run`.
 
     Each parameter is also an attribute.
 
@@ -85,7 +86,7 @@ class History:
         Columns that the privacy guarantee of a private run covers, or None for a run without
         privacy. All other columns are exact functions of the data.
     twin : dict of str to ndarray of shape (repeats, records)
-        Columns of the repeats' twins (see the module), or an empty dict if the cell has no twins.
+        Columns of second runs from a start changed by one rounding, or an empty dict.
     clients : dict of str to ndarray of shape (repeats, records, n_clients)
         Each client's values of the metrics that are means over the clients, padded with NaN.
     seconds : ndarray of shape (repeats, records), optional
@@ -140,7 +141,7 @@ class History:
         about: Mapping[str, Any] | None = None,
         twin: Recorder | None = None,
     ) -> Self:
-        """Return the history of one run, as a cell with one repeat.
+        """Return the history of one run; the history has one repeat.
 
         Parameters
         ----------
@@ -154,7 +155,7 @@ class History:
         about : mapping, optional
             Attributes `reference` and `about` of the history.
         twin : Recorder, optional
-            Records of the run's twin.
+            Records of a second run from a start changed by one rounding.
         """
         # Lists of per-client matrices are too large to keep.
         kept = {k: _plain(v) for k, v in final.items() if isinstance(v, np.ndarray | np.generic)}
@@ -187,7 +188,7 @@ class History:
         about: Mapping[str, Any],
         units: Mapping[str, tuple[str, str]],
     ) -> History:
-        """Join the histories of single repeats into the history of their cell.
+        """Join the histories of single runs, of one algorithm on one problem, into one history.
 
         Parameters
         ----------
@@ -252,7 +253,7 @@ class History:
 
     @property
     def twins(self) -> History | None:
-        """Return a history of the repeats' twins, or None if the cell has no twins."""
+        """Return a history of the second runs in `twin`, or None if there are none."""
         if not self.twin:
             return None
         released = None if self.released is None else frozenset[str]()
@@ -295,10 +296,10 @@ class History:
 
     @property
     def copies(self) -> list[int]:
-        """Return the numbers of repeats that equal an earlier one in all columns and final arrays.
+        """Return the indices of repeats that equal an earlier one in all columns and final arrays.
 
-        The list omits repeats whose final arrays are not finite, because their few records may be
-        equal by chance.
+        The list omits repeats whose final arrays are not finite, because such runs end early and
+        may be equal by chance.
         """
         seen: set[tuple[bytes, ...]] = set()
         copies = []
@@ -435,7 +436,7 @@ class History:
         Parameters
         ----------
         path : path-like, optional
-            Path of the saved PNG and PDF figures; an ending .png or .pdf is ignored.
+            Path of the figure, saved as PNG and as PDF; the ending .png or .pdf is optional.
         against : str or sequence of str, optional
             Columns on the x-axis: ``round``, ``bytes_up``, ``bytes_down``, ``epsilon`` or
             ``iteration``.
@@ -634,7 +635,7 @@ def _plain(value: Any) -> np.ndarray:
 
 
 def save_seconds(history: History, path: str | os.PathLike[str]) -> None:
-    """Write the CPU seconds of a cell to a separate table, because the history file has no times.
+    """Write the runs' CPU seconds to a separate table, because the history file has no times.
 
     The table has a line for each record and a column for each repeat.
     """
@@ -663,7 +664,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
 def units_of(
     metrics: Iterable[Metric], counts: Mapping[str, tuple[str, str]] | None = None
 ) -> dict[str, tuple[str, str]]:
-    """Return units and description of each column of the ledger, of `counts` and of `metrics`."""
+    """Return units and description of the columns of every run, of `counts` and of `metrics`."""
     return COLUMNS | dict(counts or {}) | {m.name: (m.units, m.description) for m in metrics}
 
 

@@ -24,56 +24,56 @@ from fedcore.rowspace import Block, inside
 
 
 class Factors(Protocol):
-    """Factors V and U of an iterate; each algorithm chooses how it stores U."""
+    """Factors of the samples S ≈ U Vᵀ; each algorithm chooses how it stores U."""
 
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return every client's excess ``½ ‖(Uᵢ − Ûᵢ) Vᵀ‖²_F``, or a single 0 if U is exact."""
+        """Return every client's loss minus the smallest loss for V, or a single 0 if U is exact."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class ExplicitFactors:
-    """Factors V and U; each client keeps its part Uᵢ of U, of shape (n_i, r), as ``state.U``.
+    """Factors of the samples S ≈ U Vᵀ; each client keeps ``state.U``, its rows Uᵢ, shape (n_i, r).
 
     Attributes
     ----------
     V : ndarray of shape (d, r)
     look : callable
-        Function ``(step, message) -> replies`` that runs a step on all clients without charging the
-        ledger, such as `fedcore.Federation.observe`.
+        Function ``(step, message) -> replies`` that calls ``step(data, state, message)`` for every
+        client without charging the ledger, such as `fedcore.Federation.observe`.
     """
 
     V: np.ndarray
     look: Callable[..., Sequence[Any]]
 
     def excess(self) -> np.ndarray:
-        """Return every client's excess ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` from one pass over its data."""
+        """Return every client's excess ``½ ‖Sᵢ Q − Uᵢ Rᵀ‖²_F``, where V = Q R."""
         q = column_space(self.V)
         return 0.5 * np.array(self.look(squared_misfit, (q, self.V.T @ q)))
 
 
 def squared_misfit(data: np.ndarray, state: Any, message: tuple[np.ndarray, np.ndarray]) -> float:
-    """Return ``‖Sᵢ Q − Uᵢ Rᵀ‖²_F`` of a client that has received the message (Q, Rᵀ)."""
+    """Return ``‖data @ Q − state.U @ Rᵀ‖²_F``, where the message is (Q, Rᵀ)."""
     q, r_t = message
     return float(np.linalg.norm(data @ q - state.U @ r_t) ** 2)
 
 
 @dataclass(frozen=True, eq=False)
 class ExactFactors:
-    """Factors whose U is always the exact solution Û for V, so the excess is zero."""
+    """Factors whose U is always the best one for V, so its loss is the smallest for V."""
 
     V: np.ndarray
 
     def excess(self) -> np.ndarray:
-        """Return an array with a single 0, the excess of every client."""
+        """Return an array with a single 0, the excess over the smallest loss for V."""
         return np.zeros(1)
 
 
 @dataclass(frozen=True, eq=False)
 class SpectralFactors:
-    """Factors that store V and, in place of U, how far U is from the exact solution Û.
+    """Factors that store V and, in place of U, how far U is from Û, the best U for V.
 
     The difference U − Û satisfies ``(U − Û) T = E₀ diag(remaining)``. The columns of T are the
     eigenvectors of VᵀV, and E₀ is ``(U − Û) T`` at the start.
@@ -126,7 +126,8 @@ class Iterate:
     models : ndarray of shape (n_clients, d), optional
         Coefficients of the clients' regressions.
     features : ndarray of shape (d, k), optional
-        Matrix on which a new client fits its regression head, by default the shared matrix.
+        Matrix that maps a new client's samples to the features of its regression, by default the
+        shared matrix.
     target : int, optional
         Number of leading directions to find, by default the number of columns of the shared matrix.
     local : sequence of ndarray of shape (d, r)
@@ -169,7 +170,7 @@ class Iterate:
     def held(self) -> np.ndarray | Block:
         """Return the server's shared matrix or network parameters.
 
-        A shared matrix may be a `Block`, which becomes an array when it is read.
+        A shared matrix may be a `Block` of coordinates, which becomes an array when it is read.
         """
         if self.classifiers is not None:
             return self.classifiers.held

@@ -23,9 +23,10 @@ class RoundsBar:
     Parameters
     ----------
     description : str
+        Text in front of the bar.
     rounds : int or None
-        Rounds of one complete repeat, as the algorithm's ``communication`` predicts them. A repeat
-        that stops early has fewer rounds.
+        Number of rounds of one complete repeat, which the algorithm's ``communication`` predicts. A
+        repeat that stops early has fewer rounds.
     repeats : int, default=1
     asked : bool, default=False
         If true, show the bar even if standard error is not a terminal.
@@ -69,7 +70,7 @@ class RoundsBar:
 
     @protected
     def begun(self, federation: Federation) -> dict[str, Any]:
-        """Add the rounds before the algorithm's start to the bar's total."""
+        """Add the rounds that ran before the algorithm, such as centring, to the bar's total."""
         if self._bar.total:
             self._bar.total += federation.ledger.rounds
         return {}
@@ -90,7 +91,7 @@ class RoundsBar:
 
 
 def complete_rounds(algorithm: Algorithm, settings: Any, shape: Shape) -> int | None:
-    """Return the predicted rounds of a complete run, or None if the prediction fails."""
+    """Return the predicted number of rounds of a complete run, or None if the prediction fails."""
     try:
         return int(algorithm.communication(settings, shape).rounds)
     except Exception:  # a bar without an end is all that is lost

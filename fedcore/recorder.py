@@ -74,11 +74,12 @@ class Recording:
         Function ``row -> bool``; the run ends when the function returns true. `row` maps column
         names to the newest values. In a private run, `row` has released columns only.
     measured : mapping
-        Integers ``every`` and ``last``. Metrics are computed if the iteration is a multiple of
-        ``every``, or exceeds the planned number of rounds minus ``last``. At all other iterates,
-        metrics are NaN. By default, metrics are computed at every iterate.
+        Mapping with the integers ``every`` and ``last``. Metrics are computed if the iteration is a
+        multiple of ``every``, or exceeds the planned number of rounds minus ``last``. At all other
+        iterates, metrics are NaN. By default, metrics are computed at every iterate.
     on_iterate : callable, optional
-        Function ``on_iterate(record, iterate)``, called with each iterate and its number from 0.
+        Function ``on_iterate(record, iterate)``, called with each record's number, from 0, and its
+        iterate.
     checkpoint : Checkpoint, optional
         Checkpoint (`fedcore.experiments.checkpoint`) from which a killed run continues.
     """
@@ -93,7 +94,7 @@ class Recording:
 
 
 def call_now(job: Callable[[], Any], *, last: bool = False) -> Any:
-    """Call `job` and return its result, like `Federation.once` in a single process."""
+    """Call `job` and return its result, as `Federation.once` does in a single process."""
     return job()
 
 
@@ -198,8 +199,8 @@ class Recorder:
     def resume(self, federation: Any, held: np.ndarray) -> tuple[int, np.ndarray]:
         """Return the number of finished rounds, and the server's array after these rounds.
 
-        Without a checkpoint, return 0 and `held`. With a checkpoint, restore the state of the
-        federation and the records.
+        Without a checkpoint, return 0 and the given array `held`. With a checkpoint, restore the
+        state of the federation and the records.
         """
         if self._asked.checkpoint is None:
             return 0, held

@@ -9,8 +9,8 @@ along E by zero. As with a Gram matrix, products are accurate to ``eps ‖S‖²
 does not grow with d.
 
 A `Block` represents the matrix [B E] z by its coordinates z. Messages and iterates of shape (d, p)
-are then blocks. The ledger counts a block as the full matrix. A block becomes an array when code
-reads its entries. The matrix [B E] is never formed.
+are sent and recorded as blocks. The ledger counts a block as the full matrix. A block becomes an
+array when code reads its entries. The matrix [B E] is never formed.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ class Rows:
     Attributes
     ----------
     matrix : scipy.sparse.csr_array of shape (n, d)
+        Rows before the means are subtracted.
     means : ndarray of shape (u, d)
         The u different means that are subtracted; u = 0 if nothing is subtracted.
     """
@@ -89,7 +90,7 @@ class Rows:
         return found
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ in Fortran order, and the rows' squared norms before centring."""
+        """Return S Sᵀ in Fortran order, and the squared norms of the rows before centring."""
         counts = np.bincount(self.matrix.indices, minlength=self.matrix.shape[1])
         often = FULL_RATIO * counts > self.matrix.shape[0]
         seldom, dense = self.matrix[:, ~often], self.matrix[:, often].toarray()
@@ -127,7 +128,7 @@ class DenseRows:
         return np.asarray(rows).T  # BLAS takes less time for few rows than for few columns
 
     def products(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return S Sᵀ in Fortran order, and the squared norms of the rows."""
+        """Return S Sᵀ in Fortran order, where S stacks all rows, and the rows' squared norms."""
         n, d = self._ends[-1], self._parts[0].shape[1]
         found = np.zeros((n, n))
         for start in range(0, d, FEATURE_BLOCK):
@@ -137,7 +138,7 @@ class DenseRows:
 
 
 class Frame:
-    """Orthonormal basis [B E] of the span of a starting matrix X and of the rows of S.
+    """Orthonormal basis of the span of a starting matrix X and of the rows of S.
 
     Parameters
     ----------
@@ -153,7 +154,7 @@ class Frame:
     Attributes
     ----------
     start : ndarray of shape (k + p, p)
-        Coordinates of X.
+        Coordinates of X in this basis.
 
     Raises
     ------
@@ -177,18 +178,18 @@ class Frame:
         self.n_features = len(start)
 
     def block(self, inside: np.ndarray) -> Block:
-        """Return the `Block` [B E] z with the coordinates z = `inside`."""
+        """Return the `Block` with the coordinates `inside`."""
         return Block(self, inside)
 
     def gram_times(self, inside: np.ndarray) -> np.ndarray:
-        """Return the coordinates of the product SᵀS [B E] z, where z = `inside`."""
+        """Return the coordinates of SᵀS M, where M has the coordinates `inside`."""
         k = self._factor.shape[1]
         found = np.zeros_like(inside)
         found[:k] = self._factor.T @ (self._factor @ inside[:k])
         return found
 
     def array(self, inside: np.ndarray) -> np.ndarray:
-        """Return the matrix [B E] z, where z = `inside`, as an array with d rows."""
+        """Return the matrix with the coordinates `inside` as an array with d rows."""
         k = self._factor.shape[1]
         beside = scipy.linalg.solve_triangular(self._size, inside[k:])
         weights = np.zeros((len(self._factor), inside.shape[1]))
@@ -202,18 +203,18 @@ class Frame:
 
 
 class Block:
-    """Matrix [B E] z with d rows; its entries are computed only when code reads them.
+    """Matrix with d rows, stored as coordinates; entries are computed when code reads them.
 
     Parameters
     ----------
     frame : Frame
     inside : ndarray of shape (k + p, c)
-        The coordinates z, which must not be changed.
+        Coordinates in the basis `frame`. The array must not be changed.
 
     Attributes
     ----------
     shape, size, nbytes, dtype
-        Attributes of the represented matrix, which has shape (d, c) and the precision of z.
+        Attributes of the represented matrix, which has shape (d, c) and the precision of `inside`.
     """
 
     ndim = 2
@@ -235,7 +236,7 @@ class Block:
         return Block(self.frame, self.inside.astype(dtype, copy=copy))
 
     def gram_product(self) -> Block:
-        """Return the product of SᵀS and this matrix as a block."""
+        """Return SᵀS times this matrix as a block, where S stacks all clients' rows."""
         return Block(self.frame, self.frame.gram_times(self.inside))
 
 
@@ -252,10 +253,11 @@ def inside(matrix: np.ndarray | Block) -> np.ndarray:
 
 
 def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
-    """Return the `Frame` of a starting matrix and all rows; None if it would be slow or inaccurate.
+    """Return a basis of the span of `start` and all rows; None if it would be slow or inaccurate.
 
-    A frame is slow if S has few features, or if S Sᵀ costs more than several products with S. A
-    frame is inaccurate if S Sᵀ loses digits, or if the start lies almost in the span of the rows.
+    Let S stack all clients' rows. The basis is slow if S has few features, or if S Sᵀ costs more
+    than several products with S. The basis is inaccurate if S Sᵀ loses digits, or if the start lies
+    almost in the span of the rows.
 
     Parameters
     ----------
@@ -284,7 +286,7 @@ def frame_of(clients: Sequence[Any], start: np.ndarray) -> Frame | None:
 
 
 def _triangular(rows: Rows | DenseRows, d: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """Return indices of spanning rows, and L of ``S Sᵀ = L Lᵀ``; None if L would lose digits."""
+    """Return indices of spanning rows, and the Cholesky factor of S Sᵀ; None if it loses digits."""
     square, sizes = rows.products()
     n, own, rounding = len(square), square.diagonal().copy(), _EPS * float(sizes.max())
     if sizes.sum() > FAR_MEAN * own.sum():

@@ -118,7 +118,7 @@ def execute(
 def subtract_mean(
     federation: Federation, prepare: Callable[[], None] | None = None
 ) -> dict[str, np.ndarray]:
-    """Subtract the mean of all samples; `execute` accepts this function as a `begin`.
+    """Subtract the mean of all samples; a function for the argument `begin` of `execute`.
 
     The returned dict contains the mean under the key ``mean``. The function `prepare` is called
     before the centred samples are checked. `prepare` may give the clients a Gram matrix, so that

@@ -15,7 +15,7 @@ The server's random numbers
     have the run's seed and the spawn key `SERVER`.
 A client's random numbers
     have the run's seed and the spawn key (`CLIENT`, the client's id).
-A newcomer's random numbers
+The random numbers of a newcomer, a client that joins after training,
     have the run's seed and the spawn key (4, `CLIENT`, the newcomer's number).
 Privacy noise
     has a fresh seed from the operating system for each client.
@@ -33,10 +33,10 @@ The order of a data set's shuffled rows
 The choice of users in the tweets data set
     has the option ``seed`` as seed.
 
-A repeat's seed does not depend on the algorithm, so competing methods share data and starts. A
-repeat's seed depends on names, so a renamed paper, experiment or problem gets other random numbers.
-Random numbers that are equal in all runs, such as Lanczos starts, have a constant seed in the
-module that draws them.
+The seeds of data and repeats do not depend on the algorithm, so competing methods share data and
+starting matrices. A repeat's seed depends on names, so a renamed paper, experiment or problem gets
+other random numbers. Random numbers that are equal in all runs, such as starts of Lanczos
+iterations, have a constant seed in the module that draws them.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def root_of(seed: int | np.random.SeedSequence) -> np.random.SeedSequence:
 
 
 def child(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
-    """Return the child of a seed sequence with the spawn key `key`, whatever was spawned before."""
+    """Return the child of `root` with the added spawn key `key`; equal keys give equal children."""
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
 
 

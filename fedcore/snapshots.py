@@ -114,7 +114,7 @@ class Snapshots:
             del self.kept[dropped]
 
     def _fit_clients(self) -> None:
-        """Drop clients with the largest numbers from all snapshots until the others fit."""
+        """Drop the last clients from all snapshots until the arrays of the others fit."""
         a_client = sum(a[0].nbytes for one in self.kept for a in one.clients.values())
         most = self._limit // max(a_client, 1)
         for one in self.kept:

@@ -70,17 +70,17 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def stored(self) -> int:
-        """Return the number of stored entries of S."""
+        """Return the number of stored entries."""
         return int(self.matrix.nnz)
 
     @property
     def nbytes(self) -> int:
-        """Return the bytes of the stored entries, of their indices and of μ."""
+        """Return the bytes of the stored entries, of their indices and of the mean."""
         return sum(part.nbytes for part in self.parts)
 
     @property
     def parts(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays that define the matrix: indptr, indices, data and, if centred, μ."""
+        """Return the arrays indptr, indices and data and, if the matrix is centred, the mean."""
         found = self.matrix.indptr, self.matrix.indices, self.matrix.data
         return found if self.mean is None else (*found, self.mean)
 
@@ -121,12 +121,12 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return np.bincount(self.matrix.indices, values, self.shape[1]) + missing * others
 
     def times(self, block: np.ndarray) -> np.ndarray:
-        """Return ``(S − 1 μᵀ) block``, shape (n, ·)."""
+        """Return the product of this matrix and `block`, shape (n, ·)."""
         found = self.matrix @ block
         return found if self.mean is None else found - (self.mean @ block).astype(found.dtype)
 
     def transposed_times(self, block: np.ndarray) -> np.ndarray:
-        """Return ``(S − 1 μᵀ)ᵀ block``, shape (d, ·)."""
+        """Return the product of the transpose and `block`, shape (d, ·)."""
         found = self._columns @ block
         if self.mean is None:
             return found
@@ -164,7 +164,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the stored values minus μ and, per column, −μ and the number of unstored zeros."""
+        """Return the stored values and, per column, value and number of the others, all centred."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:
@@ -187,7 +187,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return float(min(values.min(initial=np.inf), others.min(initial=np.inf)))
 
     def _entries(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the stored values minus μ, and −μ for each column that has unstored zeros."""
+        """Return two arrays that together contain every value of the matrix at least once."""
         values, others, missing = self._groups()
         return values, others[missing > 0]
 
@@ -198,7 +198,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return np.bincount(self.matrix.indices, squares, self.shape[1]) + missing * others**2
 
     def over(self, scales: np.ndarray) -> SparseRows:
-        """Return the matrix with every column divided by its scale, in the same precision."""
+        """Return the matrix with column j divided by ``scales[j]``, in the same precision."""
         values = (self.matrix.data / scales[self.matrix.indices]).astype(self.dtype)
         parts = values, self.matrix.indices, self.matrix.indptr
         mean = None if self.mean is None else self.mean / scales
@@ -218,11 +218,11 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             return np.sqrt(np.asarray(squares))
 
     def largest_of_rows(self) -> np.ndarray:
-        """Return the largest absolute value in every row of S, shape (n,)."""
+        """Return the largest absolute value in every row before centring, shape (n,)."""
         return abs(self.matrix).max(axis=1).toarray().ravel()
 
     def scaled_rows(self, factors: np.ndarray) -> SparseRows:
-        """Return the matrix with each row multiplied by its factor, in the same precision."""
+        """Return the matrix with row i multiplied by ``factors[i]``, in the same precision."""
         if self.mean is not None:
             refuse("scaling centred rows")
         every = np.repeat(factors, np.diff(self.matrix.indptr))
@@ -231,7 +231,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
         return SparseRows(scipy.sparse.csr_array(parts, shape=self.shape))
 
     def spectral_norm(self) -> float:
-        """Return the spectral norm, densely if a side is small, else by Lanczos iterations."""
+        """Return the spectral norm, by a dense computation if a side is small, else by Lanczos."""
         largest = max(self.max(), -self.min())
         if not largest:
             return 0.0

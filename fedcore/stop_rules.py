@@ -19,9 +19,9 @@ class StopRules:
     Parameters
     ----------
     rules : mapping of str to mapping
-        The rules for each column. ``{"at_most": x}`` holds if the value is x or less.
-        ``{"relative_change": x}`` holds if the change from the previous value is at most x times
-        the new absolute value.
+        Mapping from a column's name to its rules. ``{"at_most": x}`` holds if the value is x or
+        less. ``{"relative_change": x}`` holds if the change from the previous value is at most x
+        times the new absolute value.
 
     Notes
     -----

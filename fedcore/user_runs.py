@@ -208,7 +208,7 @@ def run(
         guarantees nothing, because everybody who knows the seed can subtract it. By default,
         privacy noise comes from the operating system's entropy, and a run cannot be repeated.
     center : bool, default=False
-        If true, first subtract the mean of all samples, in an additional round
+        If true, first subtract the mean of all samples, in one or two additional rounds
         (`Federation.center`). The output includes ``mean``, shape (n_features,). Metrics refer to
         the centred data.
     progress : bool or int, default=False
@@ -414,7 +414,7 @@ def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
     Raises
     ------
     InputError
-        Raised also if two registered metrics have the same name, and `measured` contains it.
+        Raised for such a name, including a name in `measured` that two registered metrics have.
     """
     families, _ = metrics.families()
     registered = dict.fromkeys(metric for family in families.values() for metric in family)
@@ -432,13 +432,13 @@ def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
 
 
 def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
-    """Raise `InputError` if a run's records differ in their columns other than `COLUMNS`."""
+    """Raise `InputError` unless a run's records have the same columns, apart from `COLUMNS`."""
     first, *others = recorder.rows
     for number, row in enumerate(others, start=1):
         for name in (row.keys() ^ first.keys()).difference(COLUMNS):
             raise InputError(
-                f"{algorithm} gives '{name}' in the counts of only one of its records 0 and "
-                f"{number}: give it in the counts of every record"
+                f"{algorithm} gives '{name}' in the counts of record 0 or of record {number}, but "
+                "not of both: give it in the counts of every record"
             )
 
 
@@ -455,7 +455,7 @@ def require_value_of_each(history: History, n_clients: int) -> None:
 def _bar(
     algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
 ) -> AbstractContextManager[bars.RoundsBar | None]:
-    """Return a progress bar over a complete run's rounds if requested, else an empty context."""
+    """Return a progress bar over a complete run's rounds if requested, else an idle context."""
     if not bars.wanted(asked, "progress"):
         return nullcontext()
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
@@ -464,7 +464,7 @@ def _bar(
 
 
 def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
-    """Warn if the run has diverged, or if its last objective is larger than at U Vᵀ = 0.
+    """Warn if the run has diverged, or if its last objective exceeds that of a zero model.
 
     A private run gets no warning about its objective, because this warning would show exact values
     of the data.

@@ -52,7 +52,7 @@ class Rule:
 
 @cache  # rules are asked for many times a run
 def whole(least: int) -> Rule:
-    """Return the rule for a whole number of Python or NumPy; booleans are not valid.
+    """Return the rule that admits whole numbers of Python or NumPy, but no booleans.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def whole(least: int) -> Rule:
 def real(
     *, above: float = -inf, least: float = -inf, below: float = inf, most: float = inf
 ) -> Rule:
-    """Return the rule for a finite real number of Python or NumPy; booleans are not valid.
+    """Return the rule that admits finite real numbers of Python or NumPy, but no booleans.
 
     Parameters
     ----------
@@ -131,10 +131,10 @@ Share = Annotated[float, real(above=0, below=1)]
 
 
 def as_python(value: Any) -> Any:
-    """Convert a number or boolean, such as one of NumPy, to Python's type.
+    """Return a number or boolean of NumPy or another library as Python's int, float or bool.
 
-    Arithmetic with NumPy's short or unsigned integers wraps around or raises an error. Numbers of
-    other libraries, such as `fractions.Fraction`, are converted, too; other values are unchanged.
+    Unlike NumPy's short or unsigned integers, Python's never wrap around. Other values are returned
+    unchanged.
     """
     if isinstance(value, bool | np.bool_):
         return bool(value)
@@ -145,11 +145,12 @@ def as_python(value: Any) -> Any:
 
 @cache
 def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
-    """Return the checks of each annotated parameter of `owner`, and whether None is valid.
+    """Return, for each annotated parameter of `owner`, its checks and whether None is valid.
 
     An annotation ``Annotated[kind, check]``, with or without ``| None``, declares that the value
     must pass ``check(value, name)``. A check is a `Rule` or another callable. An annotation may
-    declare several checks. The annotation ``bool`` declares `FLAG`.
+    declare several checks. The annotation ``bool`` declares the check `FLAG`, which admits only
+    true and false.
 
     Raises
     ------
@@ -186,7 +187,9 @@ def check_names(
     Parameters
     ----------
     owner : callable
+        Function or class that has the parameters.
     names : collection of str
+        Parameter names to check.
     what : str
         Name of `owner` in the error message.
     given : collection of str

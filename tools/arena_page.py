@@ -34,10 +34,10 @@ WRITTEN = (
 )
 ABOUT = (
     "An error is the sine of the largest angle to the exact subspace of all clients together. "
-    "Methods are compared with those that give the same guarantee; of a private run, only the last "
-    "error counts. Errors are compared to three digits, and those below 1e-10 are equal. For "
-    "methods that need only sums over the clients, the four partitions of a data set are the same "
-    "problem with other starts. The histories are in `results/histories/arena/`."
+    "Methods are compared only with those that give the same privacy guarantee; of a private run, "
+    "only the last error counts. Errors are compared to three digits, and those below 1e-10 are "
+    "equal. For methods that need only sums over the clients, the four partitions of a data set "
+    "are the same problem with other starts. The histories are in `results/histories/arena/`."
 )
 RANKS = (
     "The method with the least error within `budget` rounds has rank 1; equal errors share a rank. "

@@ -226,16 +226,15 @@ ROWS = {
 ABOUT = (
     "`FederatedPCA.error_estimate_` is an estimate of the sine of the largest angle between the "
     "subspace found and the exact one. It is computed from the residual of the server's basis, "
-    "and from the gap after the last component as far as the rounds have shown it. It is not a "
-    "proven bound: the true angle may be larger. `python tools/error_estimate.py` tests it, and "
-    "writes this page.",
-    "Each row tests fits to random samples of one kind, with one to four clients, methods that "
-    "have a stopping test, and random numbers of components and tolerances. The exact covariance "
-    f"is computed in whole numbers, and its eigenvectors with {DIGITS} digits. If the last "
-    "eigenvalue equals the next one, any direction of their eigenspace counts as right.",
+    "and from an estimate of the gap after the last component. It is not a proven bound: the true "
+    "angle may be larger. `python tools/error_estimate.py` tests it, and writes this page.",
+    "Each row of the table tests fits to random samples of one kind, with one to four clients, "
+    "methods that have a stopping test, and random numbers of components and tolerances. The exact "
+    f"covariance is computed in whole numbers, and its eigenvectors with {DIGITS} digits. If the "
+    "last eigenvalue equals the next one, any direction of their eigenspace counts as right.",
     "`above` counts the fits whose true sine is above the estimate, and `largest ratio` is the "
-    "largest ratio of the true sine to the estimate. `wrong` counts the fits with a true "
-    f"`converged_` and a ratio above {ALLOWED:g}; there must be none.",
+    "largest ratio of the true sine to the estimate. `wrong` counts the fits whose `converged_` is "
+    f"True although the ratio is above {ALLOWED:g}; there must be none.",
 )
 KINDS = {
     "offset": "each feature has a mean of up to `value` and a spread of about 1",
@@ -254,29 +253,29 @@ KINDS = {
 LIMITS = (
     "The estimate is too small if all messages are orthogonal to a direction of the exact "
     "subspace. After a random start, this does not happen. A user's `start` may be a wrong "
-    "subspace that the covariance maps to itself; the random columns beside it, as many as "
-    "components, then show the missing directions. With `n_oversamples=0` and a random start, "
-    "there are no extra columns, and equal singular values are not noticed. A method without a "
-    "stopping test (`converged_` is None) does not estimate the next singular value, and its "
-    "error estimate tends to be too small."
+    "subspace that the covariance maps to itself. fedcore therefore adds random columns to it, at "
+    "least as many as components, which show the missing directions. With `n_oversamples=0` and a "
+    "random start, there are no extra columns, and equal singular values are not noticed. A method "
+    "without a stopping test (`converged_` is None) does not estimate the next singular value, and "
+    "its error estimate tends to be too small."
 )
 PRIVATE = (
-    "With `epsilon`, the estimate says how far the noise may have turned the subspace. It divides "
-    "the norm of the noise between the components and the other directions by the gap of the "
-    "released eigenvalues. Noise and eigenvalues are public, so the estimate costs no ε. It "
-    "does not include the error of clipping to the bounds.",
+    "With `epsilon`, the estimate says how far the noise may have turned the subspace. It is "
+    "the norm of the noise that mixes the components with other directions, divided by the gap of "
+    "the released eigenvalues. The size of the noise and the eigenvalues are public, so the "
+    "estimate costs no ε. It does not include the error of clipping to the bounds.",
     "If the noise may hide the gap, the estimate is 1 and says nothing: the components may be "
     "noise alone, although the true sine is often a third or a half. The server knows the gap from "
     f"released values only, and subtracts {private.MARGIN:g} standard deviations of their noise. "
     "Without this margin, a fit of few samples would give an estimate when noise alone has made "
     "a gap. Most such estimates would be wrong. With the margin, the true sine is above the "
-    "estimate in at most one of 20 fits that give one. Each row of the table shows private fits "
-    "to so many samples, with one to three clients, two to twelve columns, with and without a gap, "
-    "ε from 0.3 to 10,000, both private methods, also with `scale=True` and without centring. "
+    "estimate in at most one of 20 fits that give one. Each row of the table is for one number "
+    "of samples. Its private fits have one to three clients, two to twelve columns, a gap or none, "
+    "ε from 0.3 to 10,000 and either private method, also with `scale=True` or without centring. "
     "`spoke` counts the fits whose estimate is below 1. `further off` counts how many of these "
     "have a true sine above the estimate. `ratio` is the median of the estimate divided by the "
     "true sine. An estimate above 0.5 gives a warning.",
-    "This table says how many patients bring the estimate to about 0.5, for two components of "
+    "The next table says how many patients bring the estimate to about 0.5, for two components of "
     f"eight columns, each with the range from -1 to 1, and δ = {DELTA:g}. `gap` is the variance "
     "along the second component less that along the third. The numbers are for one client; each "
     "of m clients adds noise, so √m times as many patients are needed. With `scale`, the numbers "

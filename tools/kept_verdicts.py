@@ -31,7 +31,7 @@ from fedcore.words import counted, few
 
 ROOT = Path(__file__).parents[1]
 NOTES = "kept/run.json"
-CHANGED = "the test has changed since this word was found"
+CHANGED = "the test has changed since this verdict was found"
 Run = dict[str, Any]
 
 

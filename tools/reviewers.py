@@ -89,8 +89,8 @@ TOP = f"""# For reviewers
 {tables.markdown(BADGES)}
 A certificate is a file in the form of [CODECHECK](https://codecheck.org.uk), and a page for people.
 It names what differs, and the command then ends with status 1. *Minutes* are CPU minutes on the
-machine of the stored run. If they are missing, the claim rests on formulas alone, or no run of the
-paper is recorded; the command then runs the paper.
+machine of the stored run. If no minutes are given, the claim rests on formulas alone, or no run of
+the paper is in `kept/records/`; the command then runs the workflow of the whole paper.
 """
 TAKES = """CPU hours and memory are those of the stored run; the hours include making the data.
 `make reproduce` downloads w8a, MNIST, Fashion-MNIST and CIFAR, or reads them from the folder that
@@ -98,21 +98,21 @@ TAKES = """CPU hours and memory are those of the stored run; the hours include m
 histories took.
 """
 RESTORED = "snakemake --cores 2 --configfile config/kept.yaml"  # with kept histories
-OURS = """The project made these certificates itself, on a machine of its own.
+OURS = """The project made these certificates of `fedcore certify` itself, on a machine of its own.
 """
 OPEN = """These are the undecided items of the papers in the table above, grouped by what would
-decide them. The page of `fedrep` lists its own.
+decide them. The page of `fedrep` lists the undecided items of `fedrep`.
 """
 RUNS, LONGER = "More runs", "Longer runs, or other sizes"
 AUTHORS, NOTHING = "A word of the authors", "Nothing that a run can give"
 DECIDES = {
     RUNS: "*It then* is the verdict if further runs agree as often as the present ones.\n"
-    "*CPU hours* are an upper bound, as if all cells of the item got as many more runs.\n"
-    "They are missing if the runs of one point decide.\n",
+    "*CPU hours* are an upper bound, as if every cell of the item got that many more runs.\n"
+    "No hours are given if the runs of one point decide.\n",
     LONGER: "The runs are too short, or have the wrong sizes, to show whether the item is true.\n",
     AUTHORS: "The paper leaves something open. Filled in one way, the item holds; filled in\n"
-    "another way, it fails. Or two ways give numbers on both sides of the printed one. Or more\n"
-    "runs would lead to such a disagreement.\n",
+    "another way, it fails. Or two ways give numbers on both sides of the printed number. Or\n"
+    "more runs would lead to such a disagreement.\n",
     NOTHING: "The runs spread too far, lie too near the limit, or show no order after hundreds\n"
     "of runs.\n",
 }

@@ -34,11 +34,12 @@ WRITTEN = (
     "what the last run left out. A test fails if the page is stale."
 )
 OTHER_CODE = (
-    "*cells by* names the commit that ran the cells, *words by* the one that wrote the verdicts.\n"
-    "Cells *by other code* were run earlier, and `make restore` put their histories back. The\n"
-    "times of *untimed* cells are not in the seconds. If both numbers are empty, nobody recorded\n"
-    "them. `fedcore certify` compares a new run with `kept/records/`. These records may be of\n"
-    "another day than the judged histories, so their seconds may differ.\n"
+    "*cells by* is the commit of this repository that ran the cells (methods on problems), and\n"
+    "*words by* the commit that wrote the verdicts. *by other code* counts cells that were run\n"
+    "earlier, and whose histories `make restore` put back. *untimed* counts cells whose time is\n"
+    "not in the seconds. If both counts are empty, nobody recorded them. `fedcore certify`\n"
+    "compares a new run with `kept/records/`. These records may be of another day than the judged\n"
+    "histories, so their seconds may differ.\n"
 )
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
@@ -95,8 +96,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
         f"# {notes['title']}\n",
         f"{notes['citation']}. [All papers]({INDEX}), [table](../{paper}/verdicts.tsv).",
         f"{WRITTEN}\n",
-        f"Last run: {notes['date']}. Code that ran the cells: {notes['commit']}; "
-        f"that wrote the verdicts: {notes['judged by']}.\n",
+        f"Last run: {notes['date']}. Commits of this repository: {notes['commit']} ran the cells "
+        f"(a cell is one method on one problem); {notes['judged by']} wrote the verdicts.\n",
         verdict_pages.opening(question_of(root, paper), verdicts),
         "## Items\n",
         verdict_pages.page(verdicts),
@@ -110,8 +111,8 @@ def page(paper: str, verdicts: list[Verdict], run: Run, root: Path = ROOT) -> st
     times.append({"experiment": "total", **total(notes["times"].values())})
     parts += [
         "## Environment\n",
-        "The versions come from the histories. CPU, BLAS and system are those of the machine on\n"
-        "which `python tools/verdicts.py` stored the run.\n",
+        "The versions come from the stored histories of the cells. CPU, BLAS and system are those\n"
+        "of the machine on which `python tools/verdicts.py` stored the run.\n",
         listed(notes["versions"] | notes["machine"]),
         "## Times\n",
         TIMES,
@@ -126,11 +127,11 @@ def facts(file: Path) -> list[str]:
     printed = claims.read(file)
     parts = []
     if told := printed["facts"]:
-        parts += ["## Facts\n", "No run can show these to be false, so they are not judged.\n"]
+        parts += ["## Facts\n", "No run can show these facts to be false: they are not judged.\n"]
         rows = [{"printed": f["fact"], "place": f["source"], "is a": f["kind"]} for f in told]
         parts.append(tables.markdown(rows))
     if drawn := printed["figures"]:
-        parts += ["## Figures without a verdict\n", "They are drawn, but not judged.\n"]
+        parts += ["## Figures without a verdict\n", "These figures are drawn, but not judged.\n"]
         parts.append("".join(f"- {f['source']}: {tables.escaped(f['shows'])}\n" for f in drawn))
     return parts
 

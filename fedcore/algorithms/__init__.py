@@ -8,17 +8,17 @@ The module ends with the declaration of the algorithm::
 
     ALGORITHM = Algorithm(paper="hospital", parameters=Params, run=run, communication=communication)
 
-The function `run` calls ``record(iteration, **iterate)`` for every new iterate. The first call of
-``record``, before the first round, has iteration 0. Most methods loop with
-``for k in record.rounds(most):`` and pass the round's number k as iteration. The loop ends after
-``most`` rounds, or earlier if ``record`` ends the run.
+The function `run` hands every new iterate to its argument `record`, by the call
+``record(iteration, **iterate)``. The first call, before the first round, has iteration 0. Most
+methods loop with ``for k in record.rounds(most):`` and pass the round's number k as iteration. The
+loop ends after ``most`` rounds, or earlier if ``record`` ends the run.
 
 A method that learns a subspace passes ``basis=…`` or ``factors=…`` to ``record``. A method that
 trains classifiers passes ``classifiers=…``. A method for linear regression passes ``basis=…`` and
-``models=…``, a matrix with one row of coefficients per client. The argument ``target=…`` is the
-number of leading directions sought, by default the number of columns of the basis. The argument
-``counts={column: number, …}`` contains the values of the columns that the algorithm adds to the
-history.
+``models=…``, a matrix with one row of coefficients per client. The argument ``target=…`` of
+``record`` is the number of leading directions that the method seeks, by default the number of
+columns of the basis. The argument ``counts={column: number, …}`` contains the values of the columns
+that the algorithm adds to the history.
 
 A client step is a function of the client's data, the client's state and the server's message. The
 step may close over parameters, and over numbers that the server chooses, such as a number of local
@@ -71,14 +71,15 @@ class Algorithm:
         Frozen dataclass of hyper-parameters. If the method learns a subspace, the class needs the
         fields ``n_components`` and ``start``, as in `fedcore.parts.params.Parameters`. If the
         method trains classifiers, the class needs the field ``model``, as in
-        `fedcore.deep.settings.Params`. Subclasses of these two classes also check every value.
+        `fedcore.deep.settings.Params`. A subclass of either class also checks the value of every
+        field.
     run : callable
         ``run(federation, params, rng, record)`` returns a dict of final arrays. For a subspace, the
         dict contains ``V`` or ``basis`` of shape (n_features, n_components).
     communication : callable
-        ``communication(params, shape)`` returns the `Cost` of a complete run from a closed formula.
+        ``communication(params, shape)`` computes the `Cost` of a whole run from a closed formula.
     task : Task
-        Task of the method, one of `fedcore.problems.tasks`.
+        What the method learns, such as a subspace: one of the tasks in `fedcore.problems.tasks`.
     labelled : bool
         Whether the client steps get `fedcore.problems.clients.Labelled` data; always true for
         classifiers.
@@ -87,7 +88,7 @@ class Algorithm:
         arrays. A step on sparse data may only multiply by the data or the transposed data, and read
         the shape and norms of the data.
     columns : mapping of str to (str, str)
-        Unit and description of each history column that the method fills by ``counts``.
+        Unit and description of each column that the method adds to the history.
     released : frozenset of str
         Names of the `columns` whose values are covered by the guarantee of a private run. The other
         `columns` are computed from the data without noise.
@@ -97,25 +98,25 @@ class Algorithm:
     commutes : callable, optional
         ``commutes(params)`` tells whether the method commutes with rotations of the features. A
         method commutes if it uses the data only in matrix products and inner products, and never
-        uses one feature by itself. Experiments with the option ``cut`` need such a method (see
-        `fedcore.experiments.axes`). None means that the method never commutes.
+        uses one feature by itself. Experiments with the option ``cut``, which reduces the data to
+        few coordinates, need such a method (see `fedcore.experiments.axes`). None means that the
+        method never commutes.
     private_fit : mapping, optional
         Parameters that a private `FederatedPCA` passes to the method. With these parameters the
-        noise is Gaussian, and neighbouring data sets differ by one added or removed record. None
-        means that a private `FederatedPCA` cannot run the method.
+        noise is Gaussian, and neighbouring data sets differ by one added or removed row. None means
+        that a private `FederatedPCA` cannot run the method.
     steps : callable, optional
         ``steps(params, k)`` is the number of products with the data that a client makes in round k.
         None means one product per client and round.
     citation : str
-        Source of the method. Histories store the source, and web pages print it below the
-        docstring.
+        Source of the method, which histories store and web pages print.
     look : (str, str), optional
         Colour and line style in figures, as keys of ``COLOURS`` and ``LINES`` of
         `fedcore.reports.curve_styles`. By default the method's name determines colour and line
         style.
     case : mapping
-        Attributes of `fedcore.testing.Case` that the checks cannot determine by themselves, such as
-        a reference implementation in NumPy.
+        Attributes of `fedcore.testing.Case`, such as a reference implementation in NumPy, that the
+        checks of a method cannot determine by themselves.
     name : str
         Name in the registry and in configuration files; set by the registry.
     module : module
@@ -204,6 +205,7 @@ class Algorithm:
         Parameters
         ----------
         values : mapping
+            Value of each parameter by name.
         form : str
             How error messages tell the user to write a parameter, such as ``--set NAME=VALUE``.
         drop : str
@@ -228,8 +230,8 @@ class Algorithm:
     def _require_all(self, values: Mapping[str, Any], form: str) -> None:
         """Raise an error that lists every missing required parameter with its allowed values.
 
-        If a name is unknown, this method raises nothing, because the name may be a misspelt
-        required parameter. The caller, `params`, then refuses the unknown name.
+        An unknown name may be a misspelt required parameter; this method then leaves the error to
+        `params`.
         """
         fields = dataclasses.fields(self.parameters)
         required = {f.name for f in fields if f.default is f.default_factory is dataclasses.MISSING}
@@ -250,8 +252,8 @@ def get(name: str) -> Algorithm:
     Raises
     ------
     InputError
-        If no algorithm has this name (the message suggests the nearest name), or if its module
-        cannot be imported or declares no algorithm.
+        If no algorithm has this name (the message suggests the nearest name), or if the algorithm's
+        module cannot be imported or declares no algorithm.
     """
     return from_module(name, REGISTRY.module(name))
 

@@ -1,25 +1,26 @@
 """Adaptive power method for differentially private PCA.
 
-In every step the sparse vector technique finds a threshold θ such that ‖a‖|⟨a,x⟩| > θ for only a
-few rows a. The threshold is a power of `ratio`. The step leaves out these rows, so one row changes
-the sum by at most θ. The noise is proportional to θ:
+A step of the power method multiplies x by AᵀA, where the rows a of A are the samples. The sparse
+vector technique finds a threshold θ, a power of `ratio`, such that only a few rows contribute more
+than θ to the product. The step leaves out these rows, so one row changes the sum by at most θ. With
+the noise multiplier z, the step is:
 
     x ← Σ_{‖a‖|⟨a,x⟩| ≤ θ} a⟨a,x⟩ + θ z g,   g ~ N(0, I),    then x ← x/‖x‖, as the paper suggests.
 
 Neighbouring data sets differ by one added or removed row, as in the proof of Lemma 3.1. The number
 of rows n is therefore not public. Each query of the sparse vector technique counts the rows *above*
 a threshold and compares the count with a margin. The paper writes this comparison in a form that
-contains n. The count has sensitivity 1 and is monotone. No parameter is taken from the data: the
-range of θ is fixed in advance, and rows may have any norm.
+contains n. The count has sensitivity 1, and is monotone: an added row never lowers it. No parameter
+is taken from the data: the range of θ is fixed in advance, and rows may have any norm.
 
-``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
+For T steps, ``calibration="paper"`` gives every step the budget (ε₀, δ₀) with
 ``2(Tε₀² + √(2 log(1/δ₀) T) ε₀) = ε`` and ``(T + 1) δ₀ = δ`` (Lemma 3.1). In each step, the sparse
-vector technique spends ε₀. The noise multiplier z is √(2 log(2/δ₀))/ε₀ with
-``constant="statement"``, as in the pseudo-code. With ``constant="proof"``, z is 2√log(2/δ₀)/ε₀, as
-in the proof of Lemma 3.1. ``calibration="tight"`` takes the least z that the privacy accountant
-allows for T Gaussian steps and T ε-DP searches. The searches spend the share `search_share` of the
-zCDP budget. With ``calibration="tight"``, the counting queries get half as much noise as with
-``calibration="paper"``, which suffices because the queries are monotone.
+vector technique spends ε₀. With ``constant="statement"``, z is √(2 log(2/δ₀))/ε₀, as in the
+pseudo-code. With ``constant="proof"``, z is 2√log(2/δ₀)/ε₀, as in the proof of Lemma 3.1.
+``calibration="tight"`` takes the least z that the privacy accountant allows for T Gaussian releases
+and T pure-DP searches for a threshold. The searches spend the share `search_share` of the zCDP
+budget. For the same privacy loss of a search, the counts get half as much noise as with
+``calibration="paper"``, which suffices because they are monotone.
 
 The paper computes only one column x (k = 1). For k > 1 columns X, each step orthonormalises X, and
 ‖a‖‖Xᵀa‖₂ replaces ‖a‖|⟨a,x⟩|. With several clients, each client runs the step on its own rows with

@@ -1,11 +1,11 @@
 """Adaptive power method without knowledge of the gap.
 
-For each guess κ = 1, ½, ¼, … of the gap, the method runs T = ⌈`unit`/κ⌉ steps of Algorithm 1
-(`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses one of the
-resulting bases X by their utilities ‖A X‖²_F. Neighbouring data sets differ by one added or removed
-row a, which changes a utility by at most ‖a‖² ≤ 1.
+For each guess κ = 1, ½, ¼, … of the spectral gap, the method runs T = ⌈`unit`/κ⌉ steps of Algorithm
+1 (`adaptive_power`). The exponential mechanism (McSherry & Talwar, FOCS 2007) chooses one of the
+resulting bases X by their utilities ‖A X‖²_F, where the rows of A are the samples. Neighbouring
+data sets differ by one added or removed row a, which changes a utility by at most ‖a‖² ≤ 1.
 
-The paper gives no constants for the search. In fedcore the exponential mechanism is
+The paper gives no constants for the search over κ. In fedcore the exponential mechanism is
 (`choice_share`·ε)-DP. All steps of all guesses have the same noise multiplier, the least that the
 privacy accountant allows for the whole run. The calibration ``paper`` is refused. With several
 clients, each client adds noise to the products of its own rows and chooses a guess by its own rows.
@@ -48,7 +48,8 @@ class Params(Budgeted):
     guesses : int
         Number of guesses of the gap κ.
     unit : float
-        Number of steps for the guess κ = 1. `unit` replaces the logarithm in Corollary 1.1.
+        Number of steps for the guess κ = 1. `unit` replaces the logarithm in the paper's Corollary
+        1.1.
     choice_share : float
         Share of ε that the exponential mechanism spends.
     """
@@ -105,9 +106,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the vote and of all steps, each with one d×k block down and up per client.
+    """Return the cost of the whole run.
 
-    For the vote, every client receives all candidate bases and sends one number for each.
+    In each step, every client receives one d×k block and sends one. For the vote, every client
+    receives all candidate bases and sends one number for each.
     """
     steps, block = sum(schedule(params)), shape.n_features * params.n_components
     up = steps * block + params.guesses

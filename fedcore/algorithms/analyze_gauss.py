@@ -1,17 +1,17 @@
 """Analyze Gauss: private PCA by Gaussian noise on the second-moment matrix.
 
-The result is the top eigenvectors of ``C = AᵀA + E``. The noise E is symmetric, and its entries on
-and above the diagonal are independent N(0, σ²). Neighbouring data sets differ by one added or
-removed row a. A row of norm at most 1 changes AᵀA by ‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA
-therefore has sensitivity 1.
+The result is the top eigenvectors of ``C = AᵀA + E``, where the rows of A are the samples. The
+noise E is symmetric, and its entries on and above the diagonal are independent N(0, σ²).
+Neighbouring data sets differ by one added or removed row a. A row of norm at most 1 changes AᵀA by
+‖aaᵀ‖_F ≤ 1. The upper triangle of AᵀA therefore has sensitivity 1.
 
 ``calibration="paper"`` takes σ = √(2 ln(1.25/δ))/ε and refuses ε > 1, because this σ is not proved
 to suffice for ε > 1. ``calibration="tight"`` takes the least σ with which the Gaussian mechanism is
-(ε, δ)-DP (Balle & Wang, ICML 2018). For one component, the squared sine of the angle to the exact
-component has an expectation of at most ``σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²`` to leading order in the noise,
-where σⱼ are the singular values of A. With several clients, each client perturbs its own matrix.
-The server receives only noisy matrices, adds them up, and need not be trusted. The summed noise of
-m clients has m times the variance of one client's noise.
+(ε, δ)-DP (Balle & Wang, ICML 2018). Let σⱼ be the singular values of A. To leading order in the
+noise, the squared sine of the angle between the first component and its exact value has an
+expectation of at most ``σ² Σ_{j>1} (σ₁² − σⱼ²)⁻²``. With several clients, each client adds noise to
+the matrix AᵀA of its own rows. The server receives only noisy matrices, adds them up, and need not
+be trusted. The summed noise of m clients has m times the variance of one client's noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fedcore.privacy import calibration
 
 
 class Params(Budgeted):
-    """Parameters of `Budgeted`.
+    """The hyper-parameters of `Budgeted`.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: every client uploads the upper triangle of a d×d matrix."""
+    """Return the cost of the whole run: every client uploads the upper triangle of a d×d matrix."""
     triangle = shape.n_features * (shape.n_features + 1) // 2
     return Cost(1, shape.n_clients * triangle, 0)
 

@@ -1,7 +1,7 @@
 """APFL: every client mixes the server's network with one of its own, and trains both.
 
-In every round a share r of the clients trains for E epochs. Each step updates the client's copy wᵢ
-of the server's network w and the client's own network vᵢ on the same batch:
+In every round a share r of the clients trains for E epochs. Each step, on the loss fᵢ of one batch,
+updates the client's copy wᵢ of the server's network w and the client's own network vᵢ:
 
     wᵢ ← wᵢ − η ∇fᵢ(wᵢ),    vᵢ ← vᵢ − η ∇_v fᵢ(v̄ᵢ),    v̄ᵢ = α vᵢ + (1 − α) wᵢ.
 
@@ -50,8 +50,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``parameters`` is the server's last network w, of shape (p,). ``models`` lists the clients'
-        mixtures α vᵢ + (1 − α) w.
+        ``parameters`` is the vector of all parameters of the server's last network w. ``models``
+        lists, for each client i, the mixture α vᵢ + (1 − α) w of its own network vᵢ with w.
     """
     learner, alpha = deep.learner(params, federation), params.mixture
 

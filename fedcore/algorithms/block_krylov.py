@@ -2,19 +2,20 @@
 
 The method is in none of the five papers that fedcore reproduces. The messages are the same as in
 simultaneous subspace iteration (SSI): in each round, every client downloads and uploads one n×p
-block. Unlike in SSI, the server keeps the blocks Q of all rounds as columns of a matrix V. In every
-round the server computes:
+block, where n is the number of features and p the number of columns. Unlike in SSI, the server
+keeps the blocks Q of all rounds as columns of a matrix V. In every round the server computes, with
+the samples of client i as columns of Aᵢ and AAᵀ = Σᵢ AᵢAᵢᵀ:
 
     U = Σᵢ AᵢAᵢᵀ Q;   V ← [V Q];   T = Vᵀ AAᵀ V;   F = (I − V Vᵀ) U;   Q ← orth(F).
 
 The Rayleigh–Ritz basis in range(V) is V S, where the columns of S are the p leading eigenvectors of
 T. The error falls like a Chebyshev polynomial, whereas the error of SSI falls like a power. Because
 AAᵀV = V T + [0 … 0 F], the server can take one more power step, Z = orth(AAᵀ V S), without a
-message. The method records Z. After one round, Z spans the same space as in SSI.
+message. The iterate in the history is Z. After one round, Z spans the same space as in SSI.
 
-If V has no room for another block, the server restarts: it replaces V by the leading Ritz vectors,
-at most half as many as V has columns. After a restart T is diagonal, and no product with AAᵀ has to
-be computed again.
+If V has no room for another block (see `memory`), the server restarts: it replaces V by the leading
+Ritz vectors, at most half as many as V has columns. After a restart T is diagonal, and no product
+with AAᵀ has to be computed again.
 
 If the complement of range(V) has fewer than p dimensions, Q holds a basis of the complement and is
 padded with Ritz vectors. If `memory` allows ⌈n/p⌉ blocks, range(V) is the whole space after ⌈n/p⌉
@@ -50,7 +51,7 @@ from fedcore.validation import whole
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Hyper-parameters that the method adds to `ssi`.
+    """Hyper-parameters that the method adds to `ssi.Params`.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     dict
         Orthonormal ``basis`` of shape (n_features, n_components). ``ritz_values``, of shape
         (n_components,), contains the leading Ritz values of AAᵀ in data units squared. If ``tol``
-        is positive, the dict contains the entries of
+        is positive, the dict also contains the entries of
         `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     Q, wanted = starting_basis(federation, params, rng), params.n_components

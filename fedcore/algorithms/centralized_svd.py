@@ -51,7 +51,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost: clients upload all n·d numbers once, and every client downloads V."""
+    """Return the cost of the whole run: clients upload all n·d numbers, and each downloads V."""
     return Cost(
         rounds=1,
         scalars_up=shape.n_samples * shape.n_features,

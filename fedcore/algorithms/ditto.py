@@ -51,8 +51,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``parameters`` is the server's last network w, of shape (p,). ``models`` lists the clients'
-        own networks vᵢ.
+        ``parameters`` is the vector of all parameters of the server's last network w. ``models``
+        lists the parameters vᵢ of each client's own network.
     """
     learner = deep.learner(params, federation)
     pulled, beside = learner.proximal(params.strength), 0.0

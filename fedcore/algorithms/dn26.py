@@ -1,16 +1,17 @@
 """Private PCA by Gaussian noise on singular vectors, scaled by a private coherence estimate.
 
-The method makes a private estimate of the coherence of the top eigenvectors of the symmetrised
-matrix (0 A; Aᵀ 0). The Gaussian noise on the eigenvectors is proportional to this estimate. The
-abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen, describe the method without its
-constants. The constants below were derived for fedcore.
+The rows of A are the samples. The method adds Gaussian noise to the top eigenvectors of the
+symmetrised matrix (0 A; Aᵀ 0). The noise is proportional to a private estimate of the eigenvectors'
+coherence, which is defined below. The abstract of the paper, and Table 1 of Nguyen, Ene & Nguyen,
+describe the method without its constants. The constants below were derived for fedcore.
 
 Let γ = σ_k − σ_{k+1} be the gap of the singular values of A. Let U_k and V_k hold the k leading
-singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the coherence, the
-largest norm of a row of U_k or V_k. For a neighbour A′ = A + E of A, ‖E‖₂ ≤ 1 and ‖EZ‖_F ≤ b m. The
-constant b is 1 if neighbours differ in one entry. If neighbours differ in one row, b is √d by
-composition over the entries of the row (the model of Table 1). By Davis & Kahan and by Weyl,
-``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors Z′ of A′.
+left and right singular vectors, and let Z = (U_k; V_k)/√2 be the top eigenvectors. Let m be the
+coherence, the largest norm of a row of U_k or V_k. For neighbouring data A′ = A + E, ‖E‖₂ ≤ 1, and
+‖EZ‖_F ≤ b m for the symmetrised E. The constant b is 1 if neighbours differ in one entry. If
+neighbours differ in one row, b is √d by composition over the d entries of the row (the model of
+Table 1). By Davis & Kahan and by Weyl, ``‖sin Θ(Z, Z′)‖_F ≤ b m/(γ − 1)`` for the top eigenvectors
+Z′ of A′.
 
 Step 1 estimates γ by ``γ̂ = γ + Lap(2/ε₁) − (2/ε₁) log(1/2δ₁)``, which is below γ with probability
 1 − δ₁. Two neighbours' gaps γ differ by at most 2.
@@ -65,8 +66,8 @@ class Params(Budgeted):
     Attributes
     ----------
     protects : str
-        Neighbouring relation. ``entry`` protects single entries of the data. ``row_by_entries``
-        protects whole rows, by composition over the entries of a row.
+        What the privacy guarantee protects: with ``entry``, single entries of the data; with
+        ``row_by_entries``, whole rows, by composition over the entries of a row.
     start : None
         The method ignores `start`, because it computes singular vectors directly.
     """
@@ -132,8 +133,8 @@ def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
     """Return R with RᵀR = SᵢᵀSᵢ in double precision, where Sᵢ are the client's data.
 
     R has at most d rows, and is computed only once. The code uses R instead of the Gram matrix
-    SᵢᵀSᵢ, whose condition number is the square of R's condition number. At ‖Sᵢ‖ = 10⁸ σ_k, rounding
-    in the Gram matrix would hide the gap.
+    SᵢᵀSᵢ, whose condition number is the square of R's condition number. If ‖Sᵢ‖ = 10⁸ σ_k, for
+    example, rounding errors of the Gram matrix are as large as σ_k².
     """
     if not hasattr(state.kept, "factor"):
         state.kept.factor = triangular_factor(block for _, block in in_double(data))
@@ -143,7 +144,8 @@ def factor(data: np.ndarray, state: SimpleNamespace) -> np.ndarray:
 def leading(data: np.ndarray, R: np.ndarray, k: int) -> tuple[np.ndarray, float, float]:
     """Return the k leading right singular vectors, the gap σ_k − σ_{k+1}, and the coherence.
 
-    The coherence is the largest row norm of the k leading left and right singular vectors.
+    The coherence is the largest norm of a row of the matrices U_k and V_k of left and right
+    singular vectors.
     """
     _, sigma, rotation = scipy.linalg.svd(R, check_finite=False)
     sigma = np.append(sigma, np.zeros(data.shape[1] + 1 - len(sigma)))

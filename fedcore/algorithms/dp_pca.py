@@ -1,27 +1,28 @@
 """DP-PCA: Oja's method on minibatches with a private mean of the gradients.
 
-Each client splits its rows into T batches of B rows. For each batch, the method makes three steps
-with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
+Each client splits its rows into T batches of B rows. For each batch, the method updates the basis w
+in three steps, with the gradients gᵢ = aᵢ⟨aᵢ,w⟩ of the rows aᵢ.
 
 Step 1 computes Λ̂, a private estimate of the top eigenvalue of the gradients' covariance. The
-differences g₂ᵢ − g₂ᵢ₋₁ are divided into subsets. The top eigenvalue of each subset's covariance
-votes for a bin [2^{j/4}, 2^{(j+1)/4}) of a private histogram.
+differences g₂ᵢ − g₂ᵢ₋₁ are divided into subsets. In a private histogram, each
+subset votes for the bin [2^{j/4}, 2^{(j+1)/4}) that contains the top eigenvalue of the subset's
+covariance.
 
 Step 2 computes a private mean ĝ of the gradients. For each coordinate, a private histogram with
-bins of width 2τ finds an interval of length 4τ. The gradients are clipped to this interval, and
+bins of width 2τ finds an interval of length 4τ. The gradients are clipped to these intervals, and
 Gaussian noise is added to their mean.
 
-Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``. The eigenvalue
-gap λ̄₁ − λ̄₂ of the population is taken as known.
+Step 3 updates ``w ← w + η_t ĝ, w ← w/‖w‖`` with ``η_t = h/((λ̄₁ − λ̄₂)(ξ + t))``, where h is `rate`
+and ξ is `offset`. The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known.
 
 Neighbouring data sets differ in one replaced row. Each row is in a single batch, so each batch may
 spend the whole budget (ε, δ). Step 1 spends half of the batch's budget, and step 2 spends the other
-half, (ε₂, δ₂). As in the paper's analysis, τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with ζ = 0.01 covers
-all gradients with high probability. A gradient has d' = dk coordinates, because its k columns are
-flattened.
+half, (ε₂, δ₂). As in the paper's analysis, step 2 takes τ = 2^{1/4} √(2 Λ̂ log(B d' T/ζ)) with
+ζ = 0.01, which covers all gradients with high probability. A gradient has d' = dk coordinates,
+because its k columns are flattened.
 
 With ``calibration="paper"``, each coordinate's histogram has the budget (ε₂/(4√(2 d' log(4/δ₂))),
-δ₂/4d'). The paper's noise multiplier of the mean is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
+δ₂/4d'). For the mean, the paper's noise multiplier is √(2 log(2.5/δ₂))/(ε₂/2), which is proved to
 suffice for ε ≤ 4. ``calibration="tight"`` takes the least noise that the privacy accountant allows,
 with half of the zCDP budget for the histograms.
 
@@ -161,12 +162,13 @@ def private_mean(
 ) -> np.ndarray:
     """Return a private mean of the rows of `gradients`, shape (B, d'), within one batch's budget.
 
-    `FAILURE` bounds the probability that any gradient in the run's `batches` batches exceeds τ.
+    `FAILURE` bounds the probability that any gradient of the run, in all `batches` batches, exceeds
+    the bound τ, which sets the width of the bins.
 
     Returns
     -------
     ndarray of shape (d',)
-        The mean is zero if no top eigenvalue is found.
+        The private mean, or zeros if no top eigenvalue is found.
     """
     B, d = gradients.shape
     top = top_eigenvalue(gradients, *budget.eigenvalue, rng)

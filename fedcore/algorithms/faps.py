@@ -10,18 +10,18 @@ In each round the client iterates from Xᵢ towards the dominant p-dimensional e
 ``Hᵢ = AᵢAᵢᵀ + Λᵢ + βᵢ ZZᵀ`` (12). The client then updates Wᵢ and sends ``Yᵢ = (βᵢ XᵢXᵢᵀ − Λᵢ) Z``
 (19). The server takes Z ← orth(Σᵢ Yᵢ).
 
-The rate is the factor by which the error changes in a round. The rate depends on how accurately the
-clients find the dominant eigenspace. The parameters `inner` and `solver` set this accuracy. Let
-b = Σβᵢ be the sum of the penalties and g = λ_p − λ_{p+1} the eigenvalue gap. If all clients have
-equal data and find the eigenspace exactly, the rate near the answer is b/(b + g). With q steps of
-the solver ``power``, the rate is ``(b + g cᵠ)/(b + g)``, where c = λ_{p+1}/(λ_p + b). A single step
-is slower than simultaneous subspace iteration (SSI), whose rate is 1 − g/λ_p. If the clients'
-matrices AᵢAᵢᵀ differ by more than βᵢ, the method with exact solutions does not converge until rule
-(25) has raised βᵢ.
+The rate, the factor by which the error changes in a round, depends on how accurately the clients
+find the dominant eigenspace. The parameters `inner` and `solver` set this accuracy. Let b = Σβᵢ be
+the sum of the penalties, and g = λ_p − λ_{p+1} the gap of the eigenvalues of Σ AᵢAᵢᵀ. If all
+clients have equal data and find the eigenspace exactly, the rate close to the solution is
+b/(b + g). With q steps of the solver ``power``, the rate is ``(b + g cᵠ)/(b + g)``, where
+c = λ_{p+1}/(λ_p + b). With a single step (q = 1), FAPS is slower than simultaneous subspace
+iteration (SSI), whose rate is 1 − g/λ_p. If the clients' matrices AᵢAᵢᵀ differ by more than βᵢ, the
+method with exact solutions does not converge until the adaptive rule (25) has raised βᵢ.
 
 With ``inner_start="server"`` the inner iteration starts from Z instead of Xᵢ. Let e_X and e_Z be
-the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to this
-eigenvector. By (19), e_Z = (1 − g/b) e_X, so Z is nearer to the answer than Xᵢ. An exact solution
+the parts of Xᵢ and Z along an eigenvector beyond the p leading ones, and g the gap to its
+eigenvalue. By (19), e_Z = (1 − g/b) e_X, so Z is nearer to the solution than Xᵢ. An exact solution
 replaces e_X by (g e_X + b e_Z)/(b + g) = b/(b + g) e_X. After q steps from Z, a share cᵠ of the
 difference between e_Z and the exact solution is left. The rate of q steps is therefore
 ``1 − g/b + (1 − cᵠ) g²/(b (b + g))``. If g is small, the rate is about 1 − g/b for every q, which
@@ -41,10 +41,12 @@ space is unstable: while the basis rotates, rule (26) continues the inner steps,
 rounding errors geometrically. With rule (26) the number of rounds therefore depends on the rounding
 of the start, on the number of threads and on the CPU. With rule (14) the number of rounds does not
 depend on rounding, because the rule finds a residual of zero and stops at once. Experiments with
-``twin: rounding`` measure the effect of rounding (see `fedcore.experiments.twins`).
+``twin: rounding`` measure this effect by a second run whose start differs by one rounding (see
+`fedcore.experiments.twins`).
 
 A client step works on a stack of blocks, either of several runs at one client, or of several
-clients of equal size. A block stores its p vectors as rows, so a stack has the shape (…, p, n).
+clients with equally many samples. A block stores its p vectors as rows, so a stack has the shape
+(…, p, n).
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ class Params(ssi.Rounds):
     Attributes
     ----------
     inner : str
-        Rule that ends the inner iteration. ``relative_change`` stops by rule (26), when the basis
+        Rule that ends the inner iteration, in which client i improves its basis Xᵢ with the matrix
+        Hᵢ of equation (12). ``relative_change`` stops by rule (26) of the paper, when the basis
         changes by at most ε_x times its norm. ``subspace_change`` applies rule (26) to projections
         instead of bases. ``residual`` stops by rule (14), when the residual
         ``‖(I − XᵢXᵢᵀ) HᵢXᵢ‖_F`` is at most δᵢ times its first value, or as small as rounding
@@ -96,12 +99,12 @@ class Params(ssi.Rounds):
     solver : str
         Solver of the inner iteration, a key of ``SOLVERS`` in `fedcore.parts.eigensolvers`.
     signs : str
-        Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the inner QR, and
-        ``arbitrary`` keeps the signs of LAPACK.
+        Signs of the columns of Xᵢ. ``positive`` makes diag(R) ≥ 0 in the QR factorisations of the
+        inner iteration, and ``arbitrary`` keeps the signs of LAPACK.
     inner_start : str
         Start of the inner iteration. ``client`` starts from Xᵢ, as printed in the paper. ``server``
-        starts from Z, which costs one more product per round. With either start, rules (13) and
-        (14) compare the new basis with Xᵢ.
+        starts from Z, which costs one more product with AᵢAᵢᵀ per round. With either start, rules
+        (13) and (14) compare the new basis with Xᵢ.
     beta_factor : float
         First penalty βᵢ⁽⁰⁾ divided by ‖Aᵢ‖², in the norm `beta_norm`.
     beta_norm : str
@@ -158,7 +161,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step: improve the client's basis Xᵢ by the inner iteration, and return Yᵢ.
+    """Client step: improve the basis Xᵢ by the inner iteration, and return Yᵢ of equation (19).
 
     The client keeps Xᵢ in ``state.basis`` and the product AᵢAᵢᵀXᵢ in ``state.image``.
     """
@@ -229,7 +232,7 @@ def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray
 
 @stacked
 def products_so_far(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: return the number of products that the client has made."""
+    """Client step: return the number of products with AᵢAᵢᵀ that the client has made."""
     return state.products
 
 

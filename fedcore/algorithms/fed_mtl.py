@@ -1,8 +1,8 @@
 """Fed-MTL: every client trains its own network, held near the mean of the participants' networks.
 
-The matrix Ω of relations between tasks is fixed and not learnt. In every round m clients take part,
-and their networks are the columns of W. Each participant makes E epochs of descent in its own
-network wᵢ, with the other networks fixed, on the loss
+The matrix Ω below, which relates the clients' tasks, is fixed and not learnt. In every round m
+clients take part, and their networks are the columns of W. Each participant keeps the other
+networks fixed, and makes E epochs of descent in its own network wᵢ on its loss fᵢ with a penalty:
 
     fᵢ(wᵢ) + λ (‖W‖² + tr W Ω Wᵀ),    Ω = (I − 11ᵀ/m)²  of shape (m, m).
 
@@ -13,11 +13,11 @@ share wᵢ/m of w̄ moves with wᵢ.
 
 For Table 1, Collins, Hassani, Mokhtari & Shakkottai (ICML 2021) use the code of Liang et al.
 (arXiv:2001.01523, 2020) and print neither Ω nor λ. In the code of Liang et al., λ is 10⁻⁷ for
-networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. That code has a matrix of ones
-instead of I, and squares entry by entry. All entries of its Ω are (1 − 1/m)², so the penalty acts
-on the sum of the networks and not on their distance from the mean. With λ = 10⁻⁷ neither form of Ω
-matters: the accuracies are nearly the same as in Local Only. They are equal only if λ = 0, so
-experiments train both methods.
+networks of 10⁵ to 10⁶ parameters, and 10⁻⁷ is the default here. For Ω, that code takes a matrix of
+ones instead of I, and squares entry by entry. All entries of its Ω are (1 − 1/m)², so the penalty
+acts on the sum of the networks and not on their distance from the mean. With λ = 10⁻⁷ neither form
+of Ω matters: the accuracies are nearly the same as in Local Only. The accuracies are equal only if
+λ = 0, so experiments train both methods.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ client on its own loss fᵢ:
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), the mean is not weighted and the descent
 has momentum. With ``fine_tune`` the method is FedAvg+FT of Collins et al. After the last round of
-FedAvg+FT, every client trains the head of w for ``fine_tune`` epochs, which adds one more row to
-the history.
+FedAvg+FT, every client trains the head of w, its last layer, for ``fine_tune`` epochs, which adds
+one more row to the history.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run(federation: Federation, params: Tuned, rng: np.random.Generator, record:
     Returns
     -------
     dict
-        ``parameters`` is the server's last network w, of shape (p,).
+        ``parameters`` is the vector of all parameters of the server's last network w.
     """
     learner = deep.learner(params, federation)
 

@@ -20,9 +20,9 @@ The function `standard_deviation` computes s. The privacy account counts every p
 sending client computes. With m clients and n samples, the paper's matrix Aᵢ is m/n times MᵢᵀMᵢ, and
 the paper's noise ν is m/n times s. The factor m/n changes no iterate.
 
-In the paper, clients that do not send still compute. Here they do not, because the next broadcast
-would overwrite their results. By default the start Z₀ has uniform entries, as in `local_power`; in
-the paper they are Gaussian.
+In the paper, clients that do not send still compute. In fedcore they do not compute, because the
+next broadcast would overwrite their results. By default the entries of the start Z₀ are uniform, as
+in `local_power`; in the paper, the entries are Gaussian.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Params(Parameters):
     Attributes
     ----------
     n_components : int
-        Number r of columns of Z.
+        Number r of columns of the basis Z.
     target : int, optional
         Dimension k ≤ r of the eigenspace sought; by default r.
     iterations : int
@@ -70,9 +70,10 @@ class Params(Parameters):
     local_steps : int
         Number p of products before the first synchronisation.
     schedule : str
-        Change of `local_steps` from one synchronisation to the next, as in `local_power`.
+        Rule by which `local_steps` changes from one synchronisation to the next, as in
+        `local_power`.
     alignment : str
-        Alignment of each client's Zᵢ with the first client's Z₁, as in `local_power`.
+        Rule that aligns each client's basis Zᵢ with the first client's Z₁, as in `local_power`.
     epsilon : float or None
         Privacy loss ε of the whole run. None runs the method without noise and without privacy.
     delta : float
@@ -157,7 +158,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def products(federation: Federation, params: Params) -> tuple[Step, Step]:
-    """Return two client steps that compute ``MᵀM Z`` with noise.
+    """Return two client steps for ``MᵀM Z``, with noise unless `epsilon` is None.
 
     The first client step is for local steps, and the second is for rounds of a single product.
     """
@@ -177,7 +178,7 @@ def products(federation: Federation, params: Params) -> tuple[Step, Step]:
 
 
 def draw(federation: Federation, params: Params, rng: np.random.Generator) -> dict[int, int] | None:
-    """Draw the clients that send, and return their weights with the reference client first.
+    """Draw the clients that send; return {index: weight}, with the reference client first.
 
     The result is None if all clients send with weight 1.
     """
@@ -190,7 +191,9 @@ def draw(federation: Federation, params: Params, rng: np.random.Generator) -> di
 def average(
     federation: Federation, q: int, alignment: str, product: Step, weights: dict[int, int] | None
 ) -> np.ndarray:
-    """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the aligned bases after q local steps.
+    """Return the weighted sum ``Σᵢ wᵢ Zᵢ Dᵢ`` of the bases after q local steps.
+
+    The matrix Dᵢ aligns the basis Zᵢ with the first client's.
 
     A run calls this function in its last round, if iteration T falls between two synchronisations.
     """
@@ -208,7 +211,7 @@ def average(
 
 
 def intervals(params: Params) -> Iterator[int]:
-    """Yield the number of products from each synchronisation to the next; the sum may exceed T."""
+    """Yield the number of products between synchronisations; their sum may exceed `iterations`."""
     t = k = 0
     while t < params.iterations:
         q = SCHEDULES[params.schedule](params.local_steps, k)
@@ -217,10 +220,11 @@ def intervals(params: Params) -> Iterator[int]:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×r block down per client and round, and of the uploaded blocks.
+    """Return the cost of the whole run.
 
-    A sending client uploads one block, or two blocks if its Zᵢ is aligned. With `participants` the
-    number of uploaded blocks is random, and the cost counts the largest possible number.
+    In each round, every client downloads one d×r block. A sending client uploads one block, or two
+    blocks if its basis Zᵢ is aligned. With `participants` the number of uploaded blocks is random,
+    and the cost counts the largest possible number.
     """
     m, steps = shape.n_clients, list(intervals(params))
     senders = m if params.participants is None else min(m, params.participants + 1)
@@ -246,8 +250,8 @@ def sensitivity(r: int) -> float:
 def theorem_6(r: int, steps: int, epsilon: float, delta: float) -> float:
     """Return the noise's standard deviation in the paper's Theorem 6, for T = `steps` products.
 
-    The result is ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``. The paper's ν is m/n times the result,
-    because the paper's A is m/n times MᵀM. The paper calls ν both a variance and a standard
+    The result is ``2 √r max{√(T/ε), 2 √(2 T ln(1/δ)) / ε}``. For m clients with n samples in total,
+    the paper's ν is m/n times the result. The paper calls ν both a variance and a standard
     deviation; its proof uses a standard deviation.
     """
     log = math.log(1.0 / delta)

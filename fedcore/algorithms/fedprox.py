@@ -1,12 +1,12 @@
 """FedProx: FedAvg with a quadratic penalty that holds the clients near the server's network.
 
-In every round a share r of the clients trains. Client i starts from the server's network v = w, and
-makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of the results. With
-μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), clients are
-drawn uniformly, and the descent has momentum. The momentum includes the penalty's gradient. The
-code of Collins et al. adds the penalty's gradient to the updated momentum and stores the sum as the
-new momentum, which leads to the same iterates. With ``fine_tune`` the method is FedProx+FT (see
-`fedcore.algorithms.fedavg`).
+In every round a share r of the clients trains. Client i with the loss fᵢ starts from the server's
+network, v = w, and makes E epochs of descent on fᵢ(v) + μ/2 ‖v − w‖². The server takes the mean of
+the results. With μ = 0 the method is FedAvg. As in Collins, Hassani, Mokhtari & Shakkottai (ICML
+2021), clients are drawn uniformly, and the descent has momentum. The momentum includes the
+penalty's gradient. The code of Collins et al. adds the penalty's gradient to the updated momentum
+and stores the sum as the new momentum, which leads to the same iterates. With ``fine_tune`` the
+method is FedProx+FT (see `fedcore.algorithms.fedavg`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``parameters`` is the server's last network w, of shape (p,).
+        ``parameters`` is the vector of all parameters of the server's last network w.
     """
     learner = deep.learner(params, federation)
     gradient = learner.proximal(params.strength)

@@ -1,7 +1,7 @@
 """FedRep: each client first trains its own head, then the shared representation under the head.
 
-In every round a share r of the clients takes part. A participant trains its head hᵢ for τ_h epochs
-with the representation φ fixed, and then φ for τ_φ epochs with the head fixed:
+In every round a share r of the clients takes part. A participant with the loss fᵢ trains its head
+hᵢ for τ_h epochs with the representation φ fixed, and then φ for τ_φ epochs with the head fixed:
 
     hᵢ ← SGD(fᵢ(·, φ), from hᵢ),    φᵢ ← SGD(fᵢ(hᵢ, ·), from φ),    φ ← mean φᵢ.
 
@@ -38,7 +38,7 @@ class Params(settings.Personal):
     Attributes
     ----------
     head_epochs : int
-        Number τ_h of epochs of the head, before the epochs of the representation.
+        Number τ_h of epochs for the head, before the epochs for the representation.
     """
 
     head_epochs: CountOrZero = 10

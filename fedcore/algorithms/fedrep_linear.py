@@ -5,19 +5,20 @@ its head wᵢ, and makes a gradient step on the representation B:
 
     wᵢ ← argmin_w ‖X B w − y‖² / 2m,    Bᵢ ← B − η ∇_B ‖X B wᵢ − y‖² / 2m,    B ← QR(mean Bᵢ).
 
-If ``head_steps`` = τ is given, the client instead makes τ gradient steps of size α from its last
-wᵢ. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay with the clients.
+If ``head_steps`` = τ is given, the client instead makes τ gradient steps of size α on its head,
+from its last wᵢ. The paper calls the method GD-GD for τ = 1, and 10GD-GD for τ = 10. Heads stay
+with the clients.
 
 The parameter ``step`` is η σ̄², where ``head_sigma`` is σ̄. Let W* be the matrix of the n clients'
 true heads. With σ̄ = σ_max(W*)/√n, the largest step that Theorem 1 allows is ``step`` = 1/4. In
 configuration files, ``head_sigma: reference`` stands for the σ̄ of the true heads. With
 ``head_sigma`` = 1, ``step`` is equal to η.
 
-A round uses all samples of a client, as the paper's experiments do. With ``batch`` a round uses
-only the first ``batch`` samples of each client. With ``batch`` and ``fresh`` every round uses the
-next ``batch`` samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the server
-keeps the mean of the Bᵢ as B, as in the authors' notebook. The notebook takes the *sum* of the
-participants' gradients, which is the same as their mean with a step r n times as long.
+By default a round uses all samples of a client, as the paper's experiments do. With ``batch`` a
+round uses only the first ``batch`` samples of each client. With ``batch`` and ``fresh`` every round
+uses the next ``batch`` samples, as in Algorithm 2 and the theory. Without ``orthonormalise`` the
+server keeps the mean of the Bᵢ as B, as in the authors' notebook. The notebook takes the *sum* of
+the participants' gradients, which is the same as their mean with a step r n times as long.
 """
 
 from __future__ import annotations
@@ -48,7 +49,8 @@ class Params(representation.Params):
         Number τ of gradient steps on the head in a round. By default the head is the exact
         minimiser, of smallest norm if there are several.
     orthonormalise : bool
-        Whether the server replaces the mean of the Bᵢ by the Q of its QR factorisation.
+        Whether the server replaces the mean of the participants' representations by the Q of its QR
+        factorisation.
     """
 
     head_steps: Count | None = None
@@ -61,8 +63,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``V`` is the last representation B, of shape (n_features, n_components). ``heads`` has one
-        row per client, and the shape (n_clients, n_components).
+        ``V`` is the last representation B, of shape (n_features, n_components). ``heads``, of shape
+        (n_clients, n_components), has one client's head in each row.
     """
 
     def held() -> dict[str, Any]:
@@ -102,9 +104,9 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the start and of all rounds.
+    """Return the cost of the whole run, with the start.
 
-    In a round each participant downloads B and uploads Bᵢ.
+    In each round, every participant downloads the representation B and uploads its own.
     """
     return representation.communication(params, shape, shape.n_features)
 

@@ -1,7 +1,7 @@
 """FedSGD for linear regression: one representation and one head for all clients.
 
-The method is distributed gradient descent on one representation B and one head w, with both
-gradients at the old B and w:
+The method is distributed gradient descent on one representation B and one head w. Client i has m
+samples X with labels y, and both gradients are at the old B and w:
 
     B ← B − η mean ∇_B fᵢ(B, w),    w ← w − α mean ∇_w fᵢ(B, w),    fᵢ = ‖X B w − y‖² / 2m.
 
@@ -68,9 +68,9 @@ def local_round(params: Params, t: int) -> Any:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the start and of all rounds.
+    """Return the cost of the whole run, with the start.
 
-    In a round each participant downloads and uploads B and w.
+    In each round, every participant downloads B and w, and uploads its own B and w.
     """
     return representation.communication(params, shape, shape.n_features + 1)
 

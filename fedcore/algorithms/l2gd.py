@@ -14,8 +14,8 @@ By default all clients take part in every round. With `participation` below 1, t
 clients for every round, local or averaging. In an averaging round the drawn clients move towards
 the mean of their networks, and no other client's network changes. The n in θ is still the number of
 all clients. An averaging round does not change the mean of all clients' networks. In consecutive
-averaging rounds, Algorithm 1 therefore communicates only in the first one. Here the participants of
-every averaging round upload xᵢ and download the mean.
+averaging rounds, Algorithm 1 therefore communicates only in the first one. In fedcore the
+participants of every averaging round upload xᵢ and download the mean.
 
 As in Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Appendix A.2, p is 0.9, and a local round
 makes E epochs. The learning rate is ``rate``, as in the other methods; Collins et al. print 0.001
@@ -99,9 +99,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of all averaging rounds and of sending the seed of the initial network.
+    """Return the cost of the whole run.
 
-    In an averaging round each participant uploads xᵢ and downloads the mean.
+    Every client first downloads the seed of the initial network. In each averaging round, every
+    participant uploads its network and downloads the mean.
     """
     averagings = params.rounds - params.local_rounds
     size = models.sizes(params.model, shape.n_features).whole

@@ -8,8 +8,8 @@ shared upper layers g together, for E epochs of SGD on its loss fᵢ:
 By default the number of lower layers is the network's attribute ``lower`` (see
 `fedcore.deep.models`), as in Appendix A.2 of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
 Also as in Appendix A.2, training starts from random parameters, and not from the result of FedAvg.
-The code of Collins et al. has more lower layers than the appendix: the networks for CIFAR keep
-their first fully connected layer with the clients (``lower`` = 8).
+In the code of Collins et al., the networks for CIFAR have more lower layers (``lower`` = 8): the
+clients also keep the first fully connected layer.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``upper`` has the parameters g of the shared upper layers after the last round. ``models``
-        lists the parameters of each client's network.
+        ``upper`` contains the parameters g of the shared upper layers after the last round.
+        ``models`` lists the parameters of each client's network.
     """
     learner = deep.learner(params, federation)
     lower = params.lower_size(federation.shape.n_features)
@@ -88,7 +88,11 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one seed per client, and of g down and gᵢ up per participant and round."""
+    """Return the cost of the whole run.
+
+    Every client first downloads the seed of the initial network. In each round, every participant
+    downloads the shared upper layers and uploads its own.
+    """
     whole = models.sizes(params.model, shape.n_features).whole
     upper = whole - params.lower_size(shape.n_features)
     return params.cost(shape, up=upper, down=upper, once=1)

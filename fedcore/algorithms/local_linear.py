@@ -3,9 +3,9 @@
 Client i computes the least-squares solution θᵢ for its own samples. If the client has fewer samples
 than features, θᵢ is the solution of smallest norm. In the authors' notebook, clients solve a ridge
 regression with the penalty 1e−5. The method has no shared representation. For comparison with other
-methods, ``basis`` has the k leading right singular vectors of the matrix with rows θᵢ. Reading the
-rows θᵢ does not count as communication. A new client learns all d coefficients, because there is no
-representation.
+methods, the columns of ``basis`` are the k leading right singular vectors of the matrix with rows
+θᵢ. Reading the rows θᵢ does not count as communication. A client that joins after training learns
+all d coefficients.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``basis``, of shape (n_features, n_components), has right singular vectors as columns.
+        ``basis``, of shape (n_features, n_components), has the leading right singular vectors of
+        the clients' coefficients as columns.
     """
 
     @stacked
@@ -58,7 +59,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return a cost of zero."""
+    """Return a cost of zero, because clients send and receive nothing."""
     return Cost(0, 0, 0)
 
 

@@ -44,7 +44,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of sending the seed of the initial network."""
+    """Return the cost of sending the seed of the initial network to every client."""
     return Cost(0, 0, shape.n_clients)
 
 

@@ -2,7 +2,8 @@
 
 LocalPower is equal to FedPower (Guo et al.) without noise. The second baseline of Wang, Liu & Zhang
 (JOTA 2024) is LocalPower with q = 8 local steps in the first round; after every round q is halved,
-down to 1. In a round with q local steps, client i computes Yᵢ and the server computes Z:
+down to 1. In a round with q local steps, client i with its samples as columns of Aᵢ computes Yᵢ,
+and the server computes Z:
 
     Zᵢ ← Z;  q − 1 times  Zᵢ ← orth(AᵢAᵢᵀ Zᵢ);  Yᵢ = AᵢAᵢᵀ Zᵢ;     Z ← orth(Σᵢ Yᵢ Dᵢ).
 
@@ -60,8 +61,8 @@ class Params(ssi.Rounds):
         Rule for the number of multiplications in round k = 0, 1, …: q (``constant``), q − k
         (``linear``) or ⌊q/2ᵏ⌋ (``halving``). The number is never below one.
     alignment : str
-        Rule for Dᵢ, which aligns Zᵢ with the first client's Z₁. Unless `alignment` is ``none``, the
-        result depends on which client is first.
+        Rule for the matrix Dᵢ that aligns client i's basis Zᵢ with the first client's Z₁. Unless
+        `alignment` is ``none``, the result depends on which client is first.
     """
 
     local_steps: Count = 8
@@ -98,9 +99,10 @@ def steps_of(params: Params, k: int) -> int:
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one n×p block down, and one or two blocks up, per client and round.
+    """Return the cost of the whole run.
 
-    A client uploads Yᵢ in every round, and also Zᵢ in the rounds that align Zᵢ.
+    In each round, every client downloads one n×p block and uploads its product Yᵢ. In rounds that
+    align the bases, every client also uploads its basis Zᵢ.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     aligned = params.alignment != "none"
@@ -117,9 +119,10 @@ def aggregate(
     single: Step = gram_product,
     weights: Mapping[int, int] | None = None,
 ) -> np.ndarray:
-    """Return the weighted sum ``Σᵢ wᵢ Yᵢ Dᵢ`` of a round with `q` local steps.
+    """Run a round with `q` local steps, and return the weighted sum ``Σᵢ wᵢ Yᵢ Dᵢ``.
 
-    If q > 1, each client keeps Zᵢ in ``state.Z``.
+    Yᵢ is the last product of client i, and the matrix Dᵢ aligns its basis Zᵢ with the first
+    client's. If q > 1, each client keeps Zᵢ in ``state.Z``.
 
     Parameters
     ----------

@@ -1,9 +1,9 @@
 """Subspace iteration with momentum.
 
 The method is in none of the five papers that fedcore reproduces. The messages are the same as in
-simultaneous subspace iteration (`ssi`), but the server also stores the previous block. The method
-is the three-term recursion ``Y ← AAᵀ Y − β Y₋``, with the previous block Y₋ in the coordinates of
-the new block:
+simultaneous subspace iteration (`ssi`), but the server also stores the previous block. With the
+samples of all clients as columns of A, the method is the three-term recursion ``Y ← AAᵀ Y − β Y₋``,
+with the previous block Y₋ in the coordinates of the new block:
 
     Y⁽ᵏ⁺¹⁾ = AAᵀ Z⁽ᵏ⁾ − β Z⁽ᵏ⁻¹⁾ R_k⁻¹,   Z⁽ᵏ⁺¹⁾ R_{k+1} = Y⁽ᵏ⁺¹⁾ (QR),   Z⁽⁻¹⁾ = 0.
 
@@ -35,7 +35,7 @@ from fedcore.validation import NonNegative
 
 @dataclass(frozen=True)
 class Params(ssi.Params):
-    """Hyper-parameters that the method adds to `ssi`.
+    """Hyper-parameters that the method adds to `ssi.Params`.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         Orthonormal ``basis`` of shape (n_features, n_components). ``beta`` is the last β, in data
-        units to the fourth power. If `tol` is positive, the dict contains the entries of
+        units to the fourth power. If `tol` is positive, the dict also contains the entries of
         `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components

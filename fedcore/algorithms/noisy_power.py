@@ -1,15 +1,16 @@
 """Noisy power method, which protects single entries or whole rows of the data.
 
-The method iterates on the symmetrised matrix (0 A; Aᵀ 0), alternating between Y and X. The noise of
-each product is proportional to the largest row norm of the block that A or Aᵀ multiplies:
+The rows of A are the samples. The method iterates on the symmetrised matrix (0 A; Aᵀ 0),
+alternating between Y and X. With Gaussian matrices G and G′ and the noise multiplier z, the noise
+is proportional to the largest row norm of the block that A or Aᵀ multiplies:
 
     Y = A X + ‖X‖_{2,∞} z G,     X ← orth(Aᵀ Y + ‖Y‖_{2,∞} z G′).
 
 The noisy Y stays with the clients. The parameter `protects` says how neighbouring data sets differ.
 
-With ``protects="entry"``, one entry of A changes by at most 1 (the papers' model). The
-sensitivities of the products are the largest row norms of X and Y, which are ‖x‖_∞ and ‖y‖_∞ for
-single columns.
+With ``protects="entry"``, one entry of A changes by at most 1 (the model of Hardt & Roth and of
+Hardt & Price). The sensitivities of the products are the largest row norms of X and Y, which are
+‖x‖_∞ and ‖y‖_∞ for single columns.
 
 With ``protects="row_by_entries"``, one row a of norm at most 1 is replaced by zeros. Composition
 over the d entries of the row needs √d times the noise of ``entry`` ("[HR13, HP14] + Composition" of
@@ -18,13 +19,15 @@ noisy Y depends on this number.
 
 With ``protects="row"``, one row a of norm at most 1 is added or removed. The iteration with ``row``
 is ``X ← orth(AᵀA X + z G)``, because ‖a(aᵀX)‖_F ≤ 1. The method is then the adaptive power method
-with θ = 1 and without a search, which the paper of `adaptive_power` calls the "naive way".
+with the threshold θ = 1 and without a search, which the paper of `adaptive_power` calls the "naive
+way".
 
 ``calibration="paper"`` takes z = √(4 L log(1/δ))/ε for L noisy products (Hardt & Price, Figure 3).
 The number L is T for ``row``, and 2T otherwise. For a large ε (at δ = 1e-6, from ε = 42 on) the
 noise of ``paper`` is too small for (ε, δ)-DP, and the run is refused. ``calibration="tight"`` takes
-the least z for L Gaussian releases. With several clients, each client adds noise to the products of
-its own rows. The server receives only noisy products, adds them up, and need not be trusted.
+the least z with which L Gaussian releases are (ε, δ)-DP. With several clients, each client adds
+noise to the products of its own rows. The server receives only noisy products, adds them up, and
+need not be trusted.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """One-shot averaging of local subspaces.
 
 Client i computes the p leading right singular vectors Vᵢ of its own data and sends them. The server
-takes the p leading eigenvectors of the averaged projection (1/N) Σᵢ VᵢVᵢᵀ. The code computes the
-eigenvectors as left singular vectors of ``[V₁ … V_N]``, so no n×n matrix is formed. The method
-takes one round. The result is exact if all clients have the same top subspace. The average is
-unweighted, as in the paper, whose clients have equally many samples. A client whose data have a
-rank below p sends zeros in the last columns of Vᵢ.
+takes the p leading eigenvectors of the projection averaged over the N clients, (1/N) Σᵢ VᵢVᵢᵀ. The
+code computes the eigenvectors as left singular vectors of ``[V₁ … V_N]``, so the n×n projection is
+not formed. The method takes one round. The result is exact if all clients have the same top
+subspace. The average is unweighted, as in the paper, whose clients have equally many samples. A
+client whose data have a rank below p sends zeros in the last columns of Vᵢ.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one n×p block uploaded by every client."""
+    """Return the cost of the whole run: every client uploads one n×p block."""
     return Cost(1, shape.n_clients * shape.n_features * params.n_components, 0)
 
 

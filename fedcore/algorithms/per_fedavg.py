@@ -7,10 +7,10 @@ results. A batch is cut into a support set D and a target set D′, and a step h
     g − α (∇fᵢ(w + δ g; D) − ∇fᵢ(w − δ g; D)) / 2δ,    g = ∇fᵢ(w − α ∇fᵢ(w; D); D′).
 
 The set D contains eight tenths of a batch, as in Collins, Hassani, Mokhtari & Shakkottai (ICML
-2021), Appendix A.2. The algorithm has a third set D″, which Collins et al. and fedcore replace by
-D. The paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w), where the
-gradient is over all samples of the client. With ``fine_tune`` clients train the head of w after the
-last round, as in `fedcore.algorithms.fedavg`.
+2021), Appendix A.2. The paper's algorithm has a third set D″, which Collins et al. and fedcore
+replace by D. The paper of Collins et al. does not print δ. Client i predicts with w − α ∇fᵢ(w),
+where the gradient is over all samples of the client. With ``fine_tune`` clients train the head of w
+after the last round, as in `fedcore.algorithms.fedavg`.
 
 ``form="sum"`` reproduces the class for Per-FedAvg in the code of Collins et al., although none of
 their programs uses that class. The class makes the inner step on a copy of the network, and
@@ -71,7 +71,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``parameters`` is the server's last network w, of shape (p,).
+        ``parameters`` is the vector of all parameters of the server's last network w.
     """
     learner = deep.learner(params, federation)
     if params.form == "sum":
@@ -136,10 +136,11 @@ def _run_sum(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of downloading w and uploading wᵢ in every round, and of fine-tuning.
+    """Return the cost of the whole run.
 
-    For fine-tuning, every client downloads the last w. With ``form="sum"``, every client downloads
-    the seed of the initial network before the first round, and downloads no w for fine-tuning.
+    In each round, every participant downloads the server's w and uploads its own network. For
+    fine-tuning, every client downloads the last w. With ``form="sum"``, every client downloads the
+    seed of the initial network before the first round, and downloads no w for fine-tuning.
     """
     if params.form == "sum":
         return rounds.cost_of_own_networks(params, shape)

@@ -1,8 +1,8 @@
 """Exact local solution for U, with V from the power initialisation.
 
 Algorithm 1 (`power_iteration`) computes V. With V fixed, every client minimises its loss
-``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F`` by the closed form ``Ûⁱ = Sⁱ V (VᵀV)†`` of Section 2. The code uses the thin
-SVD of V and not VᵀV, because VᵀV squares the condition number of V.
+``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F`` by the closed form ``Ûⁱ = Sⁱ V (VᵀV)†`` of the paper's Section 2. The code
+uses the thin SVD of V and not VᵀV, because VᵀV squares the condition number of V.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
-        client.
+        The entries ``V`` and ``exponent`` of `power_iteration`, and ``U`` with one array of shape
+        (n_i, n_components) per client.
     """
     found, counts = power_initialisation(federation, params)
     federation.broadcast(found.V)

@@ -70,8 +70,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
-        client.
+        The entries ``V`` and ``exponent`` of `power_iteration`, and ``U`` with one array of shape
+        (n_i, n_components) per client.
     """
     found, counts = fixed_basis(federation, params)
     V, done = found.V, 0

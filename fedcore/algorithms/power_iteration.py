@@ -1,13 +1,12 @@
 """Distributed randomized power iteration.
 
-As in Theorem 2 of the paper, the method draws m samples of a random matrix Φ and keeps the sample
-with the best-conditioned V (see ``select`` below).
-
-The clients make sketches ``Vⁱ = Sⁱᵀ Φⁱ`` with Gaussian Φⁱ, and the server adds up the sketches to
-obtain V. The server sends V to the clients, the clients multiply V by ``Sⁱᵀ Sⁱ``, and the server
-adds up the products. In this way V is multiplied α times by SᵀS. The result is ``V = (SᵀS)^α Sᵀ Φ``
-after α + 1 communications. As in the paper, V is not orthonormalised between the multiplications,
-because the paper needs the singular values of V.
+Each client multiplies its data Sⁱ by a Gaussian matrix Φⁱ, and sends the sketch ``Vⁱ = Sⁱᵀ Φⁱ``.
+The server adds up the sketches to obtain V. The server sends V to the clients, the clients multiply
+V by ``Sⁱᵀ Sⁱ``, and the server adds up the products. In this way V is multiplied α times by SᵀS.
+The result is ``V = (SᵀS)^α Sᵀ Φ`` after α + 1 communications, where S and Φ consist of all Sⁱ and
+Φⁱ. As in Theorem 2 of the paper, the method makes m sketches with different Φ, and keeps the one
+with the best-conditioned V (see `select` below). As in the paper, V is not orthonormalised between
+the multiplications, because the paper needs the singular values of V.
 
 The entries of V therefore grow like ‖S‖^(2α+1), and its condition number like (σ₁/σ_r)^(2α+1). To
 avoid overflow, V is divided by a power of two before every multiplication. This division is exact.
@@ -105,7 +104,7 @@ class Scaled(NamedTuple):
         return self.shifted(self._size())
 
     def restored(self) -> Scaled:
-        """Return the same matrix, with the exponent nearest to 0 that keeps V in range."""
+        """Return the same matrix, with the exponent as near to 0 as V's number range allows."""
         limits, size = np.finfo(self.V.dtype), self._size()
         lowest, highest = limits.minexp + limits.nmant + ROOM, limits.maxexp - ROOM
         return self.shifted(size - min(max(size + self.exponent, lowest), highest))
@@ -137,7 +136,7 @@ def power_initialisation(federation: Federation, params: Any) -> tuple[Scaled, d
     Warns
     -----
     RoundingWarning
-        Given if rounding has spoiled some of V's directions.
+        If rounding has spoiled some of V's directions.
     """
     early = params.select == "initial"
     candidates = []
@@ -169,10 +168,12 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """Return the cost of Algorithm 1, which has m + α rounds (m(α + 1) for ``select="final"``).
+    """Return the cost of the whole run.
 
-    At the end the server sends the last V to the clients. The message with the last V does not
-    count as a round.
+    For m sketches and the power α, the run has m + α rounds, or m(α + 1) with
+    ``select="final"``. In each round, every client uploads one d×r block. Every client downloads
+    one block for each multiplication by SᵀS, one at the end, and one for the sketch if `start` is
+    given. The download at the end does not count as a round.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     multiplications = params.power * (1 if params.select == "initial" else params.samples)

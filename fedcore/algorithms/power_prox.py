@@ -1,11 +1,11 @@
 """Regularised local descent on U, with V from the power initialisation.
 
-With V from Algorithm 1 fixed, every client minimises ``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by
-proximal gradient steps of length 1/σ_max(V)². The regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``)
-or the nuclear norm (``nuclear``). With ``momentum`` the steps are accelerated, with β_k = k/(k+3)
-(FISTA). Once the clients have V, the method needs no communication. A step uses VᵀV and SⁱV, which
-are computed once, and does not read the data. The metric ``objective`` is the loss without the
-regulariser.
+With V from Algorithm 1 (`power_iteration`) fixed, every client minimises
+``½ ‖Sⁱ − Uⁱ Vᵀ‖²_F + strength · ρ(Uⁱ)`` by proximal gradient steps of length 1/σ_max(V)². The
+regulariser ρ is ½‖·‖²_F (``l2``), ‖·‖₁ (``l1``) or the nuclear norm (``nuclear``). With
+``momentum`` the steps are accelerated, with β_k = k/(k+3) (FISTA). Once the clients have V, the
+method needs no communication. A step uses VᵀV and SⁱV, which are computed once, and does not read
+the data. The metric ``objective`` is the loss without the regulariser.
 """
 
 from __future__ import annotations
@@ -71,8 +71,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        The results of `power_iteration`, and ``U``, one array of shape (n_i, n_components) per
-        client.
+        The entries ``V`` and ``exponent`` of `power_iteration`, and ``U`` with one array of shape
+        (n_i, n_components) per client.
     """
     found, counts = power_gd.fixed_basis(federation, params)
     V = found.V

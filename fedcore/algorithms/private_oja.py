@@ -1,14 +1,16 @@
 """Private Oja's method: one pass over shuffled rows with clipped, noisy steps.
 
 A client passes over a random permutation of its rows a, in batches of `batch` rows (1 in the
-paper):
+paper). Each step clips the gradient a⟨a,w⟩ to norm β (`bound`), and adds noise with the multiplier
+α:
 
     w ← w + η_t (clip_β(a⟨a,w⟩) + 2βα z_t),   z_t ~ N(0, I),   η_t = h/((λ̄₁ − λ̄₂)(ξ + t)),
     w ← w/‖w‖.
 
-The eigenvalue gap λ̄₁ − λ̄₂ of the population is taken as known. Neighbouring data sets differ in
-one replaced row. Because each row is used once, a step is a local randomiser, and shuffling
-amplifies the step's privacy.
+The parameters `rate` = h and `offset` = ξ set the step size. The eigenvalue gap λ̄₁ − λ̄₂ of the
+population is taken as known. Neighbouring data sets differ in one replaced row. Because each row is
+used only once, each step is a local randomiser of its own rows, and shuffling amplifies the step's
+privacy.
 
 ``calibration="paper"`` takes the noise multiplier α = C log(n/δ)/(ε√n) with C = 1, where n is the
 number of full batches. Lemma 3.1 proves this formula, except for the value of C, if
@@ -90,7 +92,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×k block sent to each client and back, with one client per round."""
+    """Return the cost of the whole run.
+
+    Every client has one round, in which it downloads one d×k block and uploads one.
+    """
     block = shape.n_features * params.n_components
     return Cost(shape.n_clients, shape.n_clients * block, shape.n_clients * block)
 

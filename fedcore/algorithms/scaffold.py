@@ -1,8 +1,8 @@
 """SCAFFOLD: FedAvg with control variates that correct the drift of the clients.
 
-The module implements Option II of the algorithm. In every round a share |S|/N of the clients makes
-K steps from the server's network x. A client uses its own control variate cᵢ and the server's
-variate c, all zero at first:
+The module implements Option II of the algorithm. In every round a set S of the N clients takes
+part, and each participant makes K steps of size η from the server's network x. A client uses its
+own control variate cᵢ and the server's variate c, which are zero at first:
 
     y ← y − η (∇fᵢ(y) − cᵢ + c),
     cᵢ⁺ = cᵢ − c + (x − y) / (K η).
@@ -66,8 +66,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     Returns
     -------
     dict
-        ``parameters`` is the server's last network x, of shape (p,). ``variate`` is the server's
-        last control variate c.
+        ``parameters`` is the vector of all parameters of the server's last network x. ``variate``
+        is the server's last control variate c.
     """
     learner = deep.learner(params, federation)
 
@@ -111,10 +111,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of all rounds and of fine-tuning.
+    """Return the cost of the whole run.
 
-    In a round each participant downloads x and c, and uploads their changes. For fine-tuning every
-    client downloads x.
+    In each round, every participant downloads x and c, and uploads y − x and the change of its own
+    control variate. For fine-tuning, every client downloads x.
     """
     size = models.sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=2 * size, down=2 * size, once=size if params.fine_tune else 0)

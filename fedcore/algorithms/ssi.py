@@ -5,8 +5,8 @@ Each round multiplies the server's basis Z by the Gram matrix of the data of all
     Z⁽ᵏ⁺¹⁾ ∈ orth(Σᵢ AᵢAᵢᵀ Z⁽ᵏ⁾).
 
 The columns of Aᵢ are the samples of client i. The start Z⁽⁰⁾ is drawn with uniform entries in
-[−1, 1] and then orthonormalised. In a round every client receives one n×p block and sends one n×p
-block, where n is the number of features. The server does not send the last Z to the clients.
+[−1, 1] and then orthonormalised. In each round every client receives one n×p block and sends one,
+for n features and p columns of Z. The server does not send the last Z to the clients.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Params(Rounds):
     Attributes
     ----------
     tol : float
-        Tolerance for the sine of the largest angle to the leading eigenspace. The run ends when
-        `fedcore.parts.convergence_test` estimates that the sine is at most `tol`. The estimate
-        needs no communication. With `tol` = 0 the run makes all rounds.
+        Tolerance for the sine of the largest angle between range(Z) and the leading eigenspace. The
+        run ends when `fedcore.parts.convergence_test` estimates that the sine is at most `tol`. The
+        estimate needs no communication. With `tol` = 0 the run makes all rounds.
     n_oversamples : int
         Number of additional columns of Z. Z has `n_components` + `n_oversamples` columns, but at
         most as many as there are features. With one additional column, the convergence test sees
-        the next singular value, and notices if this value equals the last wanted one.
+        the singular value that follows the last wanted one, and notices if the two are equal.
     """
 
     tol: Annotated[float, real(least=0, below=1)] = 0.0
@@ -72,7 +72,7 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     -------
     dict
         Orthonormal ``basis`` of shape (n_features, n_components). If `tol` is positive, the dict
-        contains the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
+        also contains the entries of `fedcore.parts.convergence_test.ConvergenceTest.output`.
     """
     p = params.n_components
     test = ConvergenceTest(params.tol, federation.shape, p)
@@ -90,7 +90,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Any, shape: Shape) -> Cost:
-    """Return the cost of one block down and one block up per client and round."""
+    """Return the cost of the whole run.
+
+    In each round, every client downloads one block with `params.columns` columns and uploads one.
+    """
     d = shape.n_features
     scalars = params.rounds * shape.n_clients * d * params.columns(d)
     return Cost(params.rounds, scalars, scalars)

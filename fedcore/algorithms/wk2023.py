@@ -1,8 +1,9 @@
 """Distributed alternating gradient descent after Ward and Kolda.
 
 Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
-start is made from Gaussian matrices Φ_U and Φ_V of shape (d, r), the same for all clients. With
-σ₁ = ‖S‖₂, constants C and μ, step size η = 9/(4 C μ σ₁) and D = C μ/9, the start is:
+start is made from Gaussian matrices Φ_U and Φ_V of shape (d, r), the same for all clients. With the
+norm σ₁ = ‖S‖₂ of all clients' data S, constants C and μ, step size η = 9/(4 C μ σ₁) and D = C μ/9,
+the start is:
 
     Uⁱ₀ = Sⁱ Φ_U / (√η σ₁ C),   V₀ = √η σ₁ D Φ_V.
 
@@ -41,12 +42,12 @@ class Params(Parameters):
     rounds : int
         Number of iterations, each with one communication round.
     C, mu : float
-        Constants of the start and of the step.
+        Constants C and μ in the formulas of the start and of the step size.
     sigma_max : float, optional
         Largest singular value σ₁ of S, in data units. By default, an additional round computes an
         upper bound of σ₁, which replaces σ₁.
     start : ndarray of shape (n_features, n_components), optional
-        Matrix Φ_V; by default drawn at random.
+        Matrix Φ_V that determines the first V; by default drawn at random.
     """
 
     rounds: CountOrZero = 100
@@ -111,10 +112,10 @@ def descent(
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of the start and of all rounds.
+    """Return the cost of the whole run.
 
-    In a round each client downloads and uploads a d×r block. At the start each client downloads Φ_U
-    and, without `sigma_max`, uploads and downloads one number.
+    In each round, every client downloads one d×r block and uploads one. At the start, every client
+    downloads Φ_U and, without `sigma_max`, also uploads and downloads one number.
     """
     block = shape.n_clients * shape.n_features * params.n_components
     scalar = params.sigma_max is None

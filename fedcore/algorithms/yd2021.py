@@ -2,9 +2,9 @@
 
 Table 2 of Philippenko, Scaman & Massoulié (AAAI 2025) compares this method with their own. The
 method begins with small random U and V of scale s. An iteration makes the steps ``U ← U − η ∇_U F``
-and ``V ← V − η ∇_V F`` with both gradients at the old point. The theory's step size η is so small
-that the loss hardly changes in a feasible number of rounds. The paper prints the theory's number of
-iterations, which `iterations_of_theory` computes.
+and ``V ← V − η ∇_V F`` on the loss F = ½‖S − UVᵀ‖²_F, with both gradients at the old U and V. The
+theory's step size η is so small that the loss hardly changes in a feasible number of rounds.
+Philippenko et al. print the theory's number of iterations, which `iterations_of_theory` computes.
 
 The code of Philippenko et al. starts from Ward and Kolda's initialisation. In each step, that code
 sums the gradient without naming an axis, and therefore subtracts the *sum of all entries* of the
@@ -49,7 +49,8 @@ class Params(Parameters):
     sigma_r : float
         The r-th singular value of S, in data units.
     reading : str
-        Version of the theory's constants; see `constants`.
+        Version of the theory's constants: ``aaai`` as printed in the paper, or ``head`` as in the
+        authors' later code (see `constants`).
     rounds : int
         Number of iterations, each with one communication round.
     start : ndarray of shape (n_features, n_components), optional
@@ -88,7 +89,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def communication(params: Params, shape: Shape) -> Cost:
-    """Return the cost of one d×r block down and one block up per client and iteration."""
+    """Return the cost of the whole run.
+
+    In each iteration, every client downloads one d×r block and uploads one.
+    """
     block = shape.n_clients * shape.n_features * params.n_components
     return Cost(params.rounds, params.rounds * block, params.rounds * block)
 
@@ -127,8 +131,8 @@ def iterations_of_theory(
     """Return the number of iterations after which Ye and Du's theorem bounds the loss by `error`.
 
     With ``reading="aaai"`` the number is ``T = [ln(d σ_r / s) + ln σ_r] / (η σ_r)``, independent of
-    `error`. With ``reading="head"`` the number is ``T = ln(r σ_r² / (s · error)) / (η σ_r)``. All
-    other parameters are those of `constants`.
+    `error`. With ``reading="head"`` the number is ``T = ln(r σ_r² / (s · error)) / (η σ_r)``. Here
+    s and η are the results of `constants`, which explains all parameters except `error`.
     """
     scale, step = constants(sigma_max, sigma_r, n, d, r, reading=reading)
     log_term = {

@@ -1,1 +1,1 @@
-"""Attacks that show how much, at least, a server can learn from transcripts and outputs."""
+"""Attacks that show how much, at least, a server can learn from a run's messages and results."""

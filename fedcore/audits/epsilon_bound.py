@@ -21,9 +21,9 @@ A bound above the claimed ε refutes the claim with the chosen confidence. A bou
 ε supports the claim only if the same audit would expose noise that is too small. Every audit should
 therefore be repeated on a weakened twin of the method. The twin multiplies all noise by a factor
 below 1 but charges its ledger for the full noise. The audit must refute the ε that the twin claims.
-In an experiment, ``audit: canary`` adds the score to the history as a column, and ``noise_factor``
-makes the twin. If a client takes several local steps before an upload, the score sees only the last
-step, and the audit says little.
+In an experiment's configuration, ``audit: canary`` adds the score to the history as a column, and
+``noise_factor`` is the factor of a twin. If a client takes several local steps before an upload,
+the score sees only the last step, and the audit says little.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ class EpsilonBound(NamedTuple):
     Attributes
     ----------
     epsilon : float
-        At least 0. With the chosen confidence, the method's ε is at least this bound. With
-        ``gaussian=True`` in `lower_bound`, this holds for Gaussian mechanisms only.
+        Lower bound on the method's ε, at least 0. The bound holds with the chosen confidence and,
+        with ``gaussian=True`` in `lower_bound`, for Gaussian mechanisms only.
     hits, false_alarms : int
         Numbers of runs in which the event E (a score beyond a threshold, or NaN) occurred: `hits`
         on the data set where E is more frequent, `false_alarms` on the other data set. Runs that
@@ -79,12 +79,12 @@ class EpsilonBound(NamedTuple):
 
 
 def start_transcript() -> Transcript:
-    """Return a transcript of all uploads; each audited data set has a single client."""
+    """Return an empty transcript that will keep all uploads of the single client."""
     return Transcript()
 
 
 def column(problem: Problem, transcript: Transcript, recorder: Recorder) -> list[float]:
-    """Return, for each row of the history, the sum of the uploads' scores so far; see `score`.
+    """Return, for each row of the history, the summed `score` of all uploads so far.
 
     If the history contains a ``threshold`` θ for a round, the noise of this round is proportional
     to θ. The score of the round then gets the weight 1/θ², as in the likelihood ratio. The audit
@@ -164,13 +164,13 @@ def audit(
     delta : float
         The δ at which ε is bounded; the algorithm gets it as its hyper-parameter ``delta``.
     confidence : float
+        Probability with which the bound holds.
     seed : int
     samples, n_features : int
-        Size of the data; see `fedcore.generators.canary`.
+        Numbers of samples and of features (see `fedcore.generators.canary`).
     noise_factor : float, optional
         Factor below 1 that multiplies all noise; the ledger is charged for the full noise. The
-        audit then runs on a weakened twin of the method. An audit of the method itself means little
-        unless the same audit refutes the ε that the twin claims.
+        audit then runs on a weakened twin of the method.
     **params
         Hyper-parameters of the algorithm other than ``n_components`` and ``delta``.
 
@@ -217,8 +217,8 @@ def from_histories(present: History, absent: History) -> EpsilonBound:
     Parameters
     ----------
     present, absent : History
-        Histories of runs with and without the canary. The bound compares the runs' final scores,
-        and uses the δ of these runs.
+        Histories of runs on the data with and without the canary record. The bound compares the
+        final scores, and uses the runs' δ.
     """
     claims = [history.about["privacy"] for history in (present, absent)]
     return lower_bound(
@@ -242,7 +242,7 @@ def lower_bound(
     Parameters
     ----------
     present, absent : sequence of float
-        One score per run; a score may be NaN.
+        Scores of the runs with and without the canary record, one per run; NaN is allowed.
     delta : float
     confidence : float
         Probability with which the bound holds.
@@ -321,10 +321,10 @@ def _bounds(
     confidence: float,
     gaussian: bool = False,
 ) -> np.ndarray:
-    """Return Clopper–Pearson lower bounds on ε, or on μ if `gaussian` is true.
+    """Return Clopper–Pearson lower bounds on ε or, with `gaussian`, on a Gaussian mechanism's μ.
 
-    A bound is −∞ if the counts give no information, for example if `hits` is 0. The bounds on P(E)
-    and P′(E) each get half of the error probability.
+    A bound is −∞ if the counts give no information, for example if `hits` is 0. The bounds on the
+    probabilities of a hit and of a false alarm each get half of the error probability.
     """
     error = (1.0 - confidence) / 2.0
     low = np.nan_to_num(stats.beta.ppf(error, hits, of_hits - hits + 1))  # NaN for 0 hits

@@ -1,10 +1,9 @@
 """The attack of `fedcore.audits.leakage` without the messages of the first three rounds.
 
 The attack is for runs of LocalPower that begin with q = 8 local steps and halve q in every round.
-The first three rounds thus have 8, 4 and 2 local steps. The replies of these rounds are not linear
-in the message Z, so no matrix Φ explains these replies. From the fourth round on, q is 1, and each
-round is a step of subspace iteration. The server knows this schedule and begins the attack with the
-fourth round.
+The replies of the first three rounds are not linear in the message Z, so no matrix Φ gives all
+replies as Φ Z. From the fourth round on, q is 1, and each round is a step of subspace iteration.
+The server knows this schedule and begins the attack with the fourth round.
 """
 
 from __future__ import annotations

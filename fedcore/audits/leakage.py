@@ -46,10 +46,10 @@ COLUMN = ("1", "‖Φ − G‖_F / ‖G‖_F of the first client's Gram matrix G
 
 
 class Reconstruction:
-    """The attack on one client; `add` updates the attack with the messages of one more round.
+    """Reconstruction of one client's Gram matrix G; `add` uses the messages of one more round.
 
-    A round with messages of p columns costs O(n² p) operations. Computing Φ or its error costs at
-    most O(n³) operations.
+    A round with messages of p columns costs O(n² p) operations. Computing the reconstruction or its
+    error costs at most O(n³) operations.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ class Reconstruction:
     Attributes
     ----------
     basis : ndarray of shape (n, k)
-        The matrix Q. Its orthonormal columns span the columns of all messages Z so far.
+        Orthonormal columns that span the columns of all messages so far.
     """
 
     def __init__(self, n_features: int) -> None:
@@ -71,9 +71,9 @@ class Reconstruction:
     def add(self, received: np.ndarray, sent: np.ndarray) -> np.ndarray:
         """Add a message Z and the client's reply Y, both of shape (n, p).
 
-        A direction of Z counts as new if its part outside range(Q) is larger than τ ‖Z‖₂. Here τ is
-        the messages' rounding unit to the power 3/4, about 2e−12 in double precision. A direction
-        with a smaller part would amplify the rounding errors of the replies.
+        A direction of Z counts as new if its part outside the span of `basis` is larger than τ
+        ‖Z‖₂. Here τ is the messages' rounding unit to the power 3/4, about 2e−12 in double
+        precision. A direction with a smaller part would amplify the rounding errors of the replies.
 
         Returns
         -------
@@ -102,19 +102,19 @@ class Reconstruction:
         return fresh
 
     def images(self) -> np.ndarray:
-        """Return B, the least-squares estimate of ``G Q`` from the replies, shape (n, k)."""
+        """Return the least-squares estimate of ``G @ basis`` from the replies, shape (n, k)."""
         return scipy.linalg.solve_triangular(self._triangle, self._rotated, check_finite=False).T
 
 
 def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
-    """Return the error of the reconstruction after each round, ``‖Φ − G‖_F / ‖G‖_F``.
+    """Return the error ``‖Φ − G‖_F / ‖G‖_F`` of the reconstruction Φ after each round.
 
     Parameters
     ----------
     pairs : iterable of (ndarray of shape (n, p), ndarray of shape (n, p))
         Messages that the client received and sent, in order; see `pairs_of`.
     gram : ndarray of shape (n, n)
-        The true Gram matrix ``G = SᵢᵀSᵢ``.
+        The client's true Gram matrix G.
 
     Returns
     -------
@@ -137,7 +137,7 @@ def errors(pairs: Iterable[Pair], gram: np.ndarray) -> np.ndarray:
 
 
 def start_transcript() -> Transcript:
-    """Return a transcript of the first client only."""
+    """Return an empty transcript that will keep only the first client's uploads."""
     return Transcript(clients=[0])
 
 
@@ -146,7 +146,7 @@ def column(
 ) -> list[float]:
     """Return the reconstruction error at each row of the history; NaN before the first used pair.
 
-    The attack does not use the first `left_out` pairs.
+    A pair is a message and its reply. The attack does not use the first `left_out` pairs.
     """
     exchanges = [exchange for exchange in transcript.exchanges_of(0) if pairs_of([exchange])][
         left_out:

@@ -65,7 +65,7 @@ class Sentences(click.Group):
 
 
 def _possible(advice: Iterable[Advice], command: click.Command) -> Iterator[Advice]:
-    """Yield the advice whose options `command` has.
+    """Yield each piece of advice whose options exist in `command`.
 
     If `command` has no ``--no-`` form of a flag, the advice to set the flag to false becomes the
     advice to drop the flag.

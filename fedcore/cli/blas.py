@@ -28,8 +28,8 @@ def limit_threads(threads: int | None) -> None:
 
     If `threads` is None, an environment variable such as OMP_NUM_THREADS decides the number. If no
     such variable is set, the command uses one thread and prints a note. More threads would make
-    small products much slower if the machine has other work. PyTorch gets as many threads as BLAS.
-    `configure_accelerator` is called, too.
+    products of small matrices much slower if the machine has other work. PyTorch gets as many
+    threads as BLAS. `configure_accelerator` is called, too.
     """
     asked = threads is not None or any(os.environ.get(name) for name in VARIABLES)
     if threads is not None or not asked:
@@ -37,7 +37,7 @@ def limit_threads(threads: int | None) -> None:
         command.with_resource(threadpoolctl.threadpool_limits(threads or 1))
         command.with_resource(_environment(dict.fromkeys(VARIABLES, str(threads or 1))))
     if not asked and (os.cpu_count() or 1) > 1:
-        click.echo("one BLAS thread (--blas-threads N takes more)", err=True)
+        click.echo("using one BLAS thread (--blas-threads N uses more)", err=True)
     configure_accelerator()
 
 

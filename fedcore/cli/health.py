@@ -22,7 +22,7 @@ from fedcore.errors import FedcoreError
 from fedcore.words import counted
 
 DISTRIBUTION = "fedcore-repro"  # `fedcore` on the package index is another project
-Line = tuple[str, str, str]  # "ok", "note" or "broken"; what; what is said of it
+Line = tuple[str, str, str]  # "ok", "note" or "broken"; the subject; what is said about it
 # What to type is true in a checkout and where a wheel is installed; only a checkout has the papers.
 EXTRAS = {
     "deep": ("torch", "methods for networks: pip install torch"),
@@ -39,7 +39,7 @@ EXTRAS = {
 def doctor(ctx: click.Context, raw: str, as_json: bool) -> None:
     """Report which parts of this installation work: packages, threads, plug-ins, data.
 
-    The exit status is 1 if something is "broken"; a "note" is harmless.
+    The exit status is 1 if a line says "broken"; a line with "note" is harmless.
 
     \b
     Example:
@@ -79,14 +79,14 @@ def _packages() -> Iterator[Line]:
 def _threads() -> Iterator[Line]:
     said = [f"{name}={os.environ[name]}" for name in blas.VARIABLES if os.environ.get(name)]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    told = ", ".join(said) or "run and compare take one unless --blas-threads or OMP_NUM_THREADS"
+    told = ", ".join(said) or "commands use one unless --blas-threads or OMP_NUM_THREADS is set"
     yield "ok", "BLAS threads", f"{told}; {counted(cores, 'core')}"
 
 
 def _extras() -> Iterator[Line]:
     for extra, (module, use) in EXTRAS.items():
         if find_spec(module) is None:
-            yield "note", extra, f"{module} is not there, for {use}"
+            yield "note", extra, f"{module} is missing; needed for {use}"
         else:
             yield "ok", extra, module
 

@@ -19,16 +19,16 @@ from fedcore.errors import FedcoreError, InputError, require_known
 if TYPE_CHECKING:
     from fedcore.algorithms import Algorithm
 
-# What there is of a kind, each with a name.
+# Descriptions of all methods, data sets or the like; each has the key ``name``.
 Found = list[dict[str, Any]]
-# These, a sentence for each that cannot be used, and what writes them as text.
+# Descriptions, one message for each name that cannot be used, and a function that writes text.
 Listing = tuple[Found, list[str], Callable[[Found], str]]
 
 
 def _each(
     names: Iterable[str], describe: Callable[[str], dict[str, Any]]
 ) -> tuple[Found, list[str]]:
-    """Describe each name, and return one error message for each name that cannot be used."""
+    """Return a description of each usable name, and an error message for each other name."""
     found, broken = [], []
     for name in names:
         try:
@@ -184,9 +184,10 @@ def _partitions(raw: str) -> Listing:
 
 
 def _parameters(function: Callable[..., Any], given: Collection[str], what: Any) -> dict[str, Any]:
-    """Return the first line of `what`, and the parameters of `function` that are not in `given`.
+    """Return the first docstring line of `what`, and the parameters of `function`.
 
-    Each parameter is listed with its default, or with the word ``required``.
+    Parameters in `given` are left out. Each other parameter is listed with its default, or with
+    the word ``required``.
     """
     title = (inspect.getdoc(what) or "").partition("\n")[0]
     parameters = {
@@ -280,7 +281,7 @@ def cite(method: str) -> None:
 @click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @options.raw
 @click.option("--mirror", help="Folder to copy files from, with one subfolder per data set.  "
-              "[default: FEDCORE_MIRROR]")  # fmt: skip
+              "[default: $FEDCORE_MIRROR]")  # fmt: skip
 def fetch(names: tuple[str, ...], raw: str, mirror: str | None) -> None:
     """Download data sets and verify their checksums.
 

@@ -53,7 +53,7 @@ def parameters(settings: Sequence[str], algorithms: Sequence[str] = ()) -> dict[
 
 
 def partition(text: str | None, clients: int | None) -> dict[str, Any]:
-    """Parse ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client count."""
+    """Parse ``by=KIND,KEY=VALUE``, split at commas outside brackets, and add the client number."""
     parts: dict[str, Any] = {}
     for pair in re.split(r",(?![^\[]*\])", text) if text else []:
         key, equals, value = pair.strip().partition("=")
@@ -99,7 +99,7 @@ def require_folder(option: str, path: str | None) -> None:
 
 
 def figure(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Return the path of a figure, or raise BadParameter if `stem` does not accept the path."""
+    """Return a figure's path; raise BadParameter if it has no name or another image format."""
     try:
         if path is not None:
             stem(path)
@@ -113,9 +113,9 @@ def require_output(
 ) -> None:
     """Refuse an output path that cannot be written; None means that there is no output.
 
-    The kind of output is a "history", a "folder" of histories, or a "figure", which is written to
-    PATH.png and PATH.pdf. An output never replaces an input. Without `force`, an output does not
-    replace a file that fedcore has not written; see `outputs.require`.
+    `kind` is "history", "folder" (of histories) or "figure" (written to PATH.png and PATH.pdf). An
+    output never replaces an input. Without `force`, an output does not replace a file that fedcore
+    has not written; see `outputs.require`.
     """
     from fedcore.files import outputs
 

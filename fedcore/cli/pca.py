@@ -57,10 +57,10 @@ def pca(
 ) -> None:
     """Find the principal components of FILES, which stay with their clients.
 
-    FILES are CSV, Parquet, NPZ or LIBSVM tables. Each file is one client or, with --by COLUMN, each
-    value in that column. The mean of all rows is subtracted. If columns have different units, use
-    --scale or --bounds; otherwise the columns with the largest numbers dominate. In Python, use
-    fedcore.FederatedPCA.
+    FILES are CSV, Parquet, NPZ or LIBSVM tables. Each file is one client. With --by COLUMN, each
+    value in that column is one client. The mean of all rows is subtracted. If columns have
+    different units, use --scale or --bounds; otherwise the columns with the largest numbers
+    dominate. In Python, use fedcore.FederatedPCA.
 
     With --epsilon, each client clips its values to --bounds and adds noise to everything that it
     sends. The bounds must be public: write down which values are possible, without looking at the
@@ -159,13 +159,15 @@ def ranges(path: str, names: Sequence[str], decimal: str | None) -> tuple[np.nda
     ----------
     path : str
     names : sequence of str
+        Names of the columns.
     decimal : str or None
-        The decimal point. If `decimal` is None, the file is read once with a dot and once with a
-        comma. A number that differs between the two readings is refused.
+        Decimal point, a dot or a comma. If `decimal` is None, both are tried, and a number whose
+        value depends on the choice is an error.
 
     Returns
     -------
     low, high : ndarray of shape (d,)
+        Ends of each column's range, in the order of `names`.
     """
     import numpy as np
 

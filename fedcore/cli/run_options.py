@@ -49,14 +49,14 @@ OF_FILES: dict[str, tuple[str, dict[str, Any]]] = {
     "without": ("Columns to leave out, in each file that has them.", COLUMNS),
     "missing": ("What to do with rows that lack a value.  [default: refuse]",
                 {"type": click.Choice(["refuse", "drop"])}),
-    "header": ("Line 1 of a CSV file has names.  [default: if no number]", {"default": None}),
+    "header": ("Line 1 of a CSV file has column names.  [default: detected]", {"default": None}),
     "skip_lines": ("Number of lines to skip at the top of a CSV file.",
                    {"type": click.IntRange(0), "default": 0, "metavar": "N"}),
     "encoding": ("Encoding of CSV files.  [default: UTF-8 or UTF-16]",
                  {"metavar": "NAME"}),
-    "delimiter": ("Sign between the columns of a CSV file.  [default: found]", {"metavar": "SIGN"}),
+    "delimiter": ("Sign between columns in CSV files.  [default: detected]", {"metavar": "SIGN"}),
     "decimal": ("Decimal point of CSV files; the other sign separates thousands.  "
-                "[default: found]", {"type": click.Choice([".", ","])}),
+                "[default: detected]", {"type": click.Choice([".", ","])}),
     "na": ("A text or number that means a missing value; may be given several times.",
            {"multiple": True, "metavar": "MARK"}),
     "matrix": ("Name of the matrix in an NPZ file.", {"metavar": "ARRAY"}),
@@ -77,10 +77,12 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--components", "-r", type=options.COUNT,
                      help="Number of components, for methods that learn a subspace."),
         click.option("--center", is_flag=True,
-                     help="First subtract the mean of all samples. This takes one more round."),
+                     help="First subtract the mean of all samples. This takes one or two more "
+                     "rounds of messages."),
         click.option("--scale", is_flag=True,
                      help="First divide each feature by its standard deviation (without --center, "
-                     "by its root mean square). This takes one more round, counted separately."),
+                     "by its root mean square). This takes one more round of messages, which are "
+                     "counted separately."),
         *(click.option(_option(name) + "/--no-header" * (name == "header"), help=says, **how)
           for name, (says, how) in OF_FILES.items()),
         click.option("--clients", type=options.COUNT, help="Number of clients of a data set.  "
@@ -104,7 +106,8 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--keep-exact", is_flag=True,
                      help="Also print and save values that the privacy guarantee does not cover."),
         click.option("--iterates", type=click.Choice(POLICIES), default="log", show_default=True,
-                     help="Iterates that the history keeps: log is 0, 1, 2, 4, 8, … and the last."),
+                     help="Iterates that the history keeps; log means 0, 1, 2, 4, 8, … and the "
+                     "last."),
         options.raw,
         click.option("--blas-threads", type=options.THREADS, help="Number of BLAS threads.  "
                      "[default: OMP_NUM_THREADS, or else 1]"),
@@ -114,7 +117,7 @@ def shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read(paths: Sequence[str], private: bool, **how: Any) -> LoadedFiles:
-    """Read files by `fedcore.experiments.from_files`, and print the assumptions that were made.
+    """Read files by `from_files.make`, and print the assumptions made about them.
 
     The printed assumptions and the errors may reveal exact facts about the data. If `private` is
     true, each printed assumption and each error says that it reveals exact facts.
@@ -174,6 +177,7 @@ class RunData(NamedTuple):
     name : str
         Name of the data in a history.
     draws : sequence of Problem
+        The data; only a problem file may have several independent draws.
     clients : list of str or None
         Names of the clients in error messages.
     columns : list of str or None
@@ -224,7 +228,7 @@ class RunOptions(SimpleNamespace):
         return params
 
     def with_noise(self, algorithm: Algorithm, params: Mapping[str, Any]) -> bool:
-        """Return whether a run of the algorithm draws real privacy noise."""
+        """Return whether a run adds privacy noise from the operating system, not from the seed."""
         settings = algorithm.params(_without_references(params))
         return algorithm.private(settings) and not self.simulate
 

@@ -56,10 +56,10 @@ def run(
     """Run ALGORITHM on DATA and print its result and its communication cost.
 
     DATA is a data set of `fedcore list datasets`, or your own CSV, NPZ, LIBSVM or Parquet files.
-    Each file is one client or, with --by COLUMN, each value in that column. Columns are matched by
-    their names. LIBSVM files (.svm, .libsvm) and NPZ files of scipy.sparse.save_npz stay sparse;
-    the labels of a LIBSVM file are its column label. DATA can also be one problem file (.h5), which
-    contains all clients; the workflow writes such files to data/clients/.
+    Each file is one client. With --by COLUMN, each value in that column is one client. Columns are
+    matched by their names. LIBSVM files (.svm, .libsvm) and NPZ files of scipy.sparse.save_npz stay
+    sparse; the labels of a LIBSVM file are its column label. DATA can also be one problem file
+    (.h5), which contains all clients; the workflow writes such files to data/clients/.
 
     Two algorithms with the same data and seed get the same clients and the same random streams. The
     same command writes the same bytes to --out if CPU type, BLAS, number of threads and library
@@ -119,7 +119,7 @@ def compare(
     blas_threads: int | None,
     **asked: Any,
 ) -> None:
-    """Compare algorithms on the same DATA in a table, with the best possible values where known.
+    """Compare algorithms on the same DATA in a table, with the best possible metrics where known.
 
     DATA and options are as for fedcore run. --set NAME=VALUE applies to every algorithm that has
     the parameter, --set ALGORITHM.NAME=VALUE to one algorithm. --plot draws the metrics against
@@ -127,7 +127,7 @@ def compare(
 
     \b
     Examples:
-      fedcore compare ssi block_krylov local_power w8a -r 5 --surrogate --plot w8a
+      fedcore compare ssi block_krylov local_power w8a -r 5 --surrogate --plot fig
       fedcore compare ssi one_shot north.csv south.csv -r 2 --center --json
     """
     blas.limit_threads(blas_threads)
@@ -215,7 +215,7 @@ def mute_other_ranks() -> None:
 
 
 def under(engine: str, body: Callable[[Ranks | None], Any]) -> None:
-    """Call `body`, and run its federations on `engine`; with ``mpi``, every rank calls `body`."""
+    """Call `body` so that its runs use `engine`; with ``mpi``, every rank calls `body`."""
     if engine == "mpi":
         from fedcore.federation.engines import mpi
 

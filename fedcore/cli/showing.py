@@ -15,8 +15,8 @@ from fedcore.cli.output import as_json, emit, say
 @click.command()
 @click.argument("file", type=click.Path())
 @click.option("--iterates", is_flag=True,
-              help="Recompute the angle of every iterate in FILE, and show it beside the recorded "
-              "angle.")  # fmt: skip
+              help="Recompute the angle of every iterate in FILE to the exact subspace, and show "
+              "it beside the recorded angle.")  # fmt: skip
 @as_json
 def show(file: str, iterates: bool, as_json: bool) -> None:
     """Show the origin and the contents of a history FILE, and how its run ended.
@@ -65,7 +65,7 @@ def plot(
     \b
     Examples:
       fedcore plot results/run.h5
-      fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out both
+      fedcore plot ssi.h5 faps.h5 --against bytes_up --metric subspace_distance --out fig
     """
     from fedcore.history import History
     from fedcore.reports import comparison, plotting

@@ -1,4 +1,4 @@
-"""Load real data sets or their offline surrogates, and divide samples among clients.
+"""Load data sets or surrogates (stand-ins without download); divide samples among clients.
 
 Only the functions `fetch` and `answers` use the network. `load` reads files in ``data/raw``, where
 `fetch` or the user puts them. Another package adds a data set through the entry-point group

@@ -38,10 +38,12 @@ def fetch(
     raw_dir : path-like
         Folder ``data/raw``.
     mirror : path-like, optional
-        Folder with one subfolder per data set (default: the environment's ``FEDCORE_MIRROR``).
+        Folder to copy files from, with one subfolder per data set (default: the environment
+        variable ``FEDCORE_MIRROR``).
     progress : bool
         Whether to show a progress bar if standard error is a terminal.
     registry : path-like, optional
+        File with URLs and checksums of all data sets (default: fedcore's own).
     """
     entry, _ = find(name, registry)
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)

@@ -36,7 +36,7 @@ _COMMON = {"samples": whole(1), "shuffle": whole(0)}
 
 
 def modules(entry: Mapping[str, Any], *, surrogate: bool) -> list[str]:
-    """Return the module that reads a data set or makes its surrogate, as a list of at most one."""
+    """Return a list of at most one name: the module that reads a data set or makes a surrogate."""
     kind, table = ("surrogate", SURROGATES) if surrogate else ("loader", LOADERS)
     return [place(kind, entry[kind], table).partition(":")[0]] if kind in entry else []
 

@@ -1,8 +1,9 @@
 """Divide samples among clients.
 
-Every partitioner returns one ascending index array per client. The arrays are disjoint, except if
-`classes` is called with ``overlapping=True``. Random partitioners take a `numpy.random.Generator`.
-The function `split` calls the partitioner that a configuration file names.
+A partitioner is a function that returns one ascending index array per client. The arrays are
+disjoint, except if `classes` is called with ``overlapping=True``. Random partitioners take a
+`numpy.random.Generator`. The function `split` calls the partitioner that a configuration file
+names.
 """
 
 from __future__ import annotations
@@ -97,11 +98,11 @@ def shuffled(n: int, clients: Count, rng: np.random.Generator) -> Parts:
 def shards(
     labels: np.ndarray, clients: Count, shards_per_client: Count, rng: np.random.Generator
 ) -> Parts:
-    """Cut every class into the same number of shards; each client gets `shards_per_client`.
+    """Cut each class into equally many parts (shards); each client gets `shards_per_client`.
 
-    A client may get one class twice. Every sample is used. Shards are assigned to clients before
-    samples are drawn. Training and test labels with the same classes therefore give a client the
-    same classes if `rng` starts in the same state.
+    A client may get one class twice. Every sample is used. The shards of each client are drawn
+    before the samples of each shard. If training and test set have the same classes and `rng`
+    starts in the same state, a client therefore gets the same classes in both sets.
 
     Parameters
     ----------
@@ -263,12 +264,12 @@ def classes(
 def held_out(
     part: np.ndarray, share: Share, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Hold out a random share of a client's samples, rounded to an integer of at least 1.
+    """Hold out a random share of a client's samples, and at least one sample.
 
     Returns
     -------
     kept, held_out : ndarray of int
-        Ascending.
+        Ascending sample indices.
 
     Raises
     ------

@@ -12,19 +12,19 @@ from fedcore.datasets.verification import exists, expected
 
 
 def mirror_folder(name: str, mirror: str | os.PathLike[str] | None) -> Path | None:
-    """Return the data set's folder in the mirror folder, or None if there is no mirror."""
+    """Return a data set's folder in the mirror (a folder to copy from); None without a mirror."""
     root = os.fspath(mirror) if mirror is not None else os.getenv("FEDCORE_MIRROR", "")
     return Path(root) / name if root else None
 
 
 def lacking(form: Mapping[str, Any], *folders: Path | None) -> list[dict[str, Any]]:
-    """Return the files that are in none of `folders`."""
+    """Return the registry entries of the files that are in none of `folders`."""
     there = [folder for folder in folders if folder is not None]
     return [file for file in form["files"] if not any(exists(f / file["name"]) for f in there)]
 
 
 def whole(entry: Mapping[str, Any], *folders: Path | None) -> Mapping[str, Any] | None:
-    """Return the first file format (see `forms`) without a missing file, or None."""
+    """Return the entry of the first file format whose files are all in `folders`, or None."""
     return next((form for form in forms(entry) if not lacking(form, *folders)), None)
 
 
@@ -45,12 +45,13 @@ def missing(
     raw_dir : path-like
         Folder ``data/raw``, whose subfolder `name` is searched for the files.
     mirror, registry : path-like, optional
-        Mirror folder (default: the environment's ``FEDCORE_MIRROR``) and registry file.
+        Folder to copy files from (default: the environment variable ``FEDCORE_MIRROR``), and
+        registry file.
     answers : callable, optional
         Function, such as `download.answers`, that returns whether the server of a URL responds. By
         default, every URL counts as reachable, and the network is not used.
     surrogate : bool, default=False
-        Check only whether the data set has a surrogate, which needs no files.
+        Whether to check only that the data set has a surrogate, which needs no files.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Load a data set from its files, or make its offline surrogate."""
+"""Load a data set from its files, or make its surrogate, which needs no download."""
 
 from __future__ import annotations
 
@@ -34,11 +34,12 @@ class Dataset:
     y : ndarray of shape (n_samples,) or None
         Integer labels, which are identities of persons for celeba.
     status : {'official', 'official content', 'rebuilt', 'surrogate'}
-        Origin of the rows.
+        Origin of the rows; 'official content' means the published rows in files of another form.
     note : str
         Remark about the rows, meant for people who read the results.
     checksum : str
-        sha256 over the files' sorted names and their sha256, or over the arrays of a surrogate.
+        sha256 over the sorted file names with the files' sha256 or, for a surrogate, over its
+        arrays.
     owners : ndarray of shape (n_samples,) or None
         Owner of each row, such as a user of sent140, as a number; None if the labels serve as
         owners.
@@ -94,8 +95,8 @@ def check(
 ) -> None:
     """Raise an error for an unknown data set, split or option, without reading data.
 
-    A third-party data set checks its own options when it is loaded. The parameters are the same as
-    in `load`.
+    A third-party data set checks its own options when it is loaded. The parameters have the same
+    meaning as in `load`.
 
     Raises
     ------
@@ -151,12 +152,13 @@ def load(
     split : {'train', 'test'}
         Part of the data set to load.
     surrogate : bool
-        Whether to make the offline surrogate instead of reading files.
+        Whether to make the surrogate instead of reading files.
     options : mapping, optional
         ``shuffle`` (int) is the seed of a permutation of the rows. ``samples`` (int) is the number
         of rows to keep after the permutation. Most surrogates are made with ``samples`` rows. Data
         sets have further options, such as ``identities`` for celeba.
     registry : path-like, optional
+        File with the checksums of all data sets (default: fedcore's own).
 
     Returns
     -------

@@ -46,7 +46,7 @@ def _check(entry: Mapping[str, Any]) -> None:
 
 
 def forms(entry: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return an entry for each file format; CIFAR exists as archives and as pictures."""
+    """Return one entry per file format of a data set; CIFAR exists as archives and as pictures."""
     return [entry, {**entry, **entry["pictures"]}] if "pictures" in entry else [entry]
 
 
@@ -114,7 +114,7 @@ def sums_of(name: str) -> list[Any]:
 
 
 def sums(form: Mapping[str, Any]) -> dict[str, str]:
-    """Return ``{file name: "algorithm checksum"}`` for all files."""
+    """Return ``{file name: "algorithm checksum"}`` for all files of one format."""
     return {file["name"]: " ".join(expected(file)) for file in form["files"]}
 
 

@@ -1,4 +1,4 @@
-"""Make surrogates, which replace the real data sets offline.
+"""Make surrogates, which replace the real data sets and need no download.
 
 Problems made from surrogates have the status 'surrogate'. Each function has a fixed random seed.
 The digits and photographs come from scikit-learn, which is imported only when needed.
@@ -51,12 +51,12 @@ def digits(split: str, n_classes: int, *, samples: int | None = None) -> Loaded:
 
 
 def sparse_binary(split: str, n_classes: int, *, samples: int = 5000) -> Loaded:
-    """Return random binary rows with w8a's feature frequencies, row lengths and label shares.
+    """Return random binary rows with w8a's feature frequencies, nonzeros per row and label shares.
 
     Feature j of a row is 1 with probability ``1 - (1 - p_j)^(1.055 g)``, where p_j is the frequency
-    of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. Each row
-    has a score, a random linear form plus noise. Rows with the highest scores get the label +1, and
-    the others −1.
+    of feature j. The factor g is drawn for each row from a gamma distribution with mean 1. The
+    score of a row is a random linear form of the row plus noise. Rows with the highest scores get
+    the label +1, and the others −1.
     """
     fixed = np.random.default_rng(_SEED)
     share = np.exp(np.interp(np.arange(300), _W8A_RANKS, np.log(_W8A_SHARES)))
@@ -122,8 +122,8 @@ def sentences(split: str, n_classes: int, *, users: int = 24) -> Loaded:
     """Return random sentences of 4 word vectors (300 numbers each), with users and sentiments.
 
     The vocabulary has 200 words, and half of the words are pleasant. A user has 50 to 80 sentences.
-    A sentence is positive if most of its words are pleasant. The sentiments of every eighth user
-    are reversed.
+    A sentence is positive if most of its words are pleasant; a tie is decided at random. The
+    sentiments of every eighth user are reversed.
     """
     if split != "train":
         raise ConfigError(f"the sentences surrogate has no split '{split}': take 'train'")

@@ -29,7 +29,7 @@ def exists(path: Path) -> bool:
 
 
 def expected(file: Mapping[str, Any]) -> tuple[str, str]:
-    """Return the algorithm and value of a file's registered checksum, sha256 if there is one."""
+    """Return algorithm and value of a file's registered checksum, sha256 if known, else md5."""
     algorithm = "sha256" if "sha256" in file else "md5"
     return algorithm, file[algorithm]
 

@@ -29,8 +29,8 @@ def learner(params: Params, federation: Federation) -> Learner:
     FedcoreError
         If PyTorch is not installed.
     InputError
-        If the parameters or the labels do not fit the network, or a client has fewer samples than
-        a batch.
+        If `params`, the samples or the labels do not fit the network, or if a client has fewer
+        samples than a batch.
     """
     try:
         from fedcore.deep.training import Learner

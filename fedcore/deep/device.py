@@ -6,7 +6,7 @@ the machine. The value is ``cpu`` (the default), ``together``, or PyTorch's name
 accelerator, the clients of a round train together: PyTorch computes each training step for many
 clients at once. With ``together``, a CPU core does the same; this value is for tests, and is slower
 than ``cpu``. Results from two devices differ by rounding errors. The history file of an
-experiment names the device, unless it is ``cpu``.
+experiment names the device, unless the device is ``cpu``.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import torch
 from fedcore.errors import FedcoreError, InputError
 
 VARIABLE = "FEDCORE_DEVICE"
-# What PyTorch says for want of memory: on CUDA and MPS, in a library of CUDA, and on a core.
+# Parts of PyTorch's messages about full memory: on CUDA and MPS, in CUDA's libraries, on a CPU.
 MEMORY_ERRORS = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
 
 
 class Device(NamedTuple):
-    """A device of PyTorch, and whether the clients of a round train together on it."""
+    """A PyTorch device, and whether the clients of a round train at the same time on the device."""
 
     where: torch.device
     together: bool
@@ -52,14 +52,13 @@ def read_device() -> Device:
 
 
 def configure_torch() -> None:
-    """Set PyTorch's options for this process, so that accelerators are as precise as a core.
+    """Set PyTorch's options for this process, so that accelerators are as precise as a CPU.
 
-    Accelerators then compute in full single precision, and not with mantissas of 10 bits. Further
-    options concern cuDNN and cuBLAS: with them, PyTorch promises equal bytes for equal seeds. No
-    test on an accelerator has confirmed this promise yet. The command line and the jobs of the
-    workflow call this function. `fedcore.run` does not call this function, because the process
-    belongs to the user. In a program of your own, call this function before anything is computed on
-    the accelerator.
+    Accelerators then compute in full single precision, and not in TF32, whose mantissas have 10
+    bits. With the options for cuDNN and cuBLAS, PyTorch promises bit-identical results for equal
+    seeds. No test on an accelerator has confirmed this promise yet. The command line and the jobs
+    of the workflow call this function. `fedcore.run` leaves the options to the user. In a program
+    of your own, call this function before anything is computed on the accelerator.
     """
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # noqa: TID251
     backends = torch.backends  # noqa: TID251
@@ -69,20 +68,22 @@ def configure_torch() -> None:
 
 @contextmanager
 def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") -> Iterator[None]:
-    """Turn an out-of-memory error inside the ``with`` block into an error with a remedy.
+    """Turn an out-of-memory error inside the ``with`` block into an error that names remedies.
 
     Parameters
     ----------
     where : torch.device or str
+        Device that the error message names.
     what : str
-        Words for the error message that say what needs the memory.
+        What needs the memory, in words for the error message.
     remedy : str
-        Words for the error message that say what would need less memory. The message then adds
+        What would need less memory, in words for the error message. The message also names
         remedies that always help.
 
     Raises
     ------
     InputError
+        If the block runs out of memory.
     """
     try:
         yield

@@ -24,10 +24,11 @@ class Networks:
     Attributes
     ----------
     body, head : Network
-    held : ndarray of shape (p,)
-        Parameters that the server holds.
+        Layers of the body and of the head.
+    held : ndarray
+        Vector of the parameters that the server holds.
     bodies, heads : ndarray, or sequence of ndarray
-        Parameters of the clients' bodies and heads.
+        Parameters of the bodies and heads: one vector for all clients, or one vector per client.
     """
 
     body: Network
@@ -42,7 +43,7 @@ class Networks:
             yield from [vectors] if isinstance(vectors, np.ndarray) else vectors
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return an array of scores, shape (m_i, classes), for the samples of each client."""
+        """Return, for each client, the scores of its samples, shape (n_i, classes)."""
         inputs = [self.body.inputs(X) for X in samples]
         features = _outputs(self.body, self.bodies, inputs)
         return [scores.cpu().numpy() for scores in _outputs(self.head, self.heads, features)]
@@ -54,10 +55,10 @@ class Adapted:
 
     Attributes
     ----------
-    held : ndarray of shape (p,)
-        Parameters that the server holds.
+    held : ndarray
+        Vector of the parameters that the server holds.
     make : callable
-        ``() -> Networks``.
+        Function ``() -> Networks`` that computes the clients' networks.
     """
 
     held: np.ndarray
@@ -68,12 +69,12 @@ class Adapted:
         yield self.held
 
     def scores(self, samples: Sequence[np.ndarray]) -> list[np.ndarray]:
-        """Return an array of scores, shape (m_i, classes), for the samples of each client."""
+        """Return, for each client, the scores of its samples, shape (n_i, classes)."""
         return self.make().scores(samples)
 
 
 def in_pieces(network: Network, w: np.ndarray, x: Tensor) -> Tensor:
-    """Compute a network's outputs for a few samples at a time, in the precision of `w`."""
+    """Return a network's outputs, computed for a few samples at a time in the precision of `w`."""
     device = read_device().where
     vector = torch.tensor(w, device=device)
     rows = ROWS if device.type == "cpu" else ROWS_OF_ACCELERATOR

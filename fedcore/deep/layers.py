@@ -55,7 +55,7 @@ class Dropout(Layer):
 
 @dataclass(frozen=True)
 class Dense(Layer):
-    """Fully connected layer from all numbers of a sample to `width` numbers, with biases."""
+    """Fully connected layer with biases; it maps all numbers of a sample to `width` numbers."""
 
     width: int
 
@@ -100,23 +100,26 @@ class Pool(Layer):
 class Reshaped(Layer):
     """Layer that changes the order of the numbers in a block of samples.
 
-    A block consists of `block` consecutive samples; the last block of a batch may be smaller. The
-    layer writes a block to memory as an array (words, samples, numbers of a word), and reads this
-    memory as an array (numbers of a word, samples, words), without a transposition. An LSTM that
-    follows therefore makes one step for every number of a word, and the input of each step mixes
-    several words and samples.
+    Each sample is a text, with one vector for each word. A block consists of `block` consecutive
+    samples; the last block of a batch may be smaller. The layer writes a block to memory as an
+    array (words, samples, numbers of a vector). It then reads the same memory as an array (numbers
+    of a vector, samples, words), without a transposition. The LSTM after this layer therefore makes
+    one step for every number of a vector, and each step's input mixes several words and samples.
     """
 
     block: int
 
     def output(self, shape: Size) -> Size:
-        """Return the shape (numbers of a word, words)."""
+        """Return the shape (numbers of a vector, words)."""
         return shape[::-1]
 
 
 @dataclass(frozen=True)
 class Lstm(Layer):
-    """Long short-term memory; the output is the state (`width` numbers) after the last vector."""
+    """Long short-term memory; it reads a sample's vectors one by one, and returns the last state.
+
+    The state has `width` numbers.
+    """
 
     width: int
 

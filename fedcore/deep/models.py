@@ -42,7 +42,7 @@ class Model:
     Attributes
     ----------
     sample : tuple of int
-        Shape of a sample; −1 stands for a size that follows from the number of features.
+        Shape of a sample; −1 is replaced by the size that the number of features requires.
     body, head : tuple of Layer
         Layers of the representation, and layers of the head on top of it.
     lower : int
@@ -65,7 +65,7 @@ class Model:
 
 def _cnn(maps: int, *widths: int) -> tuple[Layer, ...]:
     """Return two convolutions with 64 and `maps` kernels, followed by fully connected layers."""
-    # The positive part of the largest is the largest positive part, of a quarter of the numbers.
+    # ReLU after pooling gives the same as ReLU before pooling, for a quarter of the numbers.
     convolutions = (Convolution(64, 5), Pool(), Relu(), Convolution(maps, 5), Pool(), Relu())
     return convolutions + _mlp(*widths)
 
@@ -145,8 +145,8 @@ def start(name: str, n_features: int, seed: int, dtype: np.dtype) -> np.ndarray:
 
     Returns
     -------
-    ndarray of shape (p,)
-        Read-only.
+    ndarray
+        All parameters of the network, in one read-only vector.
     """
     model, shape = MODELS[name], sample_shape(name, n_features)
     rng, drawn = np.random.default_rng(seed), []

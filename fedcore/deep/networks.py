@@ -40,7 +40,7 @@ class Network:
     random : bool
         Whether training needs random numbers.
     block : int
-        Number of samples on which one output depends, which is 1 without a `Reshaped` layer.
+        Number of samples on which the output for one sample depends; 1 without a `Reshaped` layer.
     """
 
     def __init__(self, layers: tuple[Layer, ...], shape: Size, decay: float = 0.0) -> None:
@@ -67,8 +67,8 @@ class Network:
     def gradient(self, w: Tensor, batch: Batch) -> Tensor:
         """Return the gradient of a batch's mean cross-entropy at `w`, plus the weight decay.
 
-        For n clients, `w` has shape (n, p) and `batch` joins their batches. The result has shape
-        (n, p), one row for each client's gradient.
+        For n clients, `w` has one row of parameters for each client, and `batch` joins their
+        batches. The result then has one row for each client's gradient.
         """
         lead = w.ndim - 1  # the axis of clients, if any
         tensors = [part.detach().requires_grad_() for part in self._tensors(w)]
@@ -84,7 +84,7 @@ class Network:
         return torch.cat([part.flatten(lead) for part in found], dim=-1)
 
     def _tensors(self, w: Tensor) -> list[Tensor]:
-        """Return the tensors of all layers; the tensors of a single client are views of `w`."""
+        """Return all layers' parameter tensors; for a single client, they are views of `w`."""
         shapes, lead = [shape for of_layer in self._shapes for shape in of_layer], w.shape[:-1]
         parts = w.split(self._sizes, dim=-1)
         return [p.reshape(*lead, *s) for p, s in zip(parts, shapes, strict=True)]

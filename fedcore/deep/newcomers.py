@@ -1,17 +1,17 @@
 """Newcomers, which are clients that join after the training and train only a head.
 
 The source is Collins, Hassani, Mokhtari & Shakkottai (ICML 2021), Section 5.2 and Figure 6. Every
-newcomer gets one network and trains only the head of this network, epoch after epoch. An epoch is a
-round in which all newcomers take part (Appendix A.2). As at the start of every round, the momentum
-is zero at the start of each epoch.
+newcomer gets the same network and trains only its head, epoch after epoch. An epoch is a round in
+which all newcomers take part (Appendix A.2). As at the start of every round, the momentum is zero
+at the start of each epoch.
 
 The paper does not say which of a method's networks a newcomer gets. Here the choice depends on the
-output of the method. If the output has ``parameters``, newcomers get the server's network, which
-has these parameters. With equal seeds and hyper-parameters, FedAvg and APFL give newcomers the same
-network. If the output has ``body`` and ``heads``, newcomers get the shared body and the mean of the
-heads. If the output has ``models``, newcomers get the mean of these networks. A method whose
-clients send nothing has no network for a newcomer. The ledger does not count what a newcomer
-receives, because the run has ended.
+dictionary that the method returns, its output. If the output has ``parameters``, newcomers get the
+server's network, which has these parameters. With equal seeds and hyper-parameters, FedAvg and APFL
+give newcomers the same network. If the output has ``body`` and ``heads``, newcomers get the shared
+body and the mean of the heads. If the output has ``models``, newcomers get the mean of these
+networks. A method whose clients send nothing has no network for a newcomer. The ledger does not
+count what a newcomer receives, because the run has ended.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Newcomers:
     settings : Params
         Hyper-parameters of the run; newcomers use the same batch size, learning rate and momentum.
     cost : Cost
-        Cost of the run.
+        Communication cost of the run, which shows whether clients send anything.
     n_features : int
         Number of features of the samples on which the run trains.
     problem : Problem
@@ -150,7 +150,7 @@ class Newcomers:
         Returns
         -------
         ndarray of shape (epochs + 1, newcomers)
-            The accuracy is NaN if parameters are not finite.
+            Accuracies on the held-out samples, or NaN if a network's parameters are not finite.
         """
         federation = self._federation(child(seed, STREAM_KEY))
         learner = deep.learner(self._settings, federation)

@@ -1,4 +1,4 @@
-"""Compute layers for one client, with inputs (m, …) and a tensor for each parameter."""
+"""Compute layers for one client, from inputs (m, …) for m samples and tensors of parameters."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def dropped(layer: kinds.Dropout, x: Tensor, noise: Noise) -> Tensor:
 
 
 def kept(layer: kinds.Dropout, x: Tensor, noise: torch.Generator) -> Tensor:
-    """Draw on the CPU which entries of `x` dropout keeps; all devices thus keep the same ones."""
+    """Draw on the CPU which entries of `x` dropout keeps, so the choice is equal on all devices."""
     return torch.rand(x.shape, generator=noise, dtype=x.dtype) >= layer.share
 
 
@@ -40,7 +40,7 @@ def _convolved(x: Tensor, kernels: Tensor, constant: Tensor) -> Tensor:
 def last_output(layer: kinds.Lstm, x: Tensor, noise: Any, *own: Tensor) -> Tensor:
     """Return the last output of a long short-term memory."""
     nothing = x.new_zeros(1, len(x), layer.width)
-    # cuDNN gives gradients only of what was computed for training; elsewhere it changes nothing.
+    # cuDNN computes gradients only if `train` is true; elsewhere, `train` changes nothing.
     options = {"has_biases": True, "num_layers": 1, "dropout": 0.0, "train": True}
     return torch.lstm(x, (nothing, nothing), own, **options, bidirectional=False, batch_first=True)[
         1
@@ -82,7 +82,7 @@ def loss(scores: Tensor, y: Tensor) -> Tensor:
 def linear_gradient(weight: Tensor, constant: Tensor, batch: Batch) -> tuple[Tensor, Tensor]:
     """Return the gradient of the mean cross-entropy for one fully connected layer.
 
-    The closed form takes half the time of PyTorch's automatic differentiation.
+    A closed form is used, because it takes half the time of PyTorch's automatic differentiation.
     """
     x = batch.x.flatten(1)
     error = F.softmax(torch.addmm(constant, x, weight.t()), dim=1)

@@ -18,15 +18,16 @@ from fedcore.words import counted
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks in the last record of a run.
+    """The networks that a run recorded last.
 
     Attributes
     ----------
     classifiers : Classifiers
         The network that each client uses.
     server : ndarray of shape (p,) or None
-        Parameters of the server's network, or None if the server has no complete network.
+        All parameters of the server's network, or None if the server has no complete network.
     model : str
+        Hyper-parameter `model` of the run, which names the network.
     n_clients, n_features : int
     columns : list or None
         Names of the features, if the clients were data frames.
@@ -48,7 +49,7 @@ class Trained:
         return np.argmax(self._of_server(X) if client is None else self._of(client, X), axis=1)
 
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
-        """Return one client's scores for `X`; each other client scores one sample, to save time."""
+        """Return one client's scores for `X`; to save time, other clients score only one sample."""
         if not whole(0).admits(client) or client >= self.n_clients:
             raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]

@@ -1,9 +1,9 @@
-"""Rounds that average networks or bodies, and fine-tuning, for several methods.
+"""Rounds in which the server averages networks or their bodies, and fine-tuning of the heads.
 
 In every method, the server first draws the seed of the initial network, and later the participants
 of each round. Runs of different methods with equal seeds therefore share the initial network and
-the participants. A client that keeps parameters receives only the seed, which is one number, and
-draws the initial network from this seed.
+the participants. A client that keeps its own parameters receives only the seed, which is one
+number, and draws the initial network from this seed.
 """
 
 from __future__ import annotations
@@ -69,9 +69,10 @@ def run_rounds(
 ) -> np.ndarray:
     """Make and record the rounds ``held = one_round(t, chosen, held)``; return the last `held`.
 
-    The array `held` is the server's state. A killed run continues from `held` and from the arrays
-    in the clients' states. A round must therefore not depend on anything else from earlier rounds.
-    Each record contains `more` and the clients' networks, which ``networks(held)`` returns.
+    The array `held` is the server's state, and `chosen` contains the participants of round t. A
+    killed run continues from `held` and from the arrays in the clients' states. A round must
+    therefore not depend on anything else from earlier rounds. Initially and after each round, the
+    recorder gets the clients' networks, which ``networks(held)`` returns, and the arguments `more`.
     """
     done, held = record.resume(federation, held)
     if not done:
@@ -93,10 +94,10 @@ def average(
     networks: Callable[[np.ndarray], Any],
     **more: Any,
 ) -> np.ndarray:
-    """Call `run_rounds` with rounds in which the server averages over the participants.
+    """Call `run_rounds` with rounds in which the server averages the participants' replies.
 
-    In each round, the server sends its vector to the participants. Each participant replies with
-    the result of the client step `update`, and the mean of the replies becomes the server's vector.
+    In each round, the server sends its vector `held` to the participants. Each participant replies
+    with the result of the client step `update`, and the mean of the replies becomes `held`.
     """
 
     def one_round(t: int, chosen: Any, held: np.ndarray) -> np.ndarray:
@@ -119,9 +120,9 @@ def run_own_networks(
     record: Any,
     one_round: Callable[[int, Any], None],
 ) -> dict[str, Any]:
-    """Make the rounds ``one_round(t, chosen)``, in which each client keeps its own network.
+    """Call ``one_round(t, chosen)`` for every round t and its participants `chosen`.
 
-    The networks are in ``state.own``, and the server keeps no network.
+    Each client keeps its own network in ``state.own``, and the server keeps no network.
     """
 
     def networks(held: np.ndarray) -> Any:
@@ -157,18 +158,20 @@ def average_networks(
 
 
 def cost_of_networks(params: Tuned, shape: Shape) -> Cost:
-    """Return the cost of `average_networks`.
+    """Return the cost of a whole run of `average_networks`.
 
-    Participants download w and upload wᵢ in every round. For fine-tuning, all clients download w.
+    In each round, every participant downloads one network and uploads one. For fine-tuning, every
+    client downloads one more network.
     """
     size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=size if params.fine_tune else 0)
 
 
 def cost_of_own_networks(params: Params, shape: Shape) -> Cost:
-    """Return the cost of rounds in which each participant downloads and uploads a network.
+    """Return the cost of a whole run whose clients draw the initial network from a seed.
 
-    All clients also download the seed of the initial network.
+    In each round, every participant downloads one network and uploads one. Before the first round,
+    every client downloads the seed, which is one number.
     """
     size = sizes(params.model, shape.n_features).whole
     return params.cost(shape, up=size, down=size, once=1)
@@ -209,9 +212,9 @@ def average_bodies(
 ) -> dict[str, Any]:
     """Average the bodies of all clients' networks in the rounds of `average`.
 
-    The heads stay with the clients, in ``state.own``. If ``first_head`` is "averaged", the server
-    averages the heads in addition to the bodies. With "averaged", a client that has not trained yet
-    (see ``state.trained``) uses the mean of the heads.
+    Each client keeps its head in ``state.own``. If ``first_head`` is "averaged", participants also
+    send copies of their heads, which the server averages. A client that has not trained yet (see
+    ``state.trained``) then uses the mean of the heads.
     """
     shared = shared_size(params, learner.sizes)
     begins_with_own = shared == learner.sizes.body
@@ -241,15 +244,15 @@ def average_bodies(
 
 
 def shared_size(params: Personal, sizes: Sizes) -> int:
-    """Return how many parameters `average_bodies` averages: the body's, or all."""
+    """Return the number of parameters that `average_bodies` averages: the body's, or all."""
     return {"initial": sizes.body, "averaged": sizes.whole}[params.first_head]
 
 
 def cost_of_bodies(params: Personal, shape: Shape) -> Cost:
-    """Return the cost of `average_bodies`.
+    """Return the cost of a whole run of `average_bodies`.
 
-    Participants download and upload the averaged parameters in every round. All clients download
-    one seed.
+    In each round, every participant downloads the averaged parameters and uploads its own. Before
+    the first round, every client downloads the seed of the initial network, which is one number.
     """
     size = shared_size(params, sizes(params.model, shape.n_features))
     return params.cost(shape, up=size, down=size, once=1)

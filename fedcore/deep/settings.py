@@ -19,7 +19,7 @@ class Params(Participating, Checked):
     Attributes
     ----------
     model : str
-        Network, see `fedcore.deep.models`.
+        Name of the network; `fedcore.deep.models` describes the networks.
     rounds : int
         T, number of communication rounds.
     participation : float
@@ -28,8 +28,8 @@ class Params(Participating, Checked):
     epochs : int
         Number of passes over a client's samples in a round.
     batch : int, optional
-        Number of samples of a step; by default all samples of the client. The last batch of an
-        epoch contains the remaining samples.
+        Number of samples in a training step; by default all samples of the client. The last batch
+        of an epoch contains the remaining samples.
     rate : float
         Learning rate.
     momentum : float
@@ -58,9 +58,10 @@ class Params(Participating, Checked):
     ground: Numbers | None = None
 
     def cost(self, shape: Shape, *, up: int, down: int, once: int = 0) -> Cost:
-        """Return the cost of all rounds; a participant uploads `up` and downloads `down` in each.
+        """Return the cost of the whole run.
 
-        In addition, every client receives `once` numbers in the whole run.
+        In each round, every participant uploads `up` numbers and downloads `down` numbers. In
+        addition, every client downloads `once` numbers during the run.
         """
         each = self.rounds * self.n_participants(shape.n_clients)
         return Cost(self.rounds, each * up, each * down + once * shape.n_clients)
@@ -73,8 +74,8 @@ class Tuned(Params):
     Attributes
     ----------
     fine_tune : int
-        Number of epochs in which every client trains only its head after the last round.
-        Fine-tuning adds one record.
+        Number of epochs in which every client trains only its head after the last round. The
+        networks are recorded once more after these epochs.
     """
 
     fine_tune: CountOrZero = 0

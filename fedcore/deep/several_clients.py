@@ -1,8 +1,8 @@
 """Compute layers for several clients at once, each with its own parameters.
 
-Inputs (n, m, …) and parameters (n, …) have a leading axis of clients. One call of PyTorch serves
-all n clients, because one client's step is too small to keep an accelerator busy. The module
-`fedcore.deep.one_client` defines functions with the same names for one client.
+Inputs (n, m, …) for m samples of each of n clients, and parameters (n, …), have a leading axis of
+clients. One call of PyTorch serves all n clients, because one client's step is too small to keep an
+accelerator busy. Functions with the same names for one client are in `fedcore.deep.one_client`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ Noise: TypeAlias = Sequence[torch.Generator] | None
 
 
 def _beside(x: Tensor) -> Tensor:
-    """Return images (n, m, channels, …) as (m, n · channels, …), the form that pooling takes.
+    """Return images (n, m, channels, …) in the shape (m, n · channels, …) that pooling requires.
 
-    Nothing is copied if the images come from `_apart`.
+    Images that come from `_apart` are not copied.
     """
     return x.transpose(0, 1).flatten(1, 2)
 

@@ -23,8 +23,8 @@ from fedcore.words import client, counted
 Adapt = Callable[[Labelled, np.ndarray], np.ndarray]
 Place = tuple[tuple[int, ...], tuple[int, ...], np.dtype]
 
-# Samples that lie on the accelerator, of the run that goes on in this process. They are no part of
-# a learner, which crosses to clients in other processes.
+# The current run's samples on the accelerator. A learner does not contain them, because it is sent
+# to clients in other processes.
 _THERE: dict[Place, tuple[Labelled, Batch]] = {}
 
 
@@ -48,12 +48,14 @@ class Learner:
         The whole network, its body and its head. The vector of parameters of `whole` is the body's
         vector followed by the head's vector.
     sizes : models.Sizes
+        Numbers of parameters of the whole network, its body and its head.
 
     Raises
     ------
     InputError
         If a client has fewer samples than a batch, or a label that is not a class of the network.
-        If samples do not fit `augment` or `ground`. If samples are float64 and the device is mps.
+        If samples do not fit the network, `augment` or `ground`. If samples are float64 and the
+        device is mps.
     """
 
     def __init__(self, params: Params, clients: Clients) -> None:
@@ -95,8 +97,8 @@ class Learner:
     def step(self, step: AnyStep) -> AnyStep:
         """Mark a client step that trains, so that an accelerator can train clients together.
 
-        The code of the step handles one client. At each call of `descend`,
-        `fedcore.federation.lockstep` makes all clients of a round wait for each other.
+        The step is written for one client. At each of its calls of `descend`,
+        `fedcore.federation.lockstep` makes all clients of the round wait for each other.
         """
         return scheduled_by(lockstep.run_all, step) if device.read_device().together else step
 
@@ -175,8 +177,8 @@ class Learner:
 
         Clients that train together share calls of `gradient` if they pass the same function
         `gradient` and the same `pull`. The function `gradient` then gets and returns arrays with a
-        leading axis of clients. Pass vectors that differ between clients as `fixed`, and not in a
-        closure. If each client has its own function `gradient`, the clients are trained one by one.
+        leading axis of clients. Pass vectors that differ between clients as arguments `fixed`. If
+        `gradient` is a closure over such vectors, the clients are trained one by one.
         """
         one, how = Descent(w, batches, fixed), How(self._params.rate, self._params.momentum, pull)
         together = gradient, pull  # what clients that descend together have in common
@@ -196,7 +198,7 @@ class Learner:
     def proximal(self, strength: float) -> Gradient:
         """Return a function that computes the gradient of ``f(w) + strength/2 ‖w − anchor‖²``.
 
-        The loss on a batch is f, and the anchor is a `fixed` vector of `descend`.
+        Here f is the loss on a batch, and the anchor is passed to `descend` as a `fixed` vector.
         """
 
         def gradient(w: Tensor, batch: Batch, anchor: Tensor) -> Tensor:
@@ -215,7 +217,7 @@ class Learner:
         return torch.cat(parts, dim=-1)
 
     def networks(self, held: np.ndarray, bodies: Vectors, heads: Vectors) -> Networks:
-        """Return the clients' networks for the recorder; `held` has the server's parameters."""
+        """Return the clients' networks, to record them; `held` contains the server's parameters."""
         return Networks(self.body, self.head, held, bodies, heads)
 
     def shared(self, w: np.ndarray) -> Networks:
@@ -228,7 +230,7 @@ class Learner:
         return self.networks(held, bodies, heads)
 
     def adapted(self, clients: Clients, w: np.ndarray, adapt: Adapt) -> Adapted:
-        """Return the networks that clients obtain from `w` by ``adapt`` on their own samples."""
+        """Return the clients' networks ``adapt(data, w)``, computed when scores are needed."""
 
         def make() -> Networks:
             everyone = range(len(clients))
@@ -314,7 +316,7 @@ def descend_several(
     end = stacked([client.start for client in clients])
     fixed = [stacked(vectors) for vectors in zip(*(c.fixed for c in clients), strict=True)]
     step = torch.zeros_like(end)
-    there: dict[tuple[int, ...], Tensor] = {}  # rows on the device, where each copy is a wait
+    there: dict[tuple[int, ...], Tensor] = {}  # row numbers; each copy to the device takes time
     for t in range(max(len(one.batches) for one in clients)):
         for members in _alike(clients, t):
             batch = of_several([clients[i].batches[t] for i in members])

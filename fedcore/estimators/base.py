@@ -141,8 +141,8 @@ class Transformer(ABC):
         Parameters
         ----------
         groups : bool, str or None, default=None
-            Whether to pass `groups`. A string is the name under which a meta-estimator gets
-            `groups`. With None, a meta-estimator that gets `groups` raises an error.
+            Whether to pass `groups`. A string means that a meta-estimator gets `groups` under this
+            name. With None, a meta-estimator that gets `groups` raises an error.
 
         Returns
         -------
@@ -167,7 +167,7 @@ class Transformer(ABC):
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> np.ndarray: ...
 
     def fit_transform(self, clients: Any, y: None = None, *, groups: Any = None) -> Any:
-        """Fit the estimator and return scores: an array for one matrix, a list for several clients.
+        """Fit the estimator and return the clients' scores.
 
         Parameters
         ----------
@@ -177,6 +177,7 @@ class Transformer(ABC):
         Returns
         -------
         ndarray of shape (n_samples, n_components), or a list with one such array per client
+            One array for a single matrix, and a list for several clients.
         """
         given = inputs.given(clients, groups)
         self._fit(given)
@@ -237,7 +238,8 @@ class Transformer(ABC):
         Parameters
         ----------
         input_features : array-like of str, optional
-            These names must equal the column names of the fit. They do not change the result.
+            Must equal the column names of the fit, if the fit had any. The result does not depend
+            on `input_features`.
 
         Returns
         -------

@@ -1,8 +1,8 @@
 """Public bounds, to which clients clip their samples in a private fit.
 
-Each sample is clipped independently of the others, so that neighbouring data sets stay neighbours.
-Everything else in this module is computed only from the bounds and from values that were released
-with privacy noise.
+Each sample is clipped independently of the others, so neighbouring data sets remain neighbours.
+Everything else in this module is computed only from the bounds and from noisy values that have
+already been released.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fedcore.validation import POSITIVE, require_valid
 from fedcore.words import counted
 
 FORMS = (
-    Advice("give bounds=(low, high), two numbers or an array of each with one per feature"),
+    Advice("give bounds=(low, high), two numbers or two arrays with one value per feature"),
     Advice("give ranges by the features' names, bounds={'age': (0, 120), …}"),
     Advice("give the largest norm of a sample, bounds=norm"),
 )
@@ -33,6 +33,7 @@ class Box:
     Attributes
     ----------
     low, high : ndarray of shape (d,)
+        Smallest and largest value of each entry.
     """
 
     low: np.ndarray
@@ -40,12 +41,12 @@ class Box:
 
     @property
     def middle(self) -> np.ndarray:
-        """Centre of the bounds, shape (d,), which is the point with the smallest `reach`."""
+        """Centre of the bounds, shape (d,); for this point, `reach` is smallest."""
         return (self.low + self.high) / 2
 
     @property
     def sum_of_fractions(self) -> float:
-        """Largest norm of the vector ``((x - point) / widths)²`` for x within the bounds."""
+        """Largest norm of ``((x - point) / widths(point))**2`` for samples x within the bounds."""
         return float(np.sqrt(len(self.low)))
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
@@ -68,7 +69,9 @@ class Ball:
     Attributes
     ----------
     radius : float
+        Largest norm of a sample.
     d : int
+        Number of features.
     """
 
     radius: float
@@ -81,7 +84,7 @@ class Ball:
 
     @property
     def sum_of_fractions(self) -> float:
-        """Largest norm of the vector ``((x - point) / widths)²`` for x within the bounds."""
+        """Bound on the norm of ``((x - point) / widths(point))**2`` for samples x in the ball."""
         return 1.0
 
     def clip(self, rows: np.ndarray) -> np.ndarray:
@@ -89,11 +92,11 @@ class Ball:
         return clip_rows(rows, self.radius)
 
     def widths(self, point: np.ndarray) -> np.ndarray:
-        """Return, for each entry, the largest distance of a sample from `point`, shape (d,)."""
+        """Return the largest distance of a sample from `point`, once per entry, shape (d,)."""
         return np.full(self.d, self.radius + float(np.linalg.norm(point)))
 
     def reach(self, point: np.ndarray, scale: np.ndarray) -> float:
-        """Return the largest norm of ``(x - point) / scale`` for samples x within the bounds."""
+        """Return an upper bound on the norm of ``(x - point) / scale`` for x in the ball."""
         return float((self.radius + np.linalg.norm(point)) / scale.min())
 
 
@@ -106,10 +109,12 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
         A single number is the largest norm of a sample. A pair consists of two numbers, two vectors
         with one value per feature, or two mappings from feature names to values.
     features : Features
+        Number and names of the features, to match the bounds with.
 
     Raises
     ------
     InputError
+        If bounds are missing, invalid, or do not fit the features.
     """
     if given is None or isinstance(given, str | bytes | bytearray):
         raise InputError(
@@ -132,6 +137,6 @@ def bounds_of(given: Any, features: Features) -> Box | Ball:
         )
     low, high = (np.broadcast_to(end, (d,)) for end in ends)
     if not (np.isfinite([low, high]).all() and (low <= high).all() and (low < high).any()):
-        says = "bounds must be finite, low at most high in every feature, and below it in one"
+        says = "bounds must be finite, with low ≤ high in every feature and low < high in one"
         raise InputError(says, advice=FORMS)
     return Box(low, high)

@@ -18,8 +18,8 @@ from fedcore.problems.clients import Clients
 from fedcore.runs import subtract_mean
 from fedcore.user_runs import run
 
-ROUNDS = 8  # that a run takes at least as a rule
-# Sine of the angle above which a user is warned; the estimate is rather too small.
+ROUNDS = 8  # a run usually takes at least this many
+# Sine of the angle above which a user is warned; the estimate tends to be too small.
 WARNING_SINE = 1e-4
 PACKING = 15  # columns whose product takes as long as BLAS takes to pack the data for any product
 
@@ -30,6 +30,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     Parameters
     ----------
     asked : Request
+        Checked parameters of the estimator.
     matrices : sequence of ndarray of shape (n_i, d)
         The clients' checked samples.
 
@@ -59,7 +60,7 @@ def fit(asked: Request, matrices: Any) -> Found:
         return {"mean": mean, "scale": scale}
 
     clients = Clients(matrices)
-    # Where components end is nobody's choice, if the user has not chosen.
+    # A user who has not chosen the number of components needs no warning that it is arbitrary.
     with nullcontext() if asked.counts_components else unwanted(ArbitraryWarning):
         result = run(
             asked.algorithm.name, clients, r, seed=asked.seed, begin=begin, finish=last_round,
@@ -134,7 +135,7 @@ def _with_share(axes: Axes, outside: float, share: float | None) -> tuple[Axes, 
 
 
 def _where_cut(squares: np.ndarray, outside: float, r: int, dtype: np.dtype) -> float:
-    """Estimate the sine of the error angle if only the first r axes of a basis are kept.
+    """Estimate the sine of the angle between the first r axes of a basis and the exact axes.
 
     `outside` is the sum of the data's squares outside the span of the whole basis.
     """

@@ -104,7 +104,7 @@ def _taken(matrix: Any, rows: np.ndarray) -> Any:
 
 
 def tell_totals(given: Given, matrices: Sequence[np.ndarray]) -> None:
-    """Warn of clients with names like "Total", and of rows that look like statistics of others."""
+    """Warn of clients with names like "Total", and of rows that seem to summarise other rows."""
     frames.tell_totals(given.labels or ())
     if given.rows is not None and column_names(given.matrices[0]) is not None:
         whole = np.empty((sum(map(len, given.rows)), matrices[0].shape[1]))
@@ -120,6 +120,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     ----------
     x : array-like, sparse matrix or data frame of shape (n, n_columns)
     n_columns : int
+        Number of columns that the matrix must have.
     what : str
         Plural noun for the columns in error messages, such as "features".
     method : str
@@ -131,6 +132,7 @@ def one_matrix(x: Any, n_columns: int, what: str, method: str, names: Any = None
     Raises
     ------
     InputError
+        If `x` is not one valid matrix with these columns.
     """
     if several(x):
         raise InputError(

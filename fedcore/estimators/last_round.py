@@ -18,13 +18,13 @@ from fedcore.federation.federation import Federation
 from fedcore.problems.clients import Clients
 from fedcore.problems.tasks import shared_basis
 
-# Squares are alike if they differ by so many units of rounding of the first one, or of their own.
+# Squares count as equal if they differ by this many rounding errors of the first or of their own.
 OF_FIRST, OF_OWN = 16.0, 4096.0
-ALIKE = 0.4  # the power of a unit of rounding by which magnitudes of entries may differ
+ALIKE = 0.4  # magnitudes that differ by the fraction eps**ALIKE, or less, count as equal
 
 
 def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray | None:
-    """Return the sum of the clients' `moments` by the float64 Gram matrix, or None without it."""
+    """Return the sum of all clients' `moments`, or None if there is no float64 Gram matrix."""
     gram = getattr(clients, "gram", None)
     if gram is None or gram.dtype != np.float64:
         return None
@@ -34,10 +34,10 @@ def _by_gram(clients: Clients, state: SimpleNamespace, Z: np.ndarray) -> np.ndar
 
 @summed(_by_gram)
 def moments(data: np.ndarray, state: SimpleNamespace, Z: np.ndarray) -> np.ndarray:
-    """Return ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the client's data Sᵢ outside range(Z).
+    """Return ``Zᵀ SᵢᵀSᵢ Z`` and the squared norm of the part of the samples Sᵢ outside range(Z).
 
-    The client computes the squared norm outside range(Z) in double precision. The server does not
-    compute this norm itself, because a subtraction of totals in single precision would lose digits.
+    The client computes this squared norm in double precision. The server does not compute the norm
+    itself, because a subtraction of totals in single precision would lose digits.
     """
     return _moments(data, data @ Z)
 
@@ -58,8 +58,8 @@ def _moments(data: np.ndarray, scores: np.ndarray) -> np.ndarray:
 def last_round(federation: Federation, output: Mapping[str, Any]) -> dict[str, Any]:
     """Collect the data's moments along the basis; `fedcore.run` gets this function as ``finish``.
 
-    If the algorithm has no convergence test, the clients also send their products with the basis.
-    The result of such a run contains the sum of these products as ``products``, and the basis as
+    If the algorithm has no convergence test, the clients also send the products ``SᵢᵀSᵢ Z`` with
+    the basis Z. The result then contains the sum of these products as ``products``, and Z as
     ``sent``.
 
     Raises
@@ -106,7 +106,9 @@ class Axes(NamedTuple):
 
 
 def principal_axes(basis: np.ndarray, inside: np.ndarray, dtype: Any = np.float64) -> Axes:
-    """Rotate a basis of shape (d, r) to the eigenvectors of its r×r moment matrix `inside`.
+    """Rotate a basis Z of shape (d, r) to the eigenvectors of its r×r moment matrix `inside`.
+
+    The moment matrix is ``Zᵀ (Σ SᵢᵀSᵢ) Z``, with noise in a private fit.
 
     Differences that may be rounding errors in the data's precision `dtype` determine neither the
     signs nor the order of the axes.

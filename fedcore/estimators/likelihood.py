@@ -16,7 +16,7 @@ from fedcore.errors import InputError
 from fedcore.privacy.bounded_rows import row_norms
 from fedcore.sparse import SparseRows
 
-ENTRIES = 1 << 17  # of a dense block of sparse samples
+ENTRIES = 1 << 17  # numbers in a block of sparse samples that is made dense
 
 
 class Model(NamedTuple):

@@ -64,9 +64,10 @@ class FederatedPCA(Transformer):
         Name of a registered algorithm; ``fedcore.algorithms.names()`` lists them. "auto" means
         block_krylov, or analyze_gauss if `epsilon` is given.
     params : mapping, optional
-        Hyper-parameters of the algorithm, which ``fedcore list methods NAME`` shows; `rounds` is
-        the largest number of rounds. The options ``start``, ``measure`` (default: nothing),
-        ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks all entries.
+        Hyper-parameters of the algorithm, which ``fedcore list methods NAME`` shows. The entry
+        ``rounds`` is the largest number of rounds. The options ``start``, ``measure`` (default:
+        nothing), ``transcript`` and ``simulate`` of `fedcore.run` are also allowed. `fit` checks
+        all entries.
         The default of ``n_oversamples`` is 1 here, so messages have n_components + 1 columns. From
         the additional column, the convergence test estimates the next singular value. With a
         ``start``, ``n_oversamples`` is at least n_components, because the random columns must find
@@ -154,8 +155,8 @@ class FederatedPCA(Transformer):
     history_ : RunHistory
         Columns ``iteration``, ``round``, ``bytes_up``, … and the metrics, as in `fedcore.Result`.
     ledger_ : Ledger
-        Privacy loss, and traffic between clients and server, including the first and the last
-        round.
+        Privacy loss, and traffic between clients and server in all rounds, including the rounds for
+        the mean, the scales and the principal axes.
     n_features_in_ : int
         Number of features of the clients' matrices.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -289,11 +290,12 @@ class FederatedPCA(Transformer):
         ----------
         x : ndarray of shape (n, r)
             Scores. The columns of a data frame are matched by the names of `get_feature_names_out`,
-            unless they are numbered from 0.
+            unless the columns are called 0, 1, …
 
         Returns
         -------
         ndarray of shape (n, n_features)
+            Samples in data units.
 
         Raises
         ------
@@ -330,15 +332,15 @@ class FederatedPCA(Transformer):
     def score_samples(self, x: Any) -> np.ndarray:
         """Return the log-likelihood of every sample under `fedcore.estimators.likelihood.Model`.
 
-        Densities are in data units, even with ``scale=True``.
-
         Parameters
         ----------
         x : ndarray of shape (n, n_features)
+            Samples in data units.
 
         Returns
         -------
         ndarray of shape (n,)
+            Logarithms of densities in data units, even with ``scale=True``.
 
         Raises
         ------

@@ -3,11 +3,11 @@
 Neighbouring data sets differ by one added or removed record of one client. Clients first clip their
 samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
 
-1. Each client uploads, with noise, the sum of ``a = (x − c)/ρ`` over its samples x, and κ times its
-   number of samples. The vector c is the middle of the bounds, and the divisor ρ makes ‖a‖ ≤ 1 for
-   every sample. To these sums, one sample adds the vector (a, κ), which has norm at most √(1 + κ²).
-   The server clips the mean to the bounds. If scales are wanted, each feature of x − c is divided
-   by its largest magnitude within the bounds before ρ is chosen.
+1. Each client uploads, with noise, the sum of ``a = (x − c)/ρ`` over its samples x, and κ = 0.5
+   times its number of samples. The vector c is the middle of the bounds, and the divisor ρ makes
+   ‖a‖ ≤ 1 for every sample. To these sums, one sample adds the vector (a, κ), which has norm at
+   most √(1 + κ²). The server clips the mean to the bounds. If scales are wanted, each feature of
+   x − c is divided by its largest magnitude within the bounds before ρ is chosen.
 
 2. If scales are wanted, each client uploads the noisy sum of ``((x − mean)/w)²`` over its samples.
    For each feature, w is the largest distance from the mean that the bounds allow. A sample's
@@ -59,8 +59,8 @@ from fedcore.words import counted
 NEIGHBOURS = "add_or_remove_one"
 SHARES = {"mean": 0.2, "scale": 0.2, "rounds": 0.5, "last": 0.1}
 COUNT = 0.5  # κ
-RUN_OPTIONS = {"progress", "simulate", "transcript"}  # that a user may set
-HIGHER_ORDER = 0.5  # standard deviations for what is not of first order
+RUN_OPTIONS = {"progress", "simulate", "transcript"}  # a user may set these
+HIGHER_ORDER = 0.5  # standard deviations, for terms of higher order
 MARGIN = 4.0  # standard deviations by which a released gap may be above the true one
 WARNING_SINE = 0.5  # estimated sine above which a user is warned: 30 degrees
 SAFETY_FACTOR = 1.0 + 1e-9  # the multipliers are found by iteration
@@ -74,6 +74,7 @@ def fit(asked: Request, matrices: Any) -> Found:
     Parameters
     ----------
     asked : Request
+        Checked parameters of the estimator.
     matrices : sequence of ndarray of shape (n_i, d)
         The clients' checked samples.
 
@@ -170,7 +171,7 @@ def _deviation(sensitivity: float, multiplier: float, n_clients: int) -> float:
 
 
 def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int) -> np.ndarray:
-    """For k = 1, …, r, estimate the sine of the angle between the first k axes and the exact axes.
+    """For k = 1, …, r, estimate the sine of the angle between the first k axes and the exact ones.
 
     To first order, the rotation of the first k axes is a block of the noise matrix, divided by the
     gap of the eigenvalues. The block is a Gaussian matrix with k columns and d − k rows, which maps
@@ -178,15 +179,15 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
     + √(d − k) times the standard deviation of an entry (Gordon's theorem). Half a standard
     deviation is added to this norm for the terms of higher order.
 
-    The estimate uses the gap that the last round shows, minus `MARGIN` standard deviations of the
-    gap's noise. If this difference is not positive, the estimate is 1. An estimate below 1
-    therefore rarely comes from a gap that is only noise. The eigenvalue gap in the last round is
-    smaller than the true gap, because noise has rotated the axes.
+    The estimate uses the gap of the released eigenvalues minus `MARGIN` times the standard
+    deviation `last` of their noise. If this difference is not positive, the estimate is 1. An
+    estimate below 1 therefore rarely comes from a gap that is only noise. The released gap tends to
+    be smaller than the true gap, because noise has rotated the axes.
 
     In an iterative algorithm, each step multiplies the error of the start and the noise of earlier
-    steps by the ratio of the eigenvalues. The angle between a random start and the exact axes is
-    assumed to have tangent √d. The noise of the mean is ignored, because it matters only if the
-    noise of the rounds already hides everything.
+    steps by the ratio of the eigenvalues on both sides of the gap. The angle between a random start
+    and the exact axes is assumed to have tangent √d. The noise of the mean is ignored, because it
+    matters only if the noise of the rounds already hides everything.
 
     Parameters
     ----------
@@ -195,8 +196,8 @@ def sines(squares: np.ndarray, d: int, *, rounds: float, last: float, steps: int
     d : int
         Number of features.
     rounds, last : float
-        `rounds` is the standard deviation of the noise in one entry of the algorithm's sums, and
-        `last` is the same for one entry of `squares`.
+        Standard deviations of the noise in one entry of the algorithm's sums (`rounds`), and in one
+        entry of `squares` (`last`).
     steps : int
         Number of steps of an iteration; 0 for a direct method.
 
@@ -254,7 +255,7 @@ def epsilon_of_rounds(asked: Request, multipliers: Mapping[str, float]) -> float
     Raises
     ------
     InputError
-        If the part of ε is smaller than algorithms accept.
+        If this part of ε is smaller than algorithms accept.
     """
     left = accounting.epsilon({Gaussian(multipliers["rounds"]): 1}, asked.delta)
     if left < accounting.LEAST_EPSILON:
@@ -307,7 +308,7 @@ def _mean(
 
 
 def _units(bounds: Box | Ball, point: np.ndarray) -> np.ndarray:
-    """Return each feature's largest distance from `point` within the bounds; 0 is replaced by 1."""
+    """Return ``bounds.widths(point)``, with 1 in place of 0."""
     widths = bounds.widths(point)
     return np.where(widths > 0, widths, 1.0)
 

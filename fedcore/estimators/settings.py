@@ -21,8 +21,8 @@ from fedcore.validation import as_python, require_rank, whole
 
 PUBLIC, PRIVATE = "block_krylov", "analyze_gauss"  # what "auto" stands for
 ROUNDING = 1e-6  # share of the variance that counts as rounding
-OVERSAMPLES = 1  # columns that show the test the next singular value
-PARAMS_ELSEWHERE = {  # entries that `params` does not have, and what stands for them
+OVERSAMPLES = 1  # additional columns, from which the test estimates the next singular value
+PARAMS_ELSEWHERE = {  # entries that `params` refuses, and what to use instead
     "clients": "fit(clients)", "seed": "random_state=…", "n_components": "n_components=…",
     "algorithm": "algorithm=…", "progress": "verbose=…", "center": "center=…",
     "begin": "fedcore.run", "finish": "fedcore.run", "labels": "fedcore.run",
@@ -39,10 +39,13 @@ class Request:
     Attributes
     ----------
     algorithm : Algorithm
+        The algorithm of the fit; "auto" has been replaced.
     options : dict
         Keyword arguments of `fedcore.run`, such as hyper-parameters of the algorithm.
     n_components : int or float or None
+        See `fedcore.FederatedPCA`.
     center, scale : bool
+        Whether to subtract the mean, and whether to divide features by their scales.
     seed : numpy.random.SeedSequence
     epsilon, delta
         Privacy parameters as the user gives them; `fedcore.estimators.private` checks them.
@@ -67,6 +70,7 @@ class Request:
         Raises
         ------
         InputError
+            If a parameter is invalid.
         """
         name = estimator.algorithm
         if not isinstance(name, str):
@@ -82,7 +86,7 @@ class Request:
         if chosen.takes("n_oversamples"):
             more = options.setdefault("n_oversamples", OVERSAMPLES)
             if options.get("start") is not None:
-                # It may lack every direction that is wanted; as many random columns have them all.
+                # The start may lack all wanted directions; as many random columns contain them.
                 whole(0)(more, "n_oversamples")
                 options["n_oversamples"] = max([more, *options["start"].shape[1:2]])
         if not chosen.takes("n_components"):
@@ -147,9 +151,11 @@ class Found(NamedTuple):
     Attributes
     ----------
     axes : Axes
+        Principal axes, and sums of the squared scores along them.
     outside : float
         Sum of the data's squares outside the span of the axes.
     n_samples : int
+        Number of samples of all clients; in a private fit, this number is noisy.
     result : Result
         Result of the run, with ``mean`` and ``scale`` in its output.
     estimate : float

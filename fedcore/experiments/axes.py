@@ -1,10 +1,10 @@
 """Run a method in few coordinates: the data's leading singular directions and the method's start.
 
 S stacks the rows Sᵢ of all clients i and has the singular values σ₁ ≥ σ₂ ≥ …. The columns of W_J
-are the J right singular vectors of S with ``σ² > cut · σ₁²``. The start has p columns, and E is an
-orthonormal basis of the start's part outside range(W_J). In the orthonormal basis [W_J E], the rows
-Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other coordinates changes ``SᵀS`` by at most
-``cut · σ₁²`` in the spectral norm.
+are the J right singular vectors of S with ``σ² > cut · σ₁²``. The method's starting matrix has p
+columns, and E is an orthonormal basis of its part outside range(W_J). In the orthonormal basis [W_J
+E], the rows Sᵢ of client i become [Sᵢ W_J, 0]. Dropping all other coordinates changes ``SᵀS`` by at
+most ``cut · σ₁²`` in the spectral norm.
 
 A method commutes with rotations of the features if it uses data only through inner products,
 products with the data and products with their transpose. Such a method computes the same iterates

@@ -54,7 +54,8 @@ def build(
     seed : int
         Master seed. The problem's random stream depends only on the master seed, `name` and `draw`.
     surrogate : bool
-        Whether to use the data set's offline stand-in. Generated problems ignore `surrogate`.
+        Whether to use the data set's surrogate, which needs no files. Generated problems ignore
+        `surrogate`.
     draw : int, optional
         Number of the draw, if the problem has several independent draws.
     held : bool
@@ -94,8 +95,8 @@ def build_draws(name: str, spec: Mapping[str, Any], **options: Any) -> Problem |
 def make(path: str, name: str, spec: Mapping[str, Any], *, code: str = "", **options: Any) -> None:
     """Build a problem as `build_draws` does, and write it to the file `path` client by client.
 
-    `code` is the fingerprint of the code. Unless `code` is empty, the file stores the digest that
-    `recipe` returns.
+    `code` is the fingerprint of the code that builds the problem. Unless `code` is empty, the file
+    stores the digest that `recipe` returns.
     """
     how = {key: options[key] for key in ("seed", "surrogate")}
     made_from = recipe(name, spec, code=code, **how) if code else ""

@@ -33,11 +33,11 @@ class Cell:
     """An algorithm with fixed parameters on one problem; see `repeats.run_repeats`.
 
     If ``center`` is true, the clients first subtract the mean of all samples. If ``simulate`` is
-    true, privacy noise comes from the seed, so that the cell can be repeated. If ``simulate`` is
-    false, privacy noise comes from the operating system's entropy. If ``cut`` is given, the cell
-    runs on data reduced to few coordinates; see `fedcore.experiments.axes`. ``recipes`` lists the
-    digest that `build.recipe` returned for each problem file of the cell. ``code`` is the
-    fingerprint of the modules that run the cell.
+    true, privacy noise comes from the seed, so that the cell's results can be reproduced. If
+    ``simulate`` is false, privacy noise comes from the operating system's entropy. If ``cut`` is
+    given, the cell runs on data reduced to few coordinates; see `fedcore.experiments.axes`.
+    ``recipes`` lists the digest that `build.recipe` returned for each problem file of the cell.
+    ``code`` is the fingerprint of the modules that run the cell.
     """
 
     paper: str
@@ -103,7 +103,7 @@ class Cell:
 
     @property
     def problems(self) -> list[str]:
-        """Names of the problems that the cell reads: its own, and the newcomers' problem if any."""
+        """Names of the cell's problem and, if any, of the problem of clients that join later."""
         return [self.problem, *([self.newcomers["problem"]] if self.newcomers else [])]
 
     @property

@@ -1,14 +1,14 @@
-"""Checkpoints let a killed run continue and end with the same bytes as an uninterrupted run.
+"""Checkpoints let a killed run continue and write the same bytes as an uninterrupted run.
 
 A cell runs its algorithm several times; each of these runs is a repeat. A finished repeat that took
 more than `LONG_REPEAT` CPU seconds is saved as a separate history, and is not run again if the cell
 later gets more repeats. Shorter repeats, and private repeats with real noise, are not saved.
 
-A checkpoint holds the server's parameters, the clients' states, all random streams, the ledger and
-the records. After every round, `fedcore.deep.rounds` passes its state through the recorder to the
-checkpoint. The checkpoint is written if the last write was at least `INTERVAL` seconds ago. A
-checkpoint is valid only for the cell, the data and the code that wrote it. A run ignores damaged
-checkpoints and the checkpoints of other runs.
+A checkpoint holds the server's parameters, the clients' states, all random streams, the ledger of
+messages and the rows recorded so far. After every round, `fedcore.deep.rounds` passes its state
+through the recorder to the checkpoint. The checkpoint is written if the last write was at least
+`INTERVAL` seconds ago. A checkpoint is valid only for the same cell, data and code. A run ignores
+damaged checkpoints and the checkpoints of other runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Digests of the code that a job depends on: all modules that it imports, directly or indirectly.
+"""Digests of the code that a job depends on: all modules that the job imports, even indirectly.
 
 Only modules of fedcore and of the importing module's own package are included. The ``__init__.py``
 of every package that contains an included module is included, too. Modules in `NOT_COUNTED` are
@@ -179,7 +179,7 @@ def _parsed(code: bytes, what: object) -> ast.Module:
 
 
 def _drop_words(node: ast.AST) -> None:
-    """Remove docstring, arguments in `WORDS`, and dict entries whose value is a `_place`."""
+    """Remove docstring, arguments in `WORDS`, and dict entries whose value names a function."""
     if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         if ast.get_docstring(node, clean=False) is not None:
             node.body = node.body[1:] or [ast.Pass()]

@@ -67,8 +67,8 @@ def make(
         Tables in a format of `fedcore.user_tables.own_files.read`. Columns of different files are
         matched by name.
     by : str, optional
-        Column, in all files, that names the client of each row. By default, each file is one
-        client. Clients are sorted by their values in this column.
+        Column, in all files, that names the client of each row. Clients are sorted by these names.
+        By default, each file is one client.
     labels : str, optional
         Column that holds the labels.
     held_out : float, optional
@@ -118,10 +118,10 @@ def _tell_clients(tables: Sequence[own_files.Table], by: str, called: Sequence[s
     gone = [table.left_out[by] for table in tables if by in table.left_out]
     names = {name for values in gone for name in values[~missing(values)].astype(str).tolist()}
     if lost := sorted(names - {*called}):
-        tables[0].tell(f"no row of {listed(lost)} in '{by}' has all values: no such client is left")
+        tables[0].tell(f"all rows of {listed(lost)} in '{by}' lack a value: no such client is left")
     times = Counter(map(same, called))
     if twins := [name for name in called if times[same(name)] > 1]:
-        tables[0].tell(f"{listed(twins)} in '{by}' look the same, and are clients of their own")
+        tables[0].tell(f"{listed(twins)} in '{by}' look the same, and count as different clients")
 
 
 def _clients(

@@ -79,7 +79,7 @@ def _sum(matrix: np.ndarray | SparseRows) -> int:
 
 
 def check(spec: Mapping[str, Any]) -> None:
-    """Check the generator's parameters for every draw; see `build.check`."""
+    """Check the parameters, with each combination of values in ``over``; see `build.check`."""
     for setting in combinations(spec.get("over", {})):
         generators.check(spec["generator"], {**spec.get("params", {}), **setting})
 

@@ -2,9 +2,9 @@
 
 Each cell produces one history file. Repeats on the same draw of the problem's data differ only in
 their random streams. A repeat's random stream depends on master seed, paper, experiment, problem
-and repeat number, but not on the algorithm. Competing algorithms therefore share data, sketches and
-starts. In a simulation, privacy noise depends on the repeat's seed, the algorithm, the cell and the
-parameters; see `fedcore.privacy.noise`.
+and repeat number, but not on the algorithm. Competing algorithms therefore get the same data,
+random sketching matrices and starts. In a simulation, privacy noise depends on the repeat's seed,
+the algorithm, the cell and the parameters; see `fedcore.privacy.noise`.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def run_repeats(
     Parameters
     ----------
     cell : Cell
-        If the cell is centred, the exact solution in the history belongs to the centred data.
+        If ``cell.center`` is true, the exact solution in the history is that of the centred data.
     draws : sequence of Problem
         The draws of the cell's problem. Repeat i runs on draw i modulo the number of draws.
     progress : callable
@@ -105,7 +105,7 @@ def run_repeats(
         Function that is called with every recorded row, for instance to count rounds. In a private
         run, the row has only the columns that an observer of the messages knows.
     newcomers : Problem, optional
-        The problem that the cell's setting ``newcomers`` names.
+        Problem of the clients that join after training, named by the cell's setting ``newcomers``.
     keep_exact : bool, default=False
         Whether a private run with real noise keeps values that its privacy guarantee does not
         cover.
@@ -125,7 +125,8 @@ Run = tuple[Recorder, dict[str, Any]]  # what a run recorded, and what it return
 class _Repeats:
     """All repeats of a cell, with settings that are fixed before the first repeat begins.
 
-    The constructor searches the grid of ``tune``, so that all repeats use the same chosen values.
+    The constructor searches the grid of the cell's setting ``tune``, so that all repeats use the
+    same chosen values.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class _Repeats:
         return once(self._joined, last=True)
 
     def _ended(self, block: Iterable[int]) -> dict[int, History]:
-        """Return the histories that an earlier run has saved of repeats in the block."""
+        """Return the histories of those repeats in the block that an earlier run has saved."""
         if not self._checkpoints:
             return {}
         params = json.loads(json.dumps(self._params))
@@ -191,7 +192,7 @@ class _Repeats:
         }
 
     def _run_block(self, block: Sequence[int]) -> tuple[list[Run], list[Run]]:
-        """Run a block of repeats and their `twins`, side by side if they share matrix products."""
+        """Run repeats and their `twins` (second runs), together if they share matrix products."""
         ways = (self._repeat, self._twin) if self._pairs else (self._repeat,)
         calls = [partial(way, repeat) for way in ways for repeat in block]
         if self._cell.share_products:
@@ -239,7 +240,7 @@ class _Repeats:
         )
 
     def _answers(self, recorder: Recorder) -> dict[str, np.ndarray]:
-        """Return the problem's exact solution for the history; several draws are stacked."""
+        """Return the exact solution for the history; the solutions of several draws are stacked."""
         draws = [recorder.problem] if self._cell.center else self._draws
         answers = [dict(draw.answer) for draw in draws]
         kept = recorder.snapshots.kept
@@ -258,7 +259,7 @@ class _Repeats:
         return stacked
 
     def _repeat(self, repeat: int) -> Run:
-        """Run a repeat with its audit and newcomers; drop the output ``U``, because it is large."""
+        """Run a repeat, its audit and the clients that join later; drop the large output ``U``."""
         cell, transcript = self._cell, self._audit.start_transcript() if self._audit else None
         recorder, output = trial(
             cell, self._draws, self._params, repeat, self._recording(repeat, twin=False),
@@ -282,7 +283,7 @@ class _Repeats:
         )  # fmt: skip
 
     def _furthest(self, repeat: int, run: Run, twin: Run) -> Run:
-        """Return the twin whose number of records differs most from the run's number of records."""
+        """Return the twin whose number of recorded rows differs most from the run's number."""
         most = twins.KINDS[self._cell.twin] if self._pairs[repeat].torn else 1
         every = [twin, *(self._twin(repeat, pattern) for pattern in range(1, most))]
         return max(every, key=lambda other: abs(len(other[0].rows) - len(run[0].rows)))
@@ -344,7 +345,7 @@ def _newcomers(
     problem: Problem,
     newcomers: Problem | None,
 ) -> Any:
-    """Return the cell's checked `fedcore.deep.newcomers.Newcomers`, or None without newcomers."""
+    """Return the clients that join after training, as checked `Newcomers`, or None."""
     if not cell.newcomers:
         return None
     if newcomers is None:
@@ -400,8 +401,8 @@ def trial(
 def audit_module(name: str) -> ModuleType:
     """Return the module in `fedcore.audits` that implements an audit.
 
-    The module's ``start_transcript() -> Transcript`` returns an empty record for the uploads of a
-    run. The module's ``column(problem, transcript, recorder) -> list`` computes a column of the
+    The module's ``start_transcript() -> Transcript`` returns an object that records the uploads of
+    a run. The module's ``column(problem, transcript, recorder) -> list`` computes a column of the
     history from the transcript. The module's ``COLUMN`` holds the column's units and description.
     """
     require_known(name, AUDITS, "unknown audit")

@@ -1,10 +1,11 @@
 """Choose hyper-parameters from a declared grid, by one rule for every method.
 
 Every combination of the grid's values runs on the cell's first repeats. With the key ``first``,
-these runs use later repeats, which the cell need not report. The value of a run is the geometric
-mean of a metric at regular intervals. This mean rewards both fast progress and a good final metric.
-All repeats use the combination with the fewest diverged runs; the smallest median value decides a
-tie. The history keeps all combinations and their values.
+these runs begin at that repeat instead, and may use repeats that the cell does not report. The
+value of a run is the geometric mean of a metric that is computed at regular intervals. This mean
+rewards both fast progress and a good final metric. All repeats use the combination with the fewest
+diverged runs; the smallest median value decides a tie. The history keeps all combinations and their
+values.
 
 Tuning computes the metric from the data without noise. For a private method, tuning therefore leaks
 information that the privacy budget does not cover. A cell with a private method may still be tuned,
@@ -38,10 +39,10 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
     Parameters
     ----------
     cell : Cell
-        The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (number of records
-        from one value to the next) and ``over`` (lists of values by parameter name). The key
-        ``repeats`` is the number of repeats to run. The key ``first`` says at which repeat to
-        begin, by default at 0.
+        The cell's ``tune`` has the keys ``by`` (name of the metric), ``every`` (number of recorded
+        iterates from one computation of the metric to the next) and ``over`` (lists of values by
+        parameter name). The key ``repeats`` is the number of repeats to run. The key ``first`` says
+        at which repeat to begin, by default at 0.
     draws : sequence of Problem
     trial : callable
         ``trial(cell, draws, params, repeat, recording) -> (recorder, output)``, such as
@@ -87,7 +88,7 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
 
 
 def _sampled(metric: metrics.Metric, every: int) -> metrics.Metric:
-    """Return `metric` with NaN at all records except `every`, 2·`every`, 3·`every`, …."""
+    """Return `metric` with NaN at all recorded iterates but number `every`, 2·`every`, …."""
     count = itertools.count()
 
     def function(iterate: Iterate, problem: Problem) -> float:

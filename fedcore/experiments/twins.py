@@ -6,12 +6,13 @@ second time, from a changed starting matrix. If a `start` is given, the second r
 `start`. Without a `start`, the second run changes every real array that the server draws. Each
 changed entry is the next floating-point number above or below the original. If the server
 broadcasts a real array before drawing one, the broadcast array is a computed start. The second run
-then changes the broadcast array and all arrays that the server draws later. Data, limits and
-stopping rules of the two runs are the same.
+then changes the broadcast array and all arrays that the server draws later. Data, all other
+parameters and stopping rules of the two runs are the same.
 
 By chance, a twin may end exactly as its run does. With ``twin: ten_roundings``, a repeat therefore
-gets nine more twins if its first twin is ever further away than `TEARING_DISTANCE`. The history
-keeps the twin that differs most from the repeat in the number of records.
+gets nine more twins if its subspace and the first twin's ever differ by more than
+`TEARING_DISTANCE`. The history keeps the twin that differs most from the repeat in the number of
+recorded iterates.
 """
 
 from __future__ import annotations
@@ -75,10 +76,10 @@ class Nudged(np.random.Generator):
 
 @dataclass
 class TwinDistance:
-    """The distance between the subspaces of a run and its twin, at each record.
+    """Distance between the subspaces of a run and its twin (second run) at each iterate.
 
     Run and twin may run one after the other or side by side. Each iterate's subspace is kept until
-    the other run reaches the same record.
+    the other run has recorded the same iterate.
     """
 
     distances: dict[int, float] = field(default_factory=dict)
@@ -101,7 +102,7 @@ class TwinDistance:
         return any(distance > TEARING_DISTANCE for distance in self.distances.values())
 
     def column(self, records: int) -> list[float]:
-        """Return the distances at the first `records` records, with NaN after one run has ended."""
+        """Return the distances at the first `records` iterates; NaN after one run has ended."""
         return [self.distances.get(record, np.nan) for record in range(records)]
 
 

@@ -1,9 +1,9 @@
 """Subtract the mean of all clients' samples without losing digits, and divide features by scales.
 
 Sums are computed in double precision, one block of rows at a time. If a feature's mean at a client
-is above `NEAR` times its standard deviation, the client sums the differences of its samples from
-its first sample. The rounding error of the sum is then relative to the spread of the data, not to
-their distance from the origin.
+is above `NEAR` = 2¹⁰ times its standard deviation, the client sums the differences of its samples
+from its first sample. The rounding error of the sum is then relative to the spread of the data, not
+to their distance from the origin.
 
 The mean is rounded in each client's sum, in the sum over clients and in the division, each time by
 up to 2⁻⁵³ of its size. After the subtraction, the mean of the data is therefore not exactly zero,
@@ -28,11 +28,11 @@ from fedcore.sparse import SparseRows
 
 ROWS = 4096  # rows per block, so that copies in double precision stay small
 NEAR, FAR = 2.0**10, 2.0**20  # standard deviations
-BUFFER = 1 << 16  # numbers of a block of several clients' rows, which stays in the cache
+BUFFER = 1 << 16  # numbers in a block of several clients' rows; such a block fits in the cache
 
 
 class Centred(Clients):
-    """Dense clients, with one mean subtracted from all samples; a matrix is copied when it is read.
+    """Dense clients minus one mean; the first access to a matrix copies and centres all samples.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class Centred(Clients):
         )  # fmt: skip
 
     def blocks(self) -> Iterator[np.ndarray]:
-        """Yield blocks of all rows minus the mean, in order; a block overwrites the one before."""
+        """Yield the rows minus the mean, in order and in blocks; all blocks share one array."""
         d, dtype = self.n_features, np.result_type(*self.dtypes)
         out, filled = np.empty((max(BUFFER // d, d), d), dtype), 0
         means = np.tile(self._mean, (len(out), 1))  # subtracted faster than one row is from all
@@ -83,7 +83,8 @@ def sum_and_count(data: np.ndarray | SparseRows) -> np.ndarray:
 
     Parameters
     ----------
-    data : ndarray or SparseRows of shape (m, d)
+    data : ndarray or SparseRows of shape (n, d)
+        Samples of one client, as rows.
 
     Returns
     -------
@@ -159,8 +160,9 @@ def centred(data: Any, mean: np.ndarray) -> Any:
 
     Parameters
     ----------
-    data : ndarray or SparseRows of shape (m, d)
-        Sparse rows keep their stored entries; the mean is subtracted in products with these rows.
+    data : ndarray or SparseRows of shape (n, d)
+        Samples of one client. Sparse rows keep their stored entries; the mean is subtracted in
+        products with these rows.
     mean : ndarray of shape (d,)
     """
     if isinstance(data, SparseRows):

@@ -1,9 +1,9 @@
 """Client steps, which are functions ``step(data, state, message) -> reply``.
 
 The decorators of this module declare faster ways to run a step. A step may run once for all clients
-(`stacked`), or be called by its own scheduler (`scheduled_by`). A function may compute the sum of
-all replies in place of the step (`summed`). An engine may ignore these decorators, and run every
-step client by client.
+(`stacked`), or be called by its own scheduler (`scheduled_by`). Another function may compute the
+sum of all clients' replies, so that the step need not run (`summed`). An engine may ignore these
+decorators, and run every step client by client.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ def stacked(step: AnyStep) -> AnyStep:
 def of_runs(step: AnyStep) -> AnyStep:
     """Declare that one call of a `stacked` or `summed` step can serve several runs.
 
-    The step's message, the arrays in its state and its reply then have a leading axis over the
-    runs. The data belong to one client, or to all clients (see `fedcore.federation.lockstep`). The
-    reply for a run must not depend on the other runs, not even by rounding.
+    The message, the arrays in the state and the reply then have a leading axis over the runs (see
+    `fedcore.federation.lockstep`). The step gets the data of one client, and the function in
+    `summed` gets all clients. The reply for a run must not depend on the other runs, not even by
+    rounding.
     """
     step.of_runs = True  # type: ignore[attr-defined]
     return step
@@ -52,7 +53,7 @@ def scheduled_by(run_all: Callable[[list[Callable[[], Any]]], list[Any]], step: 
 
 
 def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
-    """Declare that ``at_once(clients, state, message)`` gives the sum of the step's replies.
+    """Declare that ``at_once(clients, state, message)`` returns the sum of the step's replies.
 
     `Federation.sum` and `Federation.mean` call ``at_once`` if all clients take part and hold the
     same message. If ``at_once`` returns None, the step runs instead. The argument `state` belongs
@@ -70,10 +71,11 @@ def summed(at_once: Step) -> Callable[[AnyStep], AnyStep]:
 
 
 def protected(exchange: AnyExchange) -> AnyExchange:
-    """Declare that an exchange before or after a private algorithm adds privacy noise.
+    """Declare that a function called before or after a private algorithm adds privacy noise.
 
-    The exchange calls `Federation.protect`, or takes place after a call of `Federation.protect`.
-    The ledger charges the steps of the exchange, and reports a step that adds no noise.
+    The function `exchange` calls `Federation.protect`, or runs after a call of
+    `Federation.protect`. The ledger charges the function's client steps, and reports a step that
+    adds no noise.
     """
     exchange.protected = True  # type: ignore[attr-defined]
     return exchange

@@ -77,8 +77,8 @@ class Federation:
         noise gives no privacy. By default every client draws fresh entropy from the operating
         system (see `fedcore.privacy.noise`).
     engine : callable, optional
-        Function ``setup -> Transport``. The default is `Federation.engine`, which keeps all clients
-        in this process.
+        Function that takes a `fedcore.federation.transport.Setup` and returns a `Transport`. The
+        default is `Federation.engine`, which keeps all clients in this process.
 
     Raises
     ------
@@ -181,7 +181,7 @@ class Federation:
 
     @property
     def clients(self) -> Clients:
-        """The clients with their current samples; reading samples is no part of the protocol."""
+        """The clients with their current samples, for evaluation; the ledger charges no access."""
         return self._transport.clients
 
     def center(self) -> np.ndarray:
@@ -189,10 +189,10 @@ class Federation:
 
         A client uploads the sum of its samples, their number, and the number of its features far
         from the origin. A feature is far from the origin if its mean is above 2²⁰ times its
-        standard deviation. The upload has d + 2 doubles, whatever the precision of the data. The
-        client downloads the mean, d doubles. If some client has a feature far from the origin, a
-        second round removes the mean that rounding has left. In the second round, each client
-        uploads d + 1 doubles and downloads d doubles. No noise is added. Without secure
+        standard deviation. With d features, the upload has d + 2 doubles, whatever the precision of
+        the data. The client downloads the mean, d doubles. If some client has a feature far from
+        the origin, a second round removes the mean that rounding has left. In the second round,
+        each client uploads d + 1 doubles and downloads d doubles. No noise is added. Without secure
         aggregation, the server learns each client's upload. With secure aggregation, the server
         learns only the sum of all uploads.
 
@@ -204,8 +204,8 @@ class Federation:
         Raises
         ------
         InputError
-            If called after `protect` or an upload, if rows have been reduced to factors, or if the
-            sums overflow.
+            If called after `protect` or an upload, if the clients contain factors in place of their
+            rows, or if the sums overflow.
         """
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
@@ -251,7 +251,7 @@ class Federation:
         Parameters
         ----------
         mean, scales : ndarray of shape (n_features,)
-            In data units.
+            Vector to subtract, and divisor of each feature, in data units.
         """
         self._transport.change(Centre(mean))
         self._transport.change(Scale(scales))
@@ -281,8 +281,9 @@ class Federation:
         Parameters
         ----------
         bound : float, default=1
-            In data units.
+            Largest norm of a row, in data units.
         clip : bool, default=False
+            Whether clients scale down longer rows.
 
         Raises
         ------
@@ -301,6 +302,7 @@ class Federation:
         Raises
         ------
         InputError
+            If the clients contain factors in place of their rows.
         """
         if self.clients.reduction is not None:
             raise InputError(
@@ -346,6 +348,7 @@ class Federation:
         Parameters
         ----------
         start : ndarray of shape (d, r)
+            Matrix with which the iterations start.
 
         Returns
         -------
@@ -454,7 +457,7 @@ class Federation:
         self._transport.ask(Do(step, "none"), self._positions(of))
 
     def observe(self, step: Step, *message: Any) -> Sequence[Any]:
-        """Return replies of all clients for evaluation only, without charging the ledger.
+        """Run a step at all clients for evaluation only, without charging the ledger.
 
         Parameters
         ----------
@@ -476,13 +479,14 @@ class Federation:
         Parameters
         ----------
         name : str
+            Name of the attribute, without ``state.``.
         of : iterable of int, optional
             Positions of the clients, from 0; all clients by default.
 
         Returns
         -------
         sequence
-            One item per client, which callers must not change.
+            The value of each client; do not change these values in place.
         """
         return self._transport.ask(Read(name), self._positions(of))
 

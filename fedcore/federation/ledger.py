@@ -60,6 +60,7 @@ class Ledger:
     Attributes
     ----------
     rounds : int
+        Number of uploads in which at least one client took part.
     scalars_up, scalars_down : int
         Numbers sent to and from the server, summed over clients.
     bytes_up, bytes_down : int
@@ -168,6 +169,7 @@ def payload(message: Any) -> tuple[int, int]:
     Returns
     -------
     scalars, size : int
+        Number of scalars, and number of bytes.
 
     Raises
     ------

@@ -1,22 +1,22 @@
-"""Execute several runs side by side, and serve their common client steps by one call.
+"""Execute several runs side by side, with one call for each client step that they share.
 
 A product of a large matrix and a matrix of few columns takes as long as reading the large matrix.
 Algebra on small matrices hardly takes longer than the function calls. One call for several runs
-therefore saves time. Runs on the same clients, such as runs from several starts, need the same
-client steps. At each common step, runs side by side wait for each other, and their messages are
-joined into one array (`fedcore.federation.engines.in_process`).
+therefore saves time. Runs on the same clients, such as repeats from several random starts, need the
+same client steps. At each common step, runs side by side wait for each other, and their messages
+are joined into one array (`fedcore.federation.engines.in_process`).
 
-Only one run executes at a time, until it makes a request. Each request has a key. When all runs
-wait, the scheduler serves all waiting requests that have the same key. Among several keys, the
-scheduler chooses the key that appeared first since the runs began. The order of the requests
+Only one run executes at a time, until it makes a request by `meet`. Each request has a key. When
+all runs wait, the scheduler serves all waiting requests that have the same key. Among several keys,
+the scheduler chooses the key that appeared first since the runs began. The order of the requests
 depends on the runs alone, not on time.
 
 BLAS may round a product of 10 columns differently if these columns are part of a matrix of 50
 columns. The rounding depends on the width of this matrix, but not on the values in its other
-columns. Each run therefore has a `slot`, and `WIDTH` slots form a block. The runs of a block wait
-for each other. Products have columns for all slots of a block, with zeros for free slots.
-Everything else is computed run by run. A run therefore gives the same bits alone and beside other
-runs.
+columns. Each run therefore has a number, its `slot`, and `WIDTH` consecutive slots form a block.
+The runs of a block wait for each other. Products have columns for all slots of a block, with zeros
+for slots without a run. Everything else is computed run by run. A run therefore gives the same bits
+alone and beside other runs.
 
 Over MPI, or if every step runs client by client, runs do not wait for each other.
 """
@@ -56,6 +56,7 @@ def meet(key: Hashable, serve: Serve, argument: Any) -> Any:
     serve : callable
         Function ``arguments -> answers`` with one answer for each argument, in order.
     argument : object
+        Argument for which this run needs the answer.
     """
     run = _RUN.get()
     if run is None:
@@ -74,6 +75,7 @@ def run_all(
     Parameters
     ----------
     calls : sequence of callable
+        Functions without arguments, one for each run.
     slots : sequence of int, optional
         The `slot` of each run; all slots differ. Without slots, only the requests that the calls
         make by `meet` are joined, and client steps run separately for each run.

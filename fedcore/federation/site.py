@@ -36,12 +36,14 @@ class Site:
     Parameters
     ----------
     setup : Setup
+        Clients, random seeds and options of the run.
     position : int
         Position of the client among all clients.
 
     Attributes
     ----------
     state : State
+        What the client keeps between rounds.
     message : object
         Last message to the client.
     account : Account or None
@@ -79,7 +81,7 @@ class Site:
             self.go_on_with(Clients([new], labels=own), 0)
 
     def answer(self, order: Do | Read) -> Any:
-        """Return the reply to an order, or None if the reply of the step stays with the client."""
+        """Run a step or read a value; return the result, or None if it stays with the client."""
         if isinstance(order, Read):
             return getattr(self.state, order.name)
         reply = self.do(order)

@@ -41,8 +41,8 @@ class StackedState:
         Values computed from the data alone, for all clients or for the client whose runs are
         stacked. The attribute is None if the states belong to only some of the clients.
     slots : list of int or None
-        Slots of the runs (see `fedcore.federation.lockstep`), or None if the states belong to
-        several clients.
+        Place of each run in its block of runs (see `fedcore.federation.lockstep`), or None if the
+        states belong to several clients.
     """
 
     kept: SimpleNamespace | None

@@ -26,9 +26,9 @@ class Transcript:
     sums_only : bool, default=False
         Whether the server computes `Federation.sum` and `Federation.mean` by secure aggregation.
         Without secure aggregation the server sees every reply, and the transcript keeps them all.
-        With secure aggregation the server sees only the total, and the transcript keeps the total
-        as an exchange with ``client`` None, and ``received`` None if the participants had different
-        messages. Replies to `Federation.gather` are kept one by one, whatever `sums_only` is.
+        With secure aggregation the server sees only the total. The transcript then keeps the total
+        as one exchange, whose ``client`` is None. Its ``received`` is the participants' message, or
+        None if their messages differ. Replies to `Federation.gather` are always kept one by one.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Transcript:
         self.exchanges: list[Exchange] = []
 
     def on_upload(self, number: int, exchanges: Sequence[tuple[int | None, Any, Any]]) -> None:
-        """Keep copies of one upload, given as triples of client, last message and reply.
+        """Keep copies of upload `number`, given as triples of client, last message and reply.
 
         In the triple of a sum over clients, the client is None. A message to many clients is copied
         once.

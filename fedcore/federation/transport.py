@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 
 
 class BoundRows(NamedTuple):
-    """Scale rows longer than `bound` to this norm if `clip` is true, and refuse them otherwise."""
+    """Scale rows with a norm above `bound` to this norm if `clip` is true; else refuse them."""
 
     bound: float
     clip: bool
@@ -54,8 +54,8 @@ class Do(NamedTuple):
     narrow : bool
         Whether the reply is sent in single precision.
     message : tuple
-        A tuple ``(message,)`` replaces the last message to the client; an empty tuple keeps that
-        message.
+        A tuple ``(message,)`` contains the message that this step gets. If the tuple is empty, the
+        step gets the last message to the client.
     """
 
     step: Step
@@ -74,7 +74,7 @@ Change = BoundRows | Centre | Scale  # of the samples
 
 
 class Total(NamedTuple):
-    """A sum of replies that reached the server without the individual replies.
+    """The sum of all replies, received by the server in place of the individual replies.
 
     Attributes
     ----------
@@ -136,9 +136,10 @@ class Transport(Protocol):
         ...
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Return the replies of the clients at the positions `of`, in this order.
+        """Run a step or read a value at the clients at positions `of`, and return the results.
 
-        A position may occur twice. Replies to a step of purpose "none" may be None.
+        There is one result per entry of `of`, which may contain a position twice. Results of a step
+        of purpose "none" may be None.
         """
         ...
 
@@ -154,6 +155,7 @@ class Setup:
     Attributes
     ----------
     clients : Clients
+        The clients' samples and labels at the start of the run.
     root : numpy.random.SeedSequence
         Root of the clients' public random streams.
     ids : sequence of int

@@ -42,8 +42,7 @@ def replace(path: str | os.PathLike[str], *, summed: bool = False) -> Iterator[P
     """Yield a temporary path beside `path`, and rename the file to `path` on success.
 
     The temporary file is flushed to disk before it is renamed. If the ``with`` block raises an
-    error, the temporary file is removed. The temporary file has a random name, because process ids
-    are not unique across hosts and containers.
+    error, the temporary file is removed.
 
     Parameters
     ----------

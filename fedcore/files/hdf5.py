@@ -66,7 +66,7 @@ class Foreign(BrokenSeal):
 def create(path: str | os.PathLike[str], *, apart: bool = False) -> Iterator[h5py.File]:
     """Open a new file for writing, and seal, flush and rename it when the block ends.
 
-    If `apart` is true and the file is large, each array gets its own checksum.
+    If `apart` is true and the file is larger than 128 MiB, each array gets its own checksum.
     """
     bounds: list[int] = []
     with atomic.replace(path) as temporary:
@@ -125,8 +125,8 @@ def require_sum(name: str, found: Any, known: str | None) -> None:
 class _Written(io.RawIOBase):
     """New file that stores its first write error, and hides this error from HDF5.
 
-    Otherwise, HDF5 would try to write again when Python frees the file's last object, and would
-    crash the process.
+    If HDF5 saw the error, it would try to write again when Python frees the file's last object, and
+    would crash the process.
 
     Attributes
     ----------
@@ -276,6 +276,7 @@ def load(
         `first` is the advice for a missing file (such as "make it"), and `again` is the advice for
         a damaged file (such as "run again").
     failure : type of FedcoreError
+        Class of the raised error.
     """
     with (
         translate_errors(path, kind=kind, first=first, again=again, failure=failure),
@@ -288,7 +289,7 @@ def load(
 
 
 def holds(file: h5py.File, kind: str) -> bool:
-    """Return whether a sealed file is a file of the given kind, as its content shows."""
+    """Return whether the content of a sealed file is of the given kind."""
     return not MARKS[kind].isdisjoint({*file, *file.attrs})
 
 

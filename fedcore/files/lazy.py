@@ -16,6 +16,7 @@ class LazyMatrices(Sequence[np.ndarray]):
     make : callable
         ``make(i)`` returns matrix `i`, with the same entries at every call.
     number : int
+        Number of matrices.
     """
 
     def __init__(self, make: Callable[[int], np.ndarray], number: int) -> None:

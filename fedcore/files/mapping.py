@@ -1,7 +1,7 @@
 """Read an HDF5 file's arrays through a memory map; verify each array's checksum at its first use.
 
-The memory map is read-only and backed by the file. A limit on the process's memory (``ulimit -d``)
-does not include the map.
+The memory map is read-only and backed by the file. The map does not count towards a limit on the
+process's memory (``ulimit -d``).
 """
 
 from __future__ import annotations

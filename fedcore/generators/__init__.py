@@ -2,10 +2,10 @@
 
 The function ``generate(rng, **params)`` of a module returns a list or an iterator of (n_i, d)
 arrays. With an iterator, only one client's matrix is in memory while the problem's file is written.
-A model that knows the singular values and vectors of the stacked matrices returns a list and a
-`Reference`. A model that replaces a client's rows by a smaller factor returns `Clients` with a
-`Reduction`. A model with labels returns labelled `Clients` and the `Truth`, which is the model that
-generated the labels.
+A model that knows the singular values and vectors of the stacked matrices returns a list and, as a
+`Reference`, these values and vectors. A model that replaces a client's rows by a smaller factor
+returns `Clients` with a `Reduction`. A model with labels returns labelled `Clients` and the
+`Truth`, which is the model that generated the labels.
 
 Configuration files name a model by its module. Other packages add modules under the entry-point
 group ``fedcore.generators``. ``generate`` checks its parameters before its first random draw. The

@@ -1,11 +1,11 @@
-"""Stochastic block model with one adjacency matrix per client and the same communities for all.
+"""Stochastic block model with one adjacency matrix per client; all have the same communities.
 
 The model is Model II of Guo, Li, Chang, Wang & Zhang, *FedPower: privacy-preserving distributed
-eigenspace estimation*. Each of 20 networks has 1000 nodes in two communities and no loops. With ``W
-= [[.25, .1], [.1, .25]]``, edges have the probabilities ``0.8 W`` in the first half of the networks
-and ``0.6 W`` in the second. Every row is scaled to unit norm. The paper does not give the sizes of
-the communities; here, all communities are equally large. A node without a neighbour keeps its row
-of zeros.
+eigenspace estimation*. Each of 20 clients has a network with 1000 nodes in two communities and no
+loops. With ``W = [[.25, .1], [.1, .25]]``, nodes of communities a and b are joined with probability
+``0.8 W_ab`` in the first half of the networks, and ``0.6 W_ab`` in the second. Every row is scaled
+to unit norm. The paper does not give the sizes of the communities; here, all communities are
+equally large. A node without a neighbour keeps its row of zeros.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def generate(
     n_clients, nodes, communities : int
         Numbers of clients m, nodes d and communities k. The nodes of a community are consecutive.
     within, between : float
-        Entries of W on the diagonal (`within`) and off the diagonal (`between`).
+        Diagonal (`within`) and other (`between`) entries of the matrix W of edge probabilities.
     scales : sequence of float
         Factors of W. The clients are divided as evenly as possible into consecutive groups, one
         group for each factor of W.

@@ -1,9 +1,9 @@
-"""Pairs of data sets for privacy audits; the two data sets of a pair differ in one record.
+"""Pairs of data sets for privacy audits; the two data sets of a pair differ in one row.
 
-One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the
-record that an audit tries to detect. In the neighbouring data set, the last row is e₂, has a zero
-in place of the 1, or is missing. Replacing one unit row by another cannot change the Gram matrix
-more than replacing e₁ by e₂. All other rows are the same in both data sets.
+One client holds rows on a sphere or on the coordinate axes. The last row is the canary e₁, the row
+that an audit tries to detect. In the neighbouring data set, the last row is e₂, has a zero in place
+of the 1, or is missing. Replacing one unit row by another cannot change the Gram matrix more than
+replacing e₁ by e₂. All other rows are the same in both data sets.
 """
 
 from __future__ import annotations
@@ -70,8 +70,9 @@ def generate(
         spread of the rows.
     lean : float
         The last row is e₁ − lean·e₂ or, with `replaced`, e₂ − lean·e₁, scaled to unit norm. Use a
-        positive `lean` to audit methods whose gradient for a row a is a⟨a, w⟩. The canary and its
-        replacement have nearly opposite gradients if w is near e₁ + e₂ and `lean` is near 1.
+        positive `lean` to audit methods whose gradient at the vector w is a⟨a, w⟩ for a row a. The
+        canary and its replacement have nearly opposite gradients if w is near e₁ + e₂ and `lean` is
+        near 1.
     held : float
         Second entry of the last row; `zeroed` does not change this entry. Use a positive `held` to
         audit methods under the relation that neighbours differ in one entry. The larger `held` is,
@@ -115,14 +116,14 @@ def generate(
 def pair(data: np.ndarray, neighbours: str) -> NeighbourPair:
     """Return the mean and difference of the Gram matrices of `data` and its neighbour.
 
-    The result is the same for the data set with the canary and for its neighbour.
+    The result is the same whether `data` contains the canary or is the neighbour without it.
 
     Parameters
     ----------
     data : ndarray of shape (n, d)
         A result of `generate`, with or without the canary.
     neighbours : str
-        A key of `NEIGHBOUR`.
+        How neighbouring data sets differ, as a key of `NEIGHBOUR`.
 
     Raises
     ------

@@ -2,8 +2,9 @@
 
 The model shows the effect of the factor ‖U‖_∞ in Table 1 of Nguyen, Ene & Nguyen (*Adaptive power
 iteration method for differentially private PCA*). The rows are A = U Σ Vᵀ. The first column of U is
-±1/√m in the first m = h n of the n rows, and zero in the others. The other columns of U are
-orthonormalised random signs, which makes their largest entry nearly minimal. Hence
+±1/√m in the first m = h n of the n rows (h is the parameter `carriers`), and zero in the others.
+The other columns of U are orthonormalised random signs, which makes their largest entry nearly
+minimal. Hence
 
     ‖U‖_∞² = 1 / (h n).
 

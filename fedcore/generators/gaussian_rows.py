@@ -1,9 +1,9 @@
 """Gaussian rows (Nguyen, Ene & Nguyen, Theorem 1.2), or rows with exactly the theorem's spectrum.
 
 The paper is *Adaptive power iteration method for differentially private PCA*. Rows are drawn from
-N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β). The top eigenvector of Σ̄² is v = (1, …,
-1)/√d. The next m eigenvalues are ``(1 − κ) σ̄₁²``, where κ is the relative gap, and all others are
-zero. The top eigenvalue is
+N(0, Σ̄²) with tr Σ̄² = 1, and divided by L = √log(n/β) with β = 0.05. The top eigenvector of Σ̄² is
+v = (1, …, 1)/√d. The next m eigenvalues are ``(1 − κ) σ̄₁²``, where κ is the relative gap, and all
+others are zero. The top eigenvalue is
 
     σ̄₁² = 1 / (1 + m (1 − κ)).
 
@@ -14,17 +14,17 @@ The relative gap of a random sample is not close to κ if κ is below √(d/n). 
 matrix of normal entries from which the rows are computed gets orthonormal columns, and the gap of
 the rows is κ up to rounding. Exact rows are not divided by L, but scaled so that the longest row
 has norm 1. With ``kind = sign``, entries ±1 replace the normal entries, which makes the coherence
-of the rows nearly minimal.
+(largest entry of the top left singular vector) nearly minimal.
 
 With ``moments``, the client's matrix is ``AᵀA/√d``, where A contains the exact rows. The algorithm
-`dn26` gets these second moments (footnote 2 of the paper). With ``moments``, neighbouring data sets
-differ in one entry by at most 1. If an entry of ``AᵀA/√d`` changes by 1, the product with a unit
-vector v changes by at most the largest entry of v. One row of A has no larger effect: a row of norm
-at most 1 changes ``AᵀA v`` by at most 1, and the largest entry of v is at least 1/√d.
+`dn26` gets these second moments (footnote 2 of Nguyen et al.). With ``moments``, neighbouring data
+sets differ in one entry by at most 1. If an entry of ``AᵀA/√d`` changes by 1, the product with a
+unit vector v changes by at most the largest entry of v. One row of A has no larger effect: a row of
+norm at most 1 changes ``AᵀA v`` by at most 1, and the largest entry of v is at least 1/√d.
 
-With ``canary``, the last row is the canary e₁ of `fedcore.generators.canary`. With ``removed``, the
-canary is missing. After the division by L, the canary has norm 1, the largest that the theorem's
-proof allows.
+With ``canary``, the last row is the canary e₁, the row that an audit tries to detect. With
+``removed``, the canary is missing. The canary is not divided by L. Its norm 1 is the largest that
+the theorem's proof allows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Low-rank matrix plus white noise.
 
-In Section 5 of Philippenko, Scaman & Massoulié (AAAI 2025), 25 clients have 200 samples each and d
-= 200. The matrix has rank 5 and five singular values 1, and the noise has standard deviation 0 or
-1e−6.
+In Section 5 of Philippenko, Scaman & Massoulié (AAAI 2025), 25 clients have 200 samples each, and d
+= 200 features. The matrix has rank 5 and five singular values 1, and the noise has standard
+deviation 0 or 1e−6.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ A.1:
 
     y = ⟨w*_i, B*ᵀ x⟩ + e,   x ~ N(0, I_d),   e ~ N(0, σ²).
 
-B* is the orthonormal factor Q of a Gaussian d × k matrix. The paper and its notebook define the n ×
-k matrix W* of heads in four ways. A fifth way, ``conditioned``, is for tests of the theory's
-statement on the condition number of W*.
+B* is the orthonormal factor Q of a Gaussian d × k matrix. The rows of the n × k matrix W* are the
+heads w*_i of the n clients. The paper and its notebook define W* in four ways. A fifth way,
+``conditioned``, is for tests of the theory's statement on the condition number of W*.
 
 ``scaled``
     W* is √k times the factor Q of a Gaussian matrix (Appendix A.1). The root mean square norm of a
@@ -25,8 +25,9 @@ statement on the condition number of W*.
     Dhillon, Heath & Strohmer, *Designing structured tight frames via an alternating projection
     method*, IEEE Transactions on Information Theory 2005).
 
-The notebook divides features by √m and then adds noise of standard deviation s to the labels. If
-its labels are multiplied by √m, this is the model above with σ = s √m.
+The notebook divides features by √m, where m is the number of samples per client, and then adds
+noise of standard deviation s to the labels. If the labels are multiplied by √m, this is the model
+above with σ = s √m.
 """
 
 from __future__ import annotations
@@ -117,6 +118,7 @@ def generate(
     clients : Clients
         Clients with labels.
     truth : Truth
+        Model that generated the labels, with the test samples and the new clients' samples.
 
     Raises
     ------

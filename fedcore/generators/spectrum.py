@@ -67,7 +67,7 @@ def generate(
     -------
     clients : list of ndarray of shape (n_i, n_features)
     reference : Reference
-        Σ and U.
+        Singular values (diagonal of Σ) and right singular vectors (U) of the stacked clients.
 
     Raises
     ------

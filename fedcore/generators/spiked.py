@@ -51,7 +51,7 @@ def generate(
     Returns
     -------
     Clients or iterator of ndarray of shape (samples, n_features)
-        With `reduce`, the factors have shape (min(samples, n_features), n_features).
+        With `reduce`, factors of shape (min(samples, n_features), n_features), else rows.
 
     Raises
     ------

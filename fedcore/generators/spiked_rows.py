@@ -10,7 +10,7 @@ has mean zero and variance s. Therefore
 All rows have norm R. The top eigenvector of E aaᵀ is v, and all other eigenvalues are equal. The
 relative gap (σ̄₁² − σ̄₂²)/σ̄₁² of the eigenvalues is κ. If n and d grow and κ is fixed, σ₁² ≈ n R²
 s grows like n/d, as in the paper's comparison of rates. The distribution of c determines only the
-coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s).
+coherence Υ = maxᵢ |Uᵢ₁| ≈ maxᵢ |cᵢ| / √(n s), where U holds the left singular vectors.
 
 With ``sign``, c is ±√(s/h) with probability h, and 0 otherwise. The coherence is smallest for h =
 1. For h = s, some rows are ±R v, and the coherence is the largest that the norm allows. With

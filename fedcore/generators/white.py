@@ -1,8 +1,8 @@
 """Matrix of independent random entries, divided among clients.
 
 The model replaces the "random matrix" in Figure 1 of Wang, Liu & Zhang (*Seeking consensus on
-subspaces in federated principal component analysis*). The paper states n and m, but not the
-distribution of the entries.
+subspaces in federated principal component analysis*). The paper states the numbers of features and
+samples, but not the distribution of the entries.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def generate(
         Numbers n of features, m of all samples, and d of clients. Samples are divided as evenly as
         possible.
     kind : str
+        Distribution of the entries.
 
     Returns
     -------

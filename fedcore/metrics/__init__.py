@@ -1,4 +1,4 @@
-"""Metrics of an iterate, evaluated outside the protocol and not charged to the ledger.
+"""Metrics of an iterate, computed outside the protocol and not charged to the ledger of costs.
 
 A metric is a function ``(iterate, problem) -> float``. Most metrics use only the iterate's shared
 matrix, and therefore apply to methods of different papers. Each module of this package is a family
@@ -34,7 +34,7 @@ class Metric:
     Attributes
     ----------
     name, units, description : str
-        Texts that describe the metric in a history.
+        Texts that a history (the file with a run's results) stores with the metric's values.
     function : callable
         Function ``(iterate, problem) -> float``.
     finite : bool, default=True
@@ -42,7 +42,8 @@ class Metric:
         is allowed to be infinite or NaN.
     each : callable, optional
         Function ``(iterate, problem) -> ndarray of shape (n_clients,)`` that returns one value per
-        client. `function` returns the mean of these values. A history keeps the clients' values.
+        client. `function` returns the mean of these values. A history stores the mean and the
+        clients' values.
     """
 
     name: str
@@ -106,7 +107,7 @@ def metric(
     Parameters
     ----------
     units, description, finite, each
-        See `Metric`.
+        Attributes of the `Metric`.
     """
 
     def declare(function: Callable[[Iterate, Problem], float]) -> Metric:
@@ -118,7 +119,7 @@ def metric(
 def intermediate(
     function: Callable[[Iterate, Problem], Value],
 ) -> Callable[[Iterate, Problem], Value]:
-    """Decorate a function that several metrics call; each iterate caches the function's value.
+    """Decorate a function so that it computes its value only once for each iterate.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def intermediate(
 
 
 def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
-    """Return the metrics of every family, and an error message for each broken family."""
+    """Return the metrics of each family, and an error message for each that fails to load."""
     known: dict[str, tuple[Metric, ...]] = {}
     broken: list[str] = []  # a broken family of another package leaves the others usable
     for family in REGISTRY.names():
@@ -151,7 +152,7 @@ def families() -> tuple[dict[str, tuple[Metric, ...]], list[str]]:
 
 
 def modules(names: Collection[str]) -> list[str]:
-    """Return the modules of the families to which these metrics belong."""
+    """Return the names of the modules that define the metrics `names`."""
     known, _ = families()
     return [
         REGISTRY.module_name(family)

@@ -77,7 +77,7 @@ def square_of(data: np.ndarray, state: Any, message: None) -> float:
 
 
 def _answers(iterate: Iterate, step: Callable[..., Any]) -> Sequence[Any]:
-    """Return the clients' replies, or an empty tuple if the clients keep no Uᵢ."""
+    """Return every client's result of `step`, or an empty tuple if the clients keep no Uᵢ."""
     factors = iterate.factors
     return factors.look(step, None) if isinstance(factors, ExplicitFactors) else ()
 

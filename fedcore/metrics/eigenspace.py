@@ -18,13 +18,13 @@ from fedcore.problems.problem import Problem
 
 @metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖_F², the scaled KKT violation")
 def kkt(iterate: Iterate, problem: Problem) -> float:
-    """Return the scaled KKT violation ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖_F²`` of Wang, Liu & Zhang."""
+    """Return the KKT violation of Wang, Liu & Zhang, ``‖(I − ZZᵀ) AAᵀZ‖_F / ‖A‖_F²``."""
     return _residual(iterate, problem) / float(np.sum(_spectrum(problem)[0] ** 2))
 
 
 @metric("1", "‖P⊥ AAᵀZ‖_F / ‖A‖₂²")
 def kkt_residual(iterate: Iterate, problem: Problem) -> float:
-    """Return ``‖P⊥_Z AAᵀ Z‖_F / ‖A‖₂²``, the residual relative to the largest eigenvalue.
+    """Return ``‖(I − ZZᵀ) AAᵀZ‖_F / ‖A‖₂²``, the residual relative to the largest eigenvalue.
 
     Wang, Liu & Zhang report the errors of runs that stop at a residual of 1e−4.
     """
@@ -33,7 +33,7 @@ def kkt_residual(iterate: Iterate, problem: Problem) -> float:
 
 @metric("data units squared", "Σᵢ ‖AᵢᵀZ‖_F²")
 def captured(iterate: Iterate, problem: Problem) -> float:
-    """Return ``Σᵢ ‖AᵢᵀZ‖_F²``; rule (27) of Wang, Liu & Zhang bounds its relative change."""
+    """Return ``‖AᵀZ‖_F²``, whose relative change the stop rule (27) of Wang, Liu & Zhang limits."""
     square = np.sum(_projected(iterate, problem)[-1] ** 2)
     return float(np.ldexp(square, 2 * _spectrum(problem)[1]))
 
@@ -66,7 +66,7 @@ def _residual(iterate: Iterate, problem: Problem) -> float:
     """Return ‖AAᵀZ − Z Zᵀ AAᵀZ‖_F / 4^e, where `_spectrum` returns the exponent e.
 
     The products are AAᵀZ = W Σ (Σ C) and ZᵀAAᵀZ = (Σ C)ᵀ(Σ C). If W is square, the norm is computed
-    in the basis W, in which Z is C.
+    in the basis W, where Z has the coordinates C.
     """
     Z, C, weighted = _projected(iterate, problem)
     W, product = problem.right_vectors, _spectrum(problem)[0][:, None] * weighted

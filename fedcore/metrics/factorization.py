@@ -1,4 +1,4 @@
-"""Metrics of a factorisation S ≈ U Vᵀ."""
+"""Metrics of a factorisation S ≈ U Vᵀ of the stacked samples S; client i keeps its part Uᵢ of U."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fedcore.problems.problem import Problem
 
 @metric("data units squared", "F = ½‖S − U Vᵀ‖²_F")
 def objective(iterate: Iterate, problem: Problem) -> float:
-    """Return the loss ``F = ½‖S − U Vᵀ‖²_F``, with the best U if the iterate has no factors."""
+    """Return the loss ``F = ½‖S − U Vᵀ‖²_F``, with the best U for V if the iterate has no U."""
     return problem.exact_loss(iterate.shared) + float(excess_of_clients(iterate, problem).sum())
 
 
 @intermediate
 def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
-    """Return every client's ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, or zeros if the iterate has no factors.
+    """Return every client's excess loss ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``, or zeros if the iterate has no U.
 
-    Ûᵢ is the factor of client i with the smallest loss for V.
+    Fᵢ is the loss on client i's samples for the iterate's V, and Ûᵢ minimises Fᵢ.
     """
     excess = 0.0 if iterate.factors is None else iterate.factors.excess()
     return np.zeros(len(problem.clients)) + excess
@@ -33,7 +33,7 @@ def excess_of_clients(iterate: Iterate, problem: Problem) -> np.ndarray:
     each=excess_of_clients,
 )
 def client_excess(iterate: Iterate, problem: Problem) -> float:
-    """Return the mean over the clients of the excess loss ``Fᵢ(Uᵢ) − Fᵢ(Ûᵢ)``."""
+    """Return the mean over the clients of the excess losses; see `excess_of_clients`."""
     return float(excess_of_clients(iterate, problem).mean())
 
 

@@ -1,10 +1,10 @@
-"""Metrics of what the clients' messages for ``init: moments`` reveal about their samples.
+"""Metrics of what clients reveal about their samples if a run starts with ``init: moments``.
 
-The metrics do not depend on the iterate. A client with samples (x, y) sends ``M = Σ y² x xᵀ``
-(Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample of the client,
-``M − v vᵀ`` with v = y x is positive semidefinite. In other words, v lies in the range of M, and
-``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any sample for which ``M − v vᵀ`` has a negative
-eigenvalue.
+The metrics do not depend on the iterate. At this start, a client with samples (x, y) sends
+``M = Σ y² x xᵀ`` (Collins, Hassani, Mokhtari & Shakkottai, ICML 2021, Section 4.2). For each sample
+of the client, ``M − v vᵀ`` with v = y x is positive semidefinite. In other words, v lies in the
+range of M, and ``vᵀ M⁺ v ≤ 1``. The server can therefore rule out any sample for which ``M − v vᵀ``
+has a negative eigenvalue.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from fedcore.metrics import metric
 from fedcore.problems.clients import Labelled
 from fedcore.problems.problem import Problem
 
-NO_RANGE = 1e-13  # share of the largest eigenvalue below which one counts as zero
-ROUNDING = 1e-6  # by which v may miss the range, relatively, and vᵀ M⁺ v exceed 1
+NO_RANGE = 1e-13  # eigenvalues below this share of the largest one count as zero
+ROUNDING = 1e-6  # tolerance for the part of v outside the range (relative), and for vᵀ M⁺ v ≤ 1
 
 
 @metric("1", "others' samples that Σ y² x xᵀ rules out, less the client's own")
 def membership_advantage(iterate: Iterate, problem: Problem) -> float:
-    """Return the share of other clients' samples that M rules out, minus the share of own samples.
+    """Return how much more often a client's M rules out other clients' samples than its own.
 
-    M is the message of a client, and own samples are the samples of this client. The metric is
-    averaged over the clients. The metric is 0 if messages do not reveal who has a sample, and 1 if
-    messages fully reveal who has a sample. Under (ε, 0)-privacy, the metric is at most
-    ``tanh(ε/2)``.
+    The metric is the share of all other clients' samples that M rules out, minus the share of the
+    client's own samples that M rules out, averaged over the clients. The metric is 0 if messages do
+    not reveal who has a sample, and 1 if messages fully reveal who has a sample. Under
+    (ε, 0)-privacy, the metric is at most ``tanh(ε/2)``.
     """
     clients = _clients(problem)
     vectors = [data.y[:, None] * data.X for data in clients]

@@ -3,9 +3,10 @@
 An iterate has the representation B as ``basis``, and the coefficients θᵢ of every client as rows of
 ``models``. ``training_loss``, ``population_error`` and ``test_error`` measure these models. The
 ``fitted_…`` metrics replace each client's model by B wᵢ, where wᵢ is the best head for B on the
-client's training samples. Once a method has converged, each ``fitted_…`` metric agrees with its
-counterpart for the clients' own models, unless all clients share one head. Every loss is half a
-mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML 2021).
+client's training samples. Once a method has converged, each ``fitted_…`` metric agrees with the
+metric of the clients' own models, unless the method trains one head for all clients. Every loss is
+half a mean square, as in equations (7) and (8) of Collins, Hassani, Mokhtari & Shakkottai (ICML
+2021).
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ NEW_SAMPLES = (1, 2, 3, 5, 10, 15, 20, 30, 40)  # samples of a new client in Fig
 
 @metric("1", "sine of the largest principal angle between range(B) and range(B*)")
 def representation_distance(iterate: Iterate, problem: Problem) -> float:
-    """Return the sine of the largest principal angle between range(B) and range(B*) (Definition 1).
+    """Return the sine of the largest principal angle between range(B) and range(B*).
 
-    B* is the true representation.
+    B* is the true representation. The metric is Definition 1 of the paper.
     """
     return sin_theta(column_space(iterate.shared), _truth(problem).representation)
 
@@ -42,7 +43,7 @@ def training_loss(iterate: Iterate, problem: Problem) -> float:
 
 @metric(LOSS, "smallest loss (8) over the heads, at B")
 def fitted_loss(iterate: Iterate, problem: Problem) -> float:
-    """Return the smallest global loss, equation (8), over all heads for the representation B."""
+    """Return the global loss, equation (8), if every client uses its best head for B."""
     return _loss(_fitted(iterate, problem), problem)
 
 
@@ -93,10 +94,11 @@ def fitted_noisy_test_error(iterate: Iterate, problem: Problem) -> float:
 
 
 def new_client_error(samples: int) -> Metric:
-    """Make a metric of the error of new clients, each of which fits a head to `samples` samples.
+    """Make a metric of the error of clients that join after training.
 
-    The metric is the expected test error, averaged over the new clients. If the iterate has
-    ``features``, new clients fit their heads on this matrix in place of the representation B.
+    Each new client fits its head to `samples` samples. The metric is the expected test error,
+    averaged over the new clients. If the iterate has the matrix ``features``, new clients use it in
+    place of the representation B.
     """
 
     def measure(iterate: Iterate, problem: Problem) -> float:

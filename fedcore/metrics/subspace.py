@@ -1,4 +1,8 @@
-"""Metrics of a learnt subspace of the feature space."""
+"""Metrics of a learnt subspace of the feature space.
+
+S stacks the clients' samples, V is the iterate's shared matrix, and Z is an orthonormal basis of
+range(V).
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,8 @@ def subspace_distance(iterate: Iterate, problem: Problem) -> float:
 def projection_distance(iterate: Iterate, problem: Problem) -> float:
     """Return ``‖(I − Z Zᵀ) U_k‖₂``, the sine of the largest angle from range(U_k) to range(Z).
 
-    The columns of U_k are the k top right singular vectors of S, where k is the iterate's
-    ``target`` or the number of columns of Z. Guo et al. (FedPower) use this metric.
+    The columns of U_k are the k top right singular vectors of S. The number k is the iterate's
+    ``target`` or, by default, the number of columns of V. Guo et al. (FedPower) use this metric.
     """
     matrix = iterate.shared
     k = matrix.shape[1] if iterate.target is None else iterate.target
@@ -31,10 +35,10 @@ def projection_distance(iterate: Iterate, problem: Problem) -> float:
 
 @metric("1", "largest spectral norm of Z_i D_i - Z_1 over the clients, before the communication")
 def misalignment(iterate: Iterate, problem: Problem) -> float:
-    """Return ``max ‖Zᵢ Dᵢ − Z₁‖₂`` over the clients' aligned bases ``Zᵢ Dᵢ`` in ``iterate.local``.
+    """Return ``maxᵢ ‖Zᵢ Dᵢ − Z₁‖₂``, where the matrix Dᵢ aligns client i's basis Zᵢ with Z₁.
 
-    The metric is ρ_t of LocalPower and FedPower (Guo et al., Definition 5). The metric is zero if
-    all clients have the same basis.
+    ``iterate.local`` has the aligned bases ``Zᵢ Dᵢ``. The metric is ρ_t of LocalPower and FedPower
+    (Guo et al., Definition 5). The metric is zero if all clients have the same basis.
     """
     bases = iterate.local
     return max((float(np.linalg.norm(Z - bases[0], 2)) for Z in bases), default=0.0)

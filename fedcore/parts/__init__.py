@@ -1,1 +1,1 @@
-"""Client steps, starts, solvers, convergence tests and budgets that several algorithms share."""
+"""Client steps, solvers, convergence tests and privacy budgets that several algorithms share."""

@@ -32,7 +32,7 @@ class Budgeted(Parameters):
     epsilon : float or None
         Privacy loss ε of the whole run. With None, the method adds no noise and gives no privacy.
     delta : float
-        δ of the whole run.
+        Parameter δ of the (ε, δ)-DP guarantee for the whole run.
     calibration : str
         ``tight`` takes the least noise that the privacy accountant allows for (ε, δ), and ``paper``
         takes the noise that the method's paper states.
@@ -101,7 +101,8 @@ def gaussian_start(
 
     Returns
     -------
-    ndarray of shape (n_features, k)
+    ndarray of shape (n_features, n_components)
+        Orthonormal starting basis.
     """
     size = (federation.shape.n_features, params.n_components)
     return orth(rng.standard_normal(size) if params.start is None else params.start)
@@ -110,8 +111,9 @@ def gaussian_start(
 def local_budget(epsilon: float, delta: float, n: int) -> tuple[float, float] | None:
     """Return the budget (ε₀, δ₀) of one of n shuffled local randomisers, given their total (ε, δ).
 
-    Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem
-    requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit is at most ε.
+    Half of δ pays for the amplification, and half for the local δ₀. With half of δ, the theorem of
+    Feldman et al. requires ``ε₀ ≤ log(n / (16 log(4/δ)))``. The result is None if this limit of ε₀
+    is at most ε.
     """
     if n <= 16.0 * math.log(4.0 / delta) * math.exp(min(epsilon, 700.0)):
         return None

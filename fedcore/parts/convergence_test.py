@@ -1,11 +1,12 @@
 """Convergence test for iterations on G = Σ SᵢᵀSᵢ that needs no additional messages.
 
-A server that has sent an orthonormal Z and received U = G Z knows the residual R = U − Z ZᵀU. The
-test estimates the sine of the largest angle between range(Z) and the leading eigenspace of G. The
-sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, where θ_p is the smallest eigenvalue of ZᵀU (Davis &
-Kahan, *The rotation of eigenvectors by a perturbation III*, 1970). The server does not know the
-next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the (p+1)-st Ritz value in the span of
-the last blocks Z, plus `UNCERTAINTY` times the residual of its Ritz vector.
+A server that has sent a Z with p orthonormal columns and received U = G Z knows the residual
+R = U − Z ZᵀU. The test estimates the sine of the largest angle between range(Z) and the leading
+eigenspace of G. The sine is at most ``‖R‖₂ / (θ_p − λ_{p+1})``, where θ_p is the smallest
+eigenvalue of ZᵀU (Davis & Kahan, *The rotation of eigenvectors by a perturbation III*, 1970). The
+server does not know the next eigenvalue λ_{p+1} of G. The test replaces λ_{p+1} by the (p+1)-st
+Ritz value in the span of the last blocks Z, plus `UNCERTAINTY` times the residual of the
+corresponding Ritz vector.
 
 The result is an estimate and not a bound. The estimate is too small if the iteration has missed an
 eigenvalue. If an eigenvalue has multiplicity above p, for example, the iteration finds only p of
@@ -15,9 +16,9 @@ notice missed directions.
 Rounding limits the residual. Let ε be the unit roundoff of the products, and θ₁ the largest Ritz
 value. At the exact eigenspace, the residual is between ε θ₁ and 16 ε θ₁ (measured for up to 3·10⁵
 samples and 3000 features). Even if the estimate is above the tolerance, the test therefore succeeds
-when the residual is at most ``(16 + √(n + d)) ε θ₁`` and has not halved in the last round.
-Residuals below ε θ₁ count as ε θ₁. When rounding limits the residual, the estimate shows how well
-the data determine the subspace in this precision.
+when the residual, for n samples with d features, is at most ``(16 + √(n + d)) ε θ₁`` and has not
+halved in the last round. Residuals below ε θ₁ count as ε θ₁. When rounding limits the residual, the
+estimate shows how well the data determine the subspace in this precision.
 """
 
 from __future__ import annotations
@@ -74,6 +75,7 @@ class ConvergenceTest:
             Matrix with orthonormal columns. If Z has more than p columns, `by_ritz_values` must
             have rotated them.
         U : ndarray of the same shape
+            The product G Z.
         span : (ndarray, ndarray), optional
             Result of `join_blocks` for the present and the previous pair (Z, U).
         """
@@ -151,8 +153,8 @@ class ConvergenceTest:
             ``converged`` tells whether the last tested Z has passed the test. ``angle_estimate`` is
             the estimated sine of the largest angle before the last step. The estimate is infinite
             if the gap between the eigenvalues is unknown, and NaN if no Z was tested. ``ritz_edge``
-            has the p-th and the (p+1)-st Ritz value in data units squared, or NaN if unknown. The
-            dict is empty if ``tol`` is 0.
+            contains the p-th and the (p+1)-st Ritz value in data units squared, or NaN if unknown.
+            The dict is empty if ``tol`` is 0.
         """
         if not self._tol:
             return {}
@@ -168,9 +170,10 @@ def estimate_untested(
 ) -> float:
     """Estimate the sine of the largest angle between range(Z) and the leading eigenspace.
 
-    The estimate replaces the eigenvalue λ_{p+1} of G by the mean eigenvalue outside range(Z), which
-    is hardly larger than λ_{p+1}. The estimate is large if range(Z) is far from invariant under G.
-    The estimate is too small if range(Z) is nearly invariant but lacks a leading direction.
+    Let G be the Gram matrix of the samples. The estimate replaces the eigenvalue λ_{p+1} of G by
+    the mean eigenvalue outside range(Z), which is hardly larger than λ_{p+1}. The estimate is large
+    if range(Z) is far from invariant under G. The estimate is too small if range(Z) is nearly
+    invariant but lacks a leading direction.
 
     Parameters
     ----------
@@ -210,8 +213,8 @@ def join_blocks(
     """Return an orthonormal basis V of span[Z Z_old] that begins with Z, and the product G V.
 
     U is G Z, U_old is G Z_old, and all arguments have shape (n_features, p). The part of Z_old
-    outside range(Z) shrinks as the iteration converges. V omits the directions of
-    Z_old that lose half of their digits when range(Z) is removed from them.
+    outside range(Z) shrinks as the iteration converges. V omits the directions of Z_old that lose
+    half of their digits when range(Z) is removed from them.
     """
     overlap = Z.T @ Z_old
     basis, sizes, rotation_t = scipy.linalg.svd(

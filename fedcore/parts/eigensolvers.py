@@ -5,9 +5,10 @@ rows. X and X H have shape (…, p, n). A solver is a generator ``solver(product
 starts from a pair (X, X H) and yields one new pair per product. No n × n matrix is formed. The
 pairs (X, X H) of one matrix H do not depend on the other matrices of the stack.
 
-A stopping rule ``rule(limits, X, XH)`` takes the first pair and returns a function ``enough(old, X,
-XH)``. ``enough`` returns for each matrix whether to stop at a new pair, where ``old`` is the
-previous basis. Equation numbers refer to Wang, Liu & Zhang (see `fedcore.algorithms.faps`).
+A stopping rule ``rule(limits, X, XH)`` takes thresholds, as `Limits`, and the first pair (X, X H).
+It returns a function ``enough(old, X, XH)``, which gets each new pair and the previous basis
+``old``, and tells for each matrix H whether to stop. Equation numbers refer to Wang, Liu & Zhang
+(see `fedcore.algorithms.faps`).
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def norm(stack: np.ndarray) -> np.ndarray:
 
 
 def positive(M: np.ndarray) -> np.ndarray:
-    """Orthonormalise the rows of M, with the signs of `fedcore.linalg.orth`."""
+    """Orthonormalise the rows of M, with the signs of a QR with diag(R) ≥ 0."""
     return transposed(orth(transposed(M)))
 
 
@@ -108,7 +109,7 @@ class Limits(NamedTuple):
     tolerance : float
         The largest relative change ε_x at which rule (26) stops.
     delta : float
-        The factor δ of rule (14), by which the residual must fall.
+        The factor δ of rule (14): the residual must fall to δ times its first value.
     scale : float or ndarray of shape (…)
         The divisor ``c₁'‖A‖₂² + β`` of rule (13), with c₁' = 1.
     """

@@ -28,11 +28,11 @@ class Noise(NamedTuple):
     Attributes
     ----------
     search : float
-        Privacy loss ε of the sparse vector technique.
+        Privacy loss ε of one search by the sparse vector technique.
     multiplier : float
         Standard deviation z of the noise on the sum, in units of the threshold θ.
     query_scale : float
-        Each query gets Laplace noise of scale ``query_scale / search``.
+        Factor in the scale ``query_scale / search`` of the Laplace noise of each query.
     """
 
     search: float
@@ -41,7 +41,7 @@ class Noise(NamedTuple):
 
 
 def step_events(multiplier: float, share: float, steps: int) -> dict[Event, int]:
-    """Return the privacy events of `steps` steps; each step makes one search and one sum.
+    """Return the privacy events of `steps` steps, each with one threshold search and one noisy sum.
 
     An ε-DP search is ε²/2-zCDP, and a sum with noise multiplier z is 1/(2z²)-zCDP.
     """

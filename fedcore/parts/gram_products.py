@@ -31,14 +31,14 @@ Multiply = Callable[[np.ndarray], np.ndarray]
 def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
     """Return ``(Σ SᵢᵀSᵢ) Z`` over all clients, or None if each client should multiply by its data.
 
-    If Z is a block of `fedcore.rowspace`, the product is also a block. Until a Gram matrix pays
-    off, the rows of several sparse clients are stacked and multiplied as one matrix, a
-    `fedcore.rowspace.Rows`.
+    If Z is a block of `fedcore.rowspace`, the product is also a block. Until a Gram matrix pays off
+    (see `gram_pays_off`), the rows of several sparse clients are stacked and multiplied as one
+    matrix, a `fedcore.rowspace.Rows`.
 
     The Gram matrix is ``clients.gram``, if this attribute exists. Otherwise the function computes
     the matrix when the matrix pays off, and stores it in ``state.kept``. Whether the matrix pays
-    off depends only on the columns of the present run; a matrix that an earlier run has stored
-    therefore changes no result.
+    off depends only on the number of vectors that the present run has multiplied; a matrix that an
+    earlier run has stored therefore changes no result.
     """
     if isinstance(Z, Block):
         return Z.gram_product()
@@ -61,7 +61,7 @@ def _by_gram(clients: Sequence[np.ndarray], state: Any, Z: Any) -> Any:
 @of_runs
 @summed(_by_gram)
 def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step ``Sᵢᵀ(Sᵢ Z)`` for `Federation.sum` and `Federation.mean`.
+    """Client step: return ``Sᵢᵀ(Sᵢ Z)``, a reply for `Federation.sum` or `Federation.mean`.
 
     The sum over all clients needs only the d × d Gram matrix ``Σ SᵢᵀSᵢ``. Unless this matrix
     already exists, it is computed as soon as `gram_pays_off` returns true.
@@ -84,10 +84,10 @@ def gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
 @of_runs
 @stacked
 def local_gram_product(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step ``SᵢᵀSᵢ Z`` for local iterations, and for replies that the server does not sum.
+    """Client step: return ``SᵢᵀSᵢ Z``, for local iterations and replies that are not added up.
 
     The client computes and keeps its own Gram matrix if `gram_pays_off` returns true. The Gram
-    matrix takes at most twice the memory of the data.
+    matrix then has at most twice as many entries as the data.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def _columns(by: Multiply, slots: list[int] | None, Z: np.ndarray) -> np.ndarray
 
 
 def _multiplied(by: Multiply, slots: list[int] | None, rows: np.ndarray) -> np.ndarray:
-    """Multiply rows; several runs share one product of fixed size, with zeros in unused slots."""
+    """Return ``by(rows)``; rows of several runs fill one block of fixed size, padded with zeros."""
     if slots is None:
         return by(rows)
     p, n_features = rows.shape[1:]
@@ -159,7 +159,7 @@ def _by_data(data: np.ndarray, rows: np.ndarray) -> np.ndarray:
 
 
 def _slots(state: Any) -> list[int] | None:
-    """Return the slots of the runs that `state` stacks, or None if `state` belongs to clients."""
+    """Return the places of the stacked runs in their shared block; None if no runs are stacked."""
     return state.slots if isinstance(state, StackedState) else None
 
 
@@ -188,7 +188,7 @@ def local_gram(data: np.ndarray, state: Any) -> np.ndarray:
 
 
 def local_gram_product_in_double(data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
-    """Client step ``SᵢᵀSᵢ Z`` in double precision, for replies to which noise is added.
+    """Client step: return ``SᵢᵀSᵢ Z`` in double precision, for replies to which noise is added.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ def gram_pays_off(entries: int, making: int, n_features: int, columns: int) -> b
 
 
 def _work(clients: Sequence[Any], n_features: int) -> tuple[int, int]:
-    """Return the number of entries in the clients' data, and the cost of their Gram matrix."""
+    """Return the number of entries of the clients' data, and of operations for a Gram matrix."""
     if isinstance(clients[0], SparseRows):
         stored = sum(client.stored for client in clients)
         return stored, sum(client.work_of_gram for client in clients)

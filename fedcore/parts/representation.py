@@ -1,4 +1,4 @@
-"""Start, hyper-parameters, batches and cost of linear regression with a shared representation.
+"""Start, parameters, batches and cost of linear regression with a shared representation.
 
 Client i has m samples (x, y) and a head wᵢ, and predicts y by ``xᵀ B wᵢ`` with the shared (d, k)
 matrix B. The parameter ``init`` chooses the starting matrix B⁰:
@@ -55,7 +55,7 @@ class Params(Participating, Parameters):
     rounds : int
         Number T of rounds after the start.
     step : float
-        Step η σ̄² on the representation B.
+        Step size η σ̄² on the representation B, where σ̄ is `head_sigma`.
     head_sigma : float
         Scale σ̄ = σ_max(W*)/√n of the n clients' true heads W*, in units of the labels; 1 makes
         `step` equal to η.
@@ -123,7 +123,10 @@ class Params(Participating, Parameters):
 
 
 def communication(params: Params, shape: Shape, rows: int) -> Cost:
-    """Return the cost of start and rounds; each participant gets and sends a (`rows`, k) block."""
+    """Return the cost of the whole run, with the start.
+
+    In each round, every participant downloads one (`rows`, k) block and uploads one.
+    """
     start = start_communication(params, shape)
     block = params.n_participants(shape.n_clients) * rows * params.n_components
     moved = params.rounds * block
@@ -144,8 +147,8 @@ def starting_representation(
     ------
     InputError
         Raised if there are fewer than k clients for ``pgd``, or if a client has fewer samples than
-        a batch. Raised for ``moments`` if fourth powers overflow or underflow, or if all labels are
-        zero.
+        a batch. Raised for ``moments`` if squared labels times squared data overflow or underflow,
+        or if all labels are zero.
     """
     k = params.n_components
     if params.start is None and params.init == "pgd":

@@ -35,9 +35,9 @@ from fedcore.validation import real
 LEAST_EPSILON, MOST_EPSILON = 1e-9, 1e4
 EPSILON = real(least=LEAST_EPSILON, most=MOST_EPSILON)
 Epsilon = Annotated[float, EPSILON]
-MAX_LOSSES = 2048  # of a composition; more are put on a grid of as many
-CELLS = 512  # of the grid of a Laplace mechanism
-CUT = 1e-3  # share of δ that the far tails have which are cut, at most; they count as ∞
+MAX_LOSSES = 2048  # most losses of a composition; more are put on a grid of this size
+CELLS = 512  # number of cells of a Laplace mechanism's grid
+CUT = 1e-3  # largest share of δ that cut-off upper tails have; their losses count as infinite
 
 Key = tuple[tuple[str, float, float, int], ...]
 
@@ -48,7 +48,7 @@ def epsilon(events: Mapping[Event, int], delta: float) -> float:
     Parameters
     ----------
     events : mapping of Event to int
-        Number of times that each event was charged to the same record.
+        Number of times that each event was charged to the same record (row of data).
     delta : float
         Number δ in (0, 1).
 
@@ -134,7 +134,7 @@ def _loss(key: Key, delta: float) -> Loss:
     """Return the privacy loss of all events together, accurate enough for this δ.
 
     All Gaussian events together act as one Gaussian mechanism. The δ(ε) of the composition is
-    δ(ε − l) of this Gaussian mechanism, averaged over the losses l of all other events.
+    δ(ε − l) of this Gaussian mechanism, averaged over the total losses l of all other events.
     """
     endless = 0.0
     for _, _, own, count in key:
@@ -172,7 +172,7 @@ class Losses(NamedTuple):
 
 
 class Grid(NamedTuple):
-    """Privacy losses ``low + i · step`` with the probabilities `weights`."""
+    """Privacy losses ``low + i · step`` with probabilities `weights`; `lost` is as in `Losses`."""
 
     low: float
     step: float
@@ -212,7 +212,10 @@ def _laplace(epsilon: float) -> Grid:
 
 
 def _repeated(one: Grid, count: int, cut: float) -> Grid:
-    """Return the total loss of `count` mechanisms; an addition cuts at most `cut` off each tail."""
+    """Return the distribution of the total loss of `count` equal mechanisms.
+
+    Each addition of two losses cuts a probability of at most `cut` off each tail.
+    """
     total = Grid(0.0, one.step, np.ones(1))
     while count:
         if count % 2:

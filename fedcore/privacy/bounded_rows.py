@@ -22,8 +22,8 @@ CLIP = (
     "as fedcore pca does by public --bounds, or clip them to it: clip=True, on the command line "
     "--set clip=true"
 )
-# Relative rounding error of a normalised row's norm. A row that uses all of it moves a product by
-# 1 + 2·slack, and its ε is larger by that factor.
+# Relative rounding error of a normalised row's norm. A row that is longer than the bound by this
+# slack changes a product by the factor 1 + 2·slack, and its ε is larger by that factor.
 SLACK = {np.dtype(np.float32): 1e-6, np.dtype(np.float64): 1e-12}
 LONGEST_ROW = 2.0**200  # a sum of its fourth powers over all rows is still finite
 TINY = float(np.finfo(np.float64).tiny)
@@ -39,7 +39,7 @@ def row_norms(data: np.ndarray | SparseRows) -> np.ndarray:
 
 
 def clip_rows(data: Any, bound: float = 1.0) -> Any:
-    """Scale rows of norm above `bound` to norm `bound`; if there are none, return `data` itself.
+    """Scale rows of norm above `bound` to norm `bound`; if no row is longer, return `data` itself.
 
     Parameters
     ----------

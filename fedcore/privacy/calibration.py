@@ -30,6 +30,7 @@ def calibrate(events: Callable[[float], Mapping[Event, int]], target: float, del
     events : callable
         Function ``noise -> events``. The ε of the events must fall as the noise grows.
     target, delta : float
+        The ε and the δ that the releases may spend.
 
     Raises
     ------

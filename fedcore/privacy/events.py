@@ -1,4 +1,4 @@
-"""Privacy events, which describe how strongly one release depends on one record of a client.
+"""Privacy events, which describe how strongly one release depends on one record (row) of a client.
 
 The run's neighbouring relation says what counts as a change of one record.
 `fedcore.privacy.mechanisms` charges an event for every release, and `fedcore.privacy.accounting`

@@ -1,15 +1,15 @@
-"""Mechanisms that add noise to a release and charge the ledger, in one call.
+"""Mechanisms, which add noise to a release and charge its privacy loss to the ledger in one call.
 
-After `Federation.protect`, every client's state has ``state.privacy``, a `Mechanisms`. To release a
-value, a client step calls a method of ``state.privacy``. The method adds the noise and charges a
-privacy event to the ledger. A step may reply only with values that mechanisms returned during the
-same call of the step. Any other upload counts as unprotected, and makes the run's ε infinite. A
-step that replies with a value computed from releases must declare this value with `derived`. A step
-marked by `post_processing` replies with values that were released in earlier calls. The ledger
-trusts these declarations and the stated sensitivities. The ledger detects an upload without noise,
-but not a wrong sensitivity or a wrong declaration.
+After `Federation.protect`, every client's state has an object ``state.privacy`` of the class
+`Mechanisms`. To release a value, a client step calls a method of ``state.privacy``. The method adds
+the noise and charges a privacy event to the ledger. A step may reply only with values that
+mechanisms returned during the same call of the step. Any other upload counts as unprotected, and
+makes the run's ε infinite. A step that replies with a value computed from releases must declare
+this value with `derived`. A step marked by `post_processing` replies with values that were released
+in earlier calls. The ledger trusts these declarations and the stated sensitivities. The ledger
+detects an upload without noise, but not a wrong sensitivity or a wrong declaration.
 
-Every record belongs to exactly one client; therefore the clients' privacy losses do not add up. The
+Every record (row of data) belongs to one client, so the clients' privacy losses do not add up. The
 run's ε is the largest ε of any client. This ε is the guarantee against the server and every other
 observer of all messages. The server knows the run's seed. Noise therefore comes from a separate
 random stream. The seed of this stream is entropy of the operating system, unless the run is a
@@ -67,6 +67,7 @@ class Account:
     Attributes
     ----------
     events : Counter of Event
+        Number of times that each event was charged.
     unprotected : set of str
         Names of client steps that have uploaded a value not returned by a mechanism.
     """
@@ -133,7 +134,7 @@ class Privacy:
         return max(accounting.epsilon(dict(e), delta) for e in distinct)
 
     def about(self) -> dict[str, Any]:
-        """Return a description: δ, neighbouring relation, accounting, event kinds, noise source."""
+        """Return δ, neighbouring relation, kind of accounting, kinds of events and noise source."""
         kinds = {type(event).__name__ for account in self.accounts for event in account.events}
         return {
             "delta": self.delta,

@@ -28,7 +28,7 @@ from fedcore.seeds import NOISE, child
 from fedcore.validation import POSITIVE, require_valid
 
 SIMULATED = "simulated noise: no guarantee for these data"
-WEAKENED = "weakened"  # last part of the name of a cell whose source is `Weakened`
+WEAKENED = "weakened"  # last part of the name of a cell (planned run) with `Weakened` noise
 SECRET = "noise from the operating system's entropy, not kept"
 
 
@@ -41,6 +41,7 @@ class Weakened(NamedTuple):
     Attributes
     ----------
     source : numpy.random.SeedSequence
+        Seed of the noise.
     factor : float
         Positive number by which all noise is multiplied.
     """

@@ -18,7 +18,7 @@ Matrices = Sequence[Any] | np.ndarray  # one ndarray or SparseRows per client
 
 
 class Labelled(NamedTuple):
-    """Samples and labels of one client, or of clients of equal size, stacked along the first axis.
+    """Samples X and labels y of one client, or stacked arrays of several clients of equal size.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class Labelled(NamedTuple):
 
 @dataclass(frozen=True)
 class Reduction:
-    """Facts about the sample matrices Sᵢ, kept if factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ`` replace them.
+    """Facts about sample matrices Sᵢ that are replaced by factors Rᵢ with ``RᵢᵀRᵢ = SᵢᵀSᵢ``.
 
     Results that depend only on Gram matrices are the same for Rᵢ and Sᵢ, up to rounding.
 
@@ -179,7 +179,7 @@ class Clients(Sequence[Any]):
     def largest(self) -> float:
         """Largest absolute value of an entry of any matrix.
 
-        With a Gram matrix, the value is the largest column norm of the stacked matrices.
+        If `gram` is given, the value is the largest column norm of the stacked matrices.
         """
         if self.gram is not None:
             return float(np.sqrt(np.diagonal(self.gram).max()))
@@ -196,16 +196,16 @@ class Clients(Sequence[Any]):
 def require_size(clients: Clients, what: str = "the data") -> None:
     """Raise an error if the data are all zero, or if their squares overflow or underflow.
 
-    The square of the largest entry must be a normal floating-point number. The largest square times
-    the number of entries bounds the sum of all squares, and must be finite. With a Gram matrix, the
-    largest column norm replaces the largest entry, and the number of columns replaces the number of
-    entries.
+    The square of the largest entry must be a normal floating-point number. This square times the
+    number of entries, an upper bound of the sum of all squares, must be finite. If the clients have
+    a Gram matrix, the largest column norm replaces the largest entry, and the number of columns
+    replaces the number of entries.
 
     Parameters
     ----------
     clients : Clients
     what : str
-        Name of the data in the message.
+        Name of the data, for the error message.
 
     Raises
     ------
@@ -227,7 +227,7 @@ def require_size(clients: Clients, what: str = "the data") -> None:
 
 
 def require_alike(held_out: Clients, clients: Clients) -> None:
-    """Require labels, and equal numbers of clients and features, in held-out and training data.
+    """Require that held-out and training data have labels, and equally many clients and features.
 
     Raises
     ------

@@ -1,6 +1,6 @@
 """Problems, which consist of the clients' matrices and the exact answer for comparison.
 
-For sparse clients with many features, exact answers are computed from products with the data.
+For large sparse data, exact answers are computed from products with the data, not from an SVD.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from fedcore.problems.clients import Clients, require_alike
 from fedcore.problems.regression import Truth
 from fedcore.sparse import SparseRows, refuse
 
-# Multiplications for a reference of sparse clients above which answers come from products: some
-# ten seconds. Dense clients always get their reference.
+# If the SVD of sparse data needs more multiplications (some ten seconds), exact answers come from
+# products with the data. Dense data always get their SVD (reference).
 COSTLY_OPERATIONS = 1e11
 
 
@@ -58,7 +58,7 @@ class Problem:
         One matrix of shape (n_i, d) per client, with samples as rows. A list of matrices is also
         allowed.
     status : str
-        One of `fedcore.problems.STATUSES`.
+        Origin of the samples, one of `fedcore.problems.STATUSES`.
     note : str
         Remark about the data for readers of a result.
     truth : Truth, optional
@@ -67,7 +67,8 @@ class Problem:
         Labelled samples of every client on which classifiers are tested. No client trains on these
         samples.
     setting : dict
-        Parameters of the generator that differ between random draws of the same problem.
+        For one of several draws of a problem: this draw's values of the generator's parameters that
+        vary over the draws. The dict is empty if the draws differ only by their seeds.
     """
 
     def __init__(
@@ -118,9 +119,10 @@ class Problem:
     def answer(self) -> dict[str, np.ndarray]:
         """Exact answer as arrays for the history file.
 
-        The answer is the singular values of the stacked matrices or, with a `truth`, of the true
-        heads. If there are held-out samples, the answer is each client's numbers of training and
-        held-out samples. If `by_products` is true, the answer is empty.
+        The answer consists of the singular values of the stacked matrices. For a problem with
+        `truth`, it consists of the singular values of the true heads; for a problem with held-out
+        samples, of each client's numbers of training and held-out samples. If `by_products` is
+        true, the answer is empty.
         """
         if self.held_out is not None:
             return {
@@ -135,7 +137,7 @@ class Problem:
         """Return the exact directions that a method should find, for the history file.
 
         The directions are the leading right singular vectors of the stacked matrices; the argument
-        `most` limits their number. With a `truth`, the directions are the whole true
+        `most` limits their number. For a problem with `truth`, the directions are the whole true
         representation. The result is empty if there are held-out samples, or if `by_products` is
         true.
         """
@@ -229,8 +231,8 @@ class Problem:
     def leading_vectors(self, k: int) -> np.ndarray:
         """Return the k leading right singular vectors of the stacked clients, shape (d, k).
 
-        If `by_products` is true, the vectors are computed from products with the data, and the
-        vectors for the largest k so far are kept.
+        If `by_products` is true, the vectors are computed from products with the data, and are kept
+        for later calls with the same or a smaller k.
         """
         if not self.by_products:
             return self.right_vectors[:, :k]

@@ -15,8 +15,8 @@ import numpy as np
 class Truth(NamedTuple):
     """Model that generated the labels, and samples on which no client trains.
 
-    The fields ``new_…`` contain the heads of new clients, and their labelled samples for fitting
-    heads.
+    The fields ``new_…`` describe clients that join after training: their true heads, and the
+    labelled samples to which these clients fit their own heads.
     """
 
     representation: np.ndarray  # B*, (d, k), orthonormal columns
@@ -37,7 +37,8 @@ class Truth(NamedTuple):
     def head_singular_values(self) -> np.ndarray:
         """Singular values of the scaled heads ``W*/√n``, descending, shape (k,).
 
-        If all clients take part, the first value is σ̄_max,* and the last is σ̄_min,* of the paper.
+        If all clients take part in every round, the first value is σ̄_max,* of the paper, and the
+        last is σ̄_min,*.
         """
         return np.linalg.svd(self.heads, compute_uv=False) / np.sqrt(len(self.heads))
 

@@ -59,7 +59,7 @@ def load(path: str | os.PathLike[str]) -> Problem:
 
 
 def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Problem]:
-    """Read all draws of a problem; raise a DataError if the file's recipe is not `recipe`."""
+    """Read all draws of a problem; raise DataError if a given `recipe` differs from the file's."""
 
     def decode(file: hdf5.Opened) -> list[Problem]:
         if "clients" not in file and "draws" not in file:

@@ -98,7 +98,7 @@ class Subspace(Task):
         require_size(clients)
 
     def require(self, output: Any, who: str, n_features: int) -> None:
-        """Raise an error if `shared_basis` finds no subspace in the output."""
+        """Raise an error if the output lacks basis and V, or if one has not `n_features` rows."""
         names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
         if not names:
             raise InputError(f"{who} returns no V and no basis: run returns a mapping with one")
@@ -106,7 +106,7 @@ class Subspace(Task):
             require_tall(output[name], n_features, f"{who} returns {name}")
 
     def components(self, output: Mapping[str, Any]) -> np.ndarray:
-        """Return the basis that `shared_basis` finds, as rows."""
+        """Return an orthonormal basis of the output's subspace, as rows."""
         return shared_basis(output).T
 
 

@@ -26,16 +26,16 @@ AXES = {
     "epsilon": "ε spent",
 }
 LEDGER = ("round", "bytes_up", "bytes_down", "epsilon")
-ROUNDING = 1e-16  # values at or below are drawn there
-UNEVEN = 20  # times the shortest history
+ROUNDING = 1e-16  # smaller values are drawn at this height
+UNEVEN = 20  # ratio of longest to shortest history above which the x-axis becomes logarithmic
 LINEAR = ("test_accuracy", "training_accuracy", "captured")
 
 
 def axes(histories: Mapping[str, Recorded]) -> list[str]:
-    """Return the columns of the ledger in which some history has more than two different values.
+    """Return the columns of `LEDGER` in which some history has more than two different values.
 
-    If there is no such column, the result is ``iteration`` if the iteration varies, and otherwise
-    ``round``.
+    If there is no such column, the result is ``iteration`` if it has more than two values in some
+    history, and otherwise ``round``.
     """
     found = [name for name in LEDGER if any(_varies(h, name) for h in histories.values())]
     alone = any(_varies(history, "iteration") for history in histories.values())
@@ -199,7 +199,7 @@ def _name(
 
 
 def _stretch(ax: Axes, histories: Mapping[str, Recorded], axis: str) -> None:
-    """Make the x-axis logarithmic above its first value if history lengths differ widely."""
+    """Make the x-axis logarithmic above a short linear part if history lengths differ widely."""
     every = [h.columns for h in histories.values() if axis in h.columns]
     held = [columns[axis][columns["iteration"] >= 0] for columns in every]
     ends = [float(values.max()) for values in held if values.max() > 0]
@@ -216,7 +216,7 @@ def _varies(history: Recorded, name: str) -> bool:
 
 
 def _common_best(histories: Collection[Recorded], metric: str) -> float | None:
-    """Return a metric's best value if it is known and the same in all repeats of all histories."""
+    """Return a metric's best possible value; None if unknown or different between data sets."""
     found = [best(history, metric) for history in histories]
     known = [values for values in found if values is not None]
     if len(known) < len(found) or np.ptp(np.concatenate(known)) > 1e-9 * abs(known[0][0]):

@@ -36,7 +36,7 @@ def measured(history: Recorded) -> list[str]:
 
 
 def best(history: Recorded, name: str) -> np.ndarray | None:
-    """Return the best possible value of a metric for each draw, shape (draws,); None if unknown."""
+    """Return a metric's best possible value for each draw of the data, shape (draws,), or None."""
     squares = np.atleast_2d(history.reference.get("singular_values", np.empty(0))) ** 2
     rank = history.about.get("params", {}).get("n_components")
     if not squares.size or not isinstance(rank, int):

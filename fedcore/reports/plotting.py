@@ -49,8 +49,8 @@ from fedcore.words import visible
 
 STYLE = Path(__file__).with_name("paper.mplstyle")
 VARIABLE = "FEDCORE_FIGURES"  # "png" leaves out the PDF, which takes half the time
-LINE_CHARACTERS = 116  # of the line beneath a title, on 7.2 inches
-WIDEST = 58  # of them in its first column
+LINE_CHARACTERS = 116  # most characters of the line beneath a title, on 7.2 inches
+WIDEST = 58  # most characters of this line's first column
 
 ZERO = 1e-16  # height of a curve without positive values on a logarithmic axis
 # Marks of a curve of one point, by its line style.
@@ -97,7 +97,7 @@ def save(
     path : path-like
         Path of the files; an ending .png or .pdf is ignored.
     shown : iterable of Run or History, optional
-        The runs or histories in the figure. If there are none, the figure contains only the
+        The runs or histories in the figure. If `shown` is empty, the figure contains only the
         sentence that nothing was run, and the PNG file has a mark that `shows_nothing` reads.
     title, line, corner : str
         Texts above the figure, beneath the title, and at the lower right of the figure. `line` may
@@ -222,16 +222,18 @@ def curve(
 ) -> Line2D:
     """Draw the median over repeats with a band, or the mean with its confidence interval.
 
-    A repeat that ended early counts only at records where it has a value; its other values are NaN.
-    On a logarithmic axis, or with `floor`, values below the floor are drawn at the floor, and a
-    labelled line marks the floor. Call `log10_axis` before `curve` to make an axis logarithmic.
+    A record is a recorded iteration. A repeat that ended early has the value NaN at later records,
+    and does not count there. On a logarithmic axis, or with `floor`, values below the floor are
+    drawn at the floor, and a labelled line marks the floor. Call `log10_axis` before `curve` to
+    make an axis logarithmic.
 
     Parameters
     ----------
     ax : Axes
     x : ndarray of shape (records,) or (repeats, records)
-        The x-value of a record must be the same in all repeats that have a value there.
+        Horizontal position of each record, which must be the same in all repeats with a y-value.
     y : ndarray of shape (repeats, records) or (records,)
+        Value at each record, or NaN.
     label : str
         Text of the curve in the legend.
     band : {True, "95%", "50%", "mean", False}, default=True
@@ -276,7 +278,7 @@ def curve(
 
 
 def title(ax: Axes, text: str, *shown: Any) -> None:
-    """Set and wrap a panel's title, and mark surrogate data, rebuilt data and unknown data.
+    """Set and wrap a panel's title, and mark surrogate or rebuilt data and data of unknown origin.
 
     The marks ``[surrogate data]`` and ``[rebuilt data]`` are for histories made with surrogate or
     rebuilt data. The mark ``[data of unknown origin]`` is for a history without a known status.
@@ -364,7 +366,10 @@ def from_zero(ax: Axes, first: float) -> None:
 
 
 def _align(x: Any, y: Any, label: str) -> tuple[np.ndarray, np.ndarray]:
-    """Drop records without values; return x, shape (records,), and y, shape (repeats, records)."""
+    """Drop recorded iterations (records) at which no repeat has a value.
+
+    Return x of shape (records,), and y of shape (repeats, records).
+    """
     steps, values = np.asarray(x, float), np.atleast_2d(np.asarray(y, float))
     if values.ndim != 2 or steps.shape not in (values.shape, values.shape[1:]):
         raise InputError(

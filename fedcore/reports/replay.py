@@ -14,12 +14,12 @@ from fedcore.errors import InputError
 from fedcore.history import History
 from fedcore.linalg import column_space, sin_theta
 
-# Measures of the largest angle: its sine, but for the last, the square of it.
+# Metrics of the largest angle: the last is the squared sine, all others are the sine.
 MEASURES = ("subspace_distance", "projection_distance", "sin_squared")
 
 
 class Replay(NamedTuple):
-    """Recomputed and recorded values of a metric, in arrays of shape (repeats, snapshots).
+    """Recomputed and recorded values of a metric, in arrays of shape (repeats, kept iterates).
 
     Attributes
     ----------

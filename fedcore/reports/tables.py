@@ -50,7 +50,7 @@ def write(
         Path that ends in ``.tsv``. The Markdown file has the same stem and ends in ``.md``, the
         LaTeX file in ``.tex``.
     caption : str
-        Paragraph above the table in Markdown and LaTeX.
+        Caption, which stands above the table in Markdown and LaTeX.
     page : str, optional
         Text that the Markdown file gets instead of the table. With `page`, no LaTeX is written.
     shown : sequence of mapping, optional
@@ -61,7 +61,8 @@ def write(
     Raises
     ------
     InputError
-        If rows differ in their columns, or if a name or a value does not fit into a table.
+        If rows have no columns or different ones, if a column name is empty, unprintable or has
+        blanks at its ends, if a value has another type, or if `path` does not end in ``.tsv``.
     """
     final = Path(path)
     if final.suffix != ".tsv":
@@ -83,7 +84,7 @@ def write(
 
 
 def text(rows: Sequence[Mapping[str, Any]], what: str) -> str:
-    """Return a table as TSV, or raise an error like `write`; `what` names the table in errors."""
+    """Return a table as TSV; for rows that `write` refuses, raise an error that names `what`."""
     plain = _plain(rows, what)
     lines = ["\t".join(plain[0]) if plain else ""]
     lines += ["\t".join(_cell(value) for value in row.values()) for row in plain]
@@ -96,8 +97,8 @@ def read(path: str | os.PathLike[str]) -> list[Row]:
     Raises
     ------
     DataError
-        If the file is missing, changed or cut off, or has a line with more or fewer cells than its
-        header.
+        If the file is missing, cut off, or was changed after it was written; if a column name is
+        empty or appears twice; or if a line has more or fewer cells than the header.
     """
     content = read_text(path)
     if not content.endswith("\n"):
@@ -123,7 +124,7 @@ def read_text(path: str | os.PathLike[str]) -> str:
     Raises
     ------
     DataError
-        If the file is missing, changed or not text.
+        If the file is missing, was changed after it was written, or is not text.
     """
     checksums.require(path, "table")
     try:

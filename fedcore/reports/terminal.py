@@ -14,14 +14,14 @@ from fedcore.reports.replay import Replay
 from fedcore.reports.tables import show
 from fedcore.words import counted, in_line
 
-MOST_FEATURES, MOST_COMPONENTS = 20, 6  # that are printed
-LARGEST = 10  # features that are printed of more
+MOST_FEATURES, MOST_COMPONENTS = 20, 6  # most that are printed
+LARGEST = 10  # number of features that are printed if there are more than MOST_FEATURES
 LEDGER = ("round", "scalars_up", "bytes_up", "scalars_down", "bytes_down")
 Description = Mapping[str, Any]  # of `fedcore.reports.description.describe`
 
 
 def one_run(found: Description) -> str:
-    """Describe a run as text: algorithm, data, last value of each metric, components, ledger."""
+    """Describe a run as text: algorithm, data, last value of each metric, components, costs."""
     data, *note = _data(found)
     head = [f"{found['algorithm'] or '?'} on {data}", *note]
     parts = [head, _measures(found), _components(found), _ledger(found)]
@@ -29,9 +29,9 @@ def one_run(found: Description) -> str:
 
 
 def side_by_side(histories: Mapping[str, Description]) -> str:
-    """Return a table with each history's last values and costs; the last row has the best values.
+    """Return a table with each history's last values and costs (medians over its repeats).
 
-    The values are medians if a history has several repeats.
+    If best possible values are known, a last row shows them.
     """
     every = list(histories.values())
     metrics = sorted({name for found in every for name in found["metrics"]})
@@ -144,8 +144,10 @@ def weights(
     Parameters
     ----------
     features : sequence of str or None
+        Names of the features; None numbers the features.
     weights : ndarray of shape (r, d)
     explained_variance, explained_variance_ratio : ndarray of shape (r,), optional
+        Variance of each component, and its share of the total variance.
     about : str
         Text that names the point (zero or the mean) about which the variance is measured.
     """

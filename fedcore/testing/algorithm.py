@@ -47,8 +47,8 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
     Raises
     ------
     InputError
-        Raised if the name is unknown or names a file, or if the module cannot be imported or has no
-        algorithm.
+        Raised if the name is unknown or is the name of a file, or if the module cannot be imported
+        or has no algorithm.
     """
     if isinstance(algorithm, ModuleType):
         return algorithms.from_module(algorithm.__name__.rpartition(".")[2], algorithm)
@@ -75,19 +75,20 @@ def find_algorithm(algorithm: str | ModuleType) -> Algorithm:
 def check_algorithm(algorithm: str | ModuleType, *, raising: bool = True) -> Report:
     """Check that an algorithm keeps the contract of `fedcore.algorithms`.
 
-    The checks run the algorithm on small clients. Every parameter must declare its range and refuse
-    values outside this range. Equal seeds must give equal bytes. Components must be orthonormal.
-    The ledger's costs must equal the costs that ``communication`` returns. A client's step may read
-    only its data and messages, and the server may read only replies. If the algorithm's `Case` has
-    an oracle, which is a plain implementation, the results of both must agree. If the `Case` has a
-    floor, the algorithm must reach the optimum with the floor's parameters.
+    Every parameter must declare its range and refuse values outside this range. Runs with equal
+    seeds must return equal bytes. Components must be orthonormal. The ledger's costs must equal the
+    costs that ``communication`` returns. A client's step may read only its data and messages, and
+    the server may read only replies. If the algorithm's `Case` names an oracle, a plain
+    implementation of the method, the results of both must agree up to rounding. If the `Case` names
+    a function `floor`, the algorithm must reach the optimum with the parameters that `floor`
+    returns.
 
     Parameters
     ----------
     algorithm : str or module
         Name of a registered algorithm, import path of a module, or the module itself.
     raising : bool, default=True
-        If true, raise `CheckFailed` if a check fails.
+        Whether to raise `CheckFailed` if a check fails.
 
     Returns
     -------

@@ -90,7 +90,7 @@ def needs_no_split_of_rows(subject: Subject) -> None:
 
 @check
 def does_what_its_plain_form_does(subject: Subject) -> None:
-    """The result equals the result of the case's oracle, the method's plain form."""
+    """The result equals the result of the case's oracle, a plain implementation of the method."""
     only_subspace(subject)
     if subject.case.oracle is None:
         raise Unsaid("its case has no 'oracle', a plain implementation of the method")
@@ -110,7 +110,7 @@ def does_what_its_plain_form_does(subject: Subject) -> None:
 def compare_with_oracle(
     subject: Subject, matrices: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> None:
-    """Require that a run's result (seed 5) is near the result of the case's oracle."""
+    """Require that the result of a run with seed 5 is near the result of the case's oracle."""
     assert subject.case.oracle is not None
     V, U = subject.case.oracle(matrices, Draws(5, len(matrices)), found.settings)
     held = found.output.get("U", found.output.get("heads"))
@@ -133,12 +133,12 @@ def require_near(actual: Any, desired: Any, rounding: Callable[[], float], what:
 def rounding_of_data(
     subject: Subject, clients: list[np.ndarray], found: FinishedRun, **options: Any
 ) -> float:
-    """Return a tolerance for V Vᵀ, measured by rounding the data of the run `found`.
+    """Return a tolerance for V Vᵀ, measured by repeating the run `found` on rounded data.
 
     A change in the order of summation has at least the effect of rounding the data once. A method
     that a stop rule ends amplifies this effect; FAPS amplifies it up to 1e7 times on centred data.
-    The data are therefore rounded in four ways. The tolerance is ten times the largest relative
-    change of V Vᵀ, and at least `ROUNDING`.
+    The run is repeated on data rounded in four ways. The tolerance is ten times the largest
+    relative change of V Vᵀ, and at least `ROUNDING`.
     """
     plain, moved = projection(found.basis), []
     for seed in range(4):

@@ -64,7 +64,7 @@ def noted(setting: Mapping[str, Any], **more: Any) -> Iterator[None]:
 
 
 def options_of(subject: Subject) -> Iterator[dict[str, Any]]:
-    """Yield each setting of the case without a start and then, where possible, with a start."""
+    """Yield each of the case's settings, first without and then, if possible, with a `start`."""
     for setting in subject.case.settings:
         yield dict(setting)
         if subject.subspace and setting.get("samples", 1) == 1:  # several samples have no start

@@ -1,9 +1,9 @@
 """Find values that a client step can read besides its data, its state and its message.
 
-A client step is a closure, and could read a value that the server knows but never sent. The ledger
-would not count such a value. Besides its data and state, a step may therefore read only
-hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. A step that
-runs outside the protocol (`Federation.observe`) must get its arrays in its message.
+A client step, a function that runs at a client, could read a value that the server knows but never
+sent. The ledger would not count such a value. Besides its data and state, a step may therefore read
+only hyper-parameters, broadcast values, and numbers that do not depend on the clients' data. A step
+that runs outside the protocol (`Federation.observe`) must get its arrays in its message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Change = Callable[[Any], Any]  # of a step
 def steps_seen(change: Change, after: Callable[[Any], None] = lambda step: None) -> Iterator[None]:
     """Replace every client step by ``change(step)`` inside this context.
 
-    After an exchange has run a changed step, ``after`` is called with the changed step.
+    After a method of `Federation` has run a changed step, ``after`` is called with this step.
     """
 
     def seen(exchange: Any) -> Any:
@@ -76,10 +76,10 @@ def captured_arrays(step: Any, params: Any = None) -> list[str]:
     """Return the places of arrays or random generators in `step`, such as ``"step.closure.Z"``.
 
     Arrays include PyTorch's tensors, and generators include PyTorch's generators. The search covers
-    closures, defaults, globals named in the code, bound objects, partial arguments, containers, and
-    all objects inside these. Functions, classes and modules that the code names are searched only
-    if they belong to the step's own package. An array in a field of `params` is listed only if the
-    searched code names the field.
+    closures, defaults, globals that the code mentions, bound objects, partial arguments,
+    containers, and all objects inside these. Functions, classes and modules that the code mentions
+    are searched only if they belong to the step's own package. An array in a field of `params`, the
+    run's parameters, is listed only if the searched code mentions the field's name.
     """
     found, named = [], set()
     torch = sys.modules.get("torch")
@@ -113,7 +113,7 @@ def _reachable(step: Any, params: Any) -> Iterator[tuple[str, Any]]:
 def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
     """Yield an object's parts, such as closure cells or items, with their names.
 
-    A function, class or module that code names is a part only if it belongs to `package`.
+    A function, class or module that the code mentions is a part only if it belongs to `package`.
     """
     if isinstance(value, FunctionType):
         code, named = value.__code__, _names(value.__code__)
@@ -150,8 +150,8 @@ def _parts(value: Any, package: str) -> Iterator[tuple[str, Any]]:
 def _named(scope: Mapping[str, Any], names: Set[str], package: str) -> Iterator[tuple[str, Any]]:
     """Yield the objects that `names` denote in `scope`, with their names.
 
-    A module is replaced by the objects that `names` denote in the module. Functions, classes and
-    modules of packages other than `package` are left out.
+    In place of a module, the objects that `names` denote in this module are yielded. Functions,
+    classes and modules of packages other than `package` are left out.
     """
     for name in sorted(names & scope.keys()):
         part = scope[name]

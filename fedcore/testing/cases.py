@@ -1,4 +1,4 @@
-"""Facts that the checks must know about an algorithm, and random streams for its oracle.
+"""Facts about an algorithm for the checks, and random streams for its plain implementation.
 
 An algorithm's module states these facts in the argument ``case=`` of its ``ALGORITHM``, as a
 mapping with parameters of `Case` as keys. The module therefore need not import this package.
@@ -51,14 +51,14 @@ class Case:
     Parameters
     ----------
     oracle : callable, optional
-        Function ``(clients, draws, params) -> (V, U)``, a plain implementation of the method on the
-        stacked matrix. U is None for a method that computes no U.
+        Function ``(clients, draws, params) -> (V, U)``, a plain implementation of the method, where
+        ``draws`` is a `Draws`. U is None for a method that computes no U.
     floor : callable, optional
         Function ``(S, r) -> params`` that returns parameters with which the method must reach the
-        Eckart–Young floor.
+        smallest possible loss (the Eckart–Young floor).
     needs : callable
-        Function ``(S, r) -> params`` that returns the parameters without a default, and parameters
-        that make the result depend only on S.
+        Function ``(S, r) -> params`` that returns values for the parameters without a default, and
+        values that make the result depend only on the stacked samples S.
     settings : tuple of mapping
         Sets of parameters for the runs that are compared with ``communication`` and the oracle.
     random : bool, optional
@@ -96,7 +96,7 @@ def case_of(algorithm: Algorithm) -> Case:
     """Return an algorithm's `Case`.
 
     Missing entries take the defaults of `Case`, except `random` and `depends_on_split`, which
-    become None. Without an entry ``needs``, a subspace method runs with ``rounds=8`` and
+    become None. If the case has no entry ``needs``, a subspace method runs with ``rounds=8`` and
     ``clip=True``, if it has these parameters.
 
     Raises

@@ -81,5 +81,5 @@ def images(
 def held_out(
     sizes: Sequence[int] = (7, 12, 5, 12), *, seed: int = 7, dtype: Any = np.float64
 ) -> Clients:
-    """Return new samples from the same distribution and linear scores as in `images`."""
+    """Return new samples like those of `images`, labelled by the same linear scores."""
     return images(sizes, seed=seed, draw=1, dtype=dtype)

@@ -95,7 +95,7 @@ class Subject:
 
     @property
     def clients(self) -> Clients:
-        """Return small clients of unequal size, with labels if the algorithm needs labels."""
+        """Return clients with few samples each, with labels if the algorithm needs labels."""
         return self.clients_of(uneven_clients()) if self.subspace else images()
 
     def clients_of(self, matrices: Sequence[np.ndarray]) -> Clients:
@@ -111,7 +111,7 @@ class Subject:
         return Problem("contract", clients, held_out=apart)
 
     def settings(self, clients: Clients, options: Mapping[str, Any]) -> Any:
-        """Return the parameters that the case needs, replaced or extended by `options`."""
+        """Return a run's parameters: the checks' usual values, changed or extended by `options`."""
         if not self.subspace:
             known = {k: v for k, v in NETWORK.items() if self.algorithm.takes(k)}
             return self.algorithm.params({**known, **options})

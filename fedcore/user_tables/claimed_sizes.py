@@ -34,7 +34,7 @@ def heads(path: Path) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
             claimed = math.prod(shape) * dtype.itemsize
             has = archive.getinfo(name).file_size if archive else path.stat().st_size
             if claimed > has and not dtype.hasobject:
-                says = f"{path} says that it holds {claimed} bytes and has {has}"
+                says = f"{path} says that it holds {claimed} bytes, but has {has}"
                 raise DataError(f"{says}: write it anew")
             found[name.removesuffix(".npy")] = shape, dtype
     require_size(path, sum(math.prod(shape) * dtype.itemsize for shape, dtype in found.values()))
@@ -45,13 +45,13 @@ def require_size(path: Path | str, total: int) -> None:
     """Raise an error if a table of `total` bytes is far larger than its file."""
     size = Path(path).stat().st_size
     if total > max(MOST, DENSEST * size):
-        says = f"{path} holds {total} bytes in {size}: save it as NPZ, uncompressed (numpy.savez)"
+        says = f"{path} holds {total} bytes in a file of {size}: save it uncompressed (numpy.savez)"
         raise DataError(f"{says}, or as a sparse matrix (scipy.sparse.save_npz)")
 
 
 def require_shape(path: Path | str, rows: int, columns: int) -> None:
     """Raise an error if a sparse table states too many rows or columns."""
     if columns > WIDEST:
-        says = f"{path} says that it has {columns} features, and {WIDEST} can be read"
+        says = f"{path} says that it has {columns} features; at most {WIDEST} can be read"
         raise DataError(f"{says}: keep only the columns that have values")
     require_size(path, 8 * rows)

@@ -23,6 +23,7 @@ class Unfit(NamedTuple):
     Attributes
     ----------
     file, column : object
+        Name of the file or client, and name of the column.
     kind : {'text', 'missing', 'absent', 'twice', 'unnamed', 'index'}
     what : str
         The reason in words.
@@ -131,7 +132,7 @@ def is_category(column: Any) -> bool:
 
 
 def parsed(column: Any) -> np.ndarray:
-    """Return a column as numbers, with NaN for missing values, and infinity for other values.
+    """Return a column as numbers, with NaN for a missing value and infinity for what is no number.
 
     Booleans, integers, floats and decimals count as numbers, even in a column of Python objects.
     Texts, dates, durations, complex numbers and categories do not count as numbers. Missing values

@@ -89,7 +89,7 @@ class Text:
                 yield self.skip + reader.line_num, [cell.strip() for cell in row]
 
     def sample(self, sign: str) -> Lines:
-        """Return the first rows."""
+        """Return the first `SAMPLE` rows."""
         return [*itertools.islice(self.rows(sign), SAMPLE)]
 
     def blank_lines(self) -> int:

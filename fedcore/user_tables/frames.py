@@ -46,7 +46,7 @@ def of_frame(frame: Any, names: Sequence[Any], who: str) -> np.ndarray:
 def column_orders(
     clients: Mapping[str, Any], names: Sequence[Any] | None, whose: str
 ) -> list[list[int] | None]:
-    """Return for each client the positions of its columns in the order of another table.
+    """Return for each client the positions of its columns, in the column order of another table.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def column_orders(
     if not isinstance(names, range) and not any(map(is_missing, itertools.chain(*every.values()))):
         if unfit := absent(every):
             lacks = next((one.file for one in unfit if one.file in named), next(iter(named)))
-            what = "give each the same columns, or those alone that all have"
+            what = "give each the same columns, or only those that all have"
             raise refusal(unfit, f"{lacks}: ", client=lacks, advice=[Advice(what)])
     return [order_of(own, names, who, f"{whose} has", "column") for who, own in named.items()]
 

@@ -1,9 +1,9 @@
 """Match a user's values to features, clients or rows by their labels.
 
-The module matches the columns of clients, and all arguments that have labels. Labels are the column
-names of a data frame, the index of a pandas object, or the keys of a mapping. A pandas index 0, 1,
-2, … does not count as labels. Values without labels are matched by position. An error is raised if
-labels do not match, a value is missing, or an object is no container of values.
+Labels are the column names of a data frame, the index of a pandas object, or the keys of a mapping.
+A pandas index 0, 1, 2, … does not count as labels. Values without labels are matched by position.
+An error is raised if labels do not match, a value is missing, or an object is no container of
+values.
 """
 
 from __future__ import annotations
@@ -67,10 +67,11 @@ def per_feature(given: Any, who: str, features: Features, *, axis: int = 0) -> n
     Parameters
     ----------
     given : mapping, array-like or data frame
-        The columns or the index of a data frame name the features.
+        Numbers; the columns or the index of a data frame name the features.
     who : str
         Name of `given` in messages.
     features : Features
+        Names and number of the clients' features.
     axis : int
         Axis of the features in an array without labels.
 
@@ -127,7 +128,9 @@ def per_client(
     noun : str
         Word for the value of one client in messages.
     names : sequence of str or None
+        Names of the clients, or None if they have no names.
     count : int
+        Number of clients.
 
     Raises
     ------
@@ -180,9 +183,10 @@ def per_row(
     who : str
         Name of `given` in messages.
     count : int
+        Number of rows of the matrix.
     rows : sequence, optional
-        Labels of the rows (default: their numbers). By default, whole-number labels of `given`
-        other than 0, 1, … are ignored, because an index has gaps after rows were dropped.
+        Labels of the rows (default: their numbers). Without `rows`, `given` may have other whole
+        numbers as labels, which are ignored, because an index has gaps after rows were dropped.
     has : str
         Verb that follows `who` in messages, such as "has".
 
@@ -193,8 +197,8 @@ def per_row(
     Raises
     ------
     InputError
-        If labels differ from the rows' names, a value is missing, the number of values is wrong, or
-        `given` is no vector.
+        If labels differ from the rows' labels, a value is missing, the number of values is wrong,
+        or `given` is no vector.
     """
     values, own, columns = _opened(given, who)
     if columns is not None or values.shape != (count,):
@@ -232,7 +236,7 @@ def order_of(
 ) -> list[int] | None:
     """Return the positions in `own` of the labels `wanted`, or None if the order is the same.
 
-    If there are no labels to match, `wanted` is a range of numbers.
+    `wanted` is a range of numbers if the clients, features or rows have no labels.
 
     Raises
     ------

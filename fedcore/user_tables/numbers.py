@@ -61,7 +61,7 @@ class Cells:
     Parameters
     ----------
     columns : sequence of ChunkedArray of text
-        Parts of one long column, in order.
+        Columns of equal length, whose cells are joined to one long column.
     asked : str or None
         Requested decimal point; ignored if some cells need the other decimal point and no cell
         needs the requested one.

@@ -86,7 +86,7 @@ def together(
     TableError
         If `read` would raise a TableError, or if only some of the files have a column.
     InputError
-        If `read` would raise an InputError, if there is no file, or if a file is given twice.
+        If `read` would raise an InputError, if no file is given, or if a file is given twice.
     """
     how = Reading(**options)
     if isinstance(paths, str | os.PathLike):
@@ -165,7 +165,7 @@ def _widen(tables: Sequence[Table]) -> None:
 
 
 def _require_asked(tables: Sequence[Table], how: Reading) -> None:
-    """Require each requested column in every file, and each column to leave out in some file."""
+    """Raise an error if any file lacks a requested column, or all lack a column to leave out."""
     have = [{*map(str, table.known(how.asked)), *table.apart} for table in tables]
     for name in how.asked:
         lack = [table for table, own in zip(tables, have, strict=True) if name not in own]
@@ -286,7 +286,7 @@ def _refusal(unfit: Sequence[Unfit], tables: Sequence[Table], how: Reading) -> T
 
 
 def _tell_doubts(tables: Sequence[Table], how: Reading) -> None:
-    """Find doubts about all tables together, and record the doubts as guesses."""
+    """Find columns and rows of doubtful meaning in all tables, and record them as guesses."""
     if len(tables) > 1 and not isinstance(tables[0].labels, list):
         tables[0].tell("it and the others have no names: columns are matched by position")
     if any(issparse(table.x) for table in tables):

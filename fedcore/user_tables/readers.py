@@ -99,7 +99,7 @@ def _names(path: str, lines: Lines, width: int, how: Reading) -> tuple[list[str]
 
 
 def _parsed(arrow: Any, text: Text, sign: str, width: int, top: int) -> tuple[list[Any], int, int]:
-    """Return columns of texts, the number of uneven lines and the number of blank lines."""
+    """Return columns of texts, and the numbers of lines of another width and of blank lines."""
     texts = {str(i): arrow.string() for i in range(width)}
     skipped = list[str]()
 
@@ -130,7 +130,7 @@ def _uneven(path: str, text: Text, sign: str, first: list[str], top: int, few: b
 
 
 def _of_texts(table: Table, how: Reading) -> Table:
-    """Convert a table of texts to numbers, with the decimal point that its cells show."""
+    """Convert a table of texts to numbers; find out whether a dot or a comma marks decimals."""
     labels, texts = table.names, table.x
     _, other = names.match([how.asked, labels])  # which another file may spell in its own way
     called = [other.get(name, name) for name in labels]
@@ -175,7 +175,7 @@ def _npz(path: str, how: Reading) -> Table:
     chosen = [name for name in able if name == how.matrix] or tables
     if len(chosen) != 1:
         found = ", ".join(f"{name} {shape}" for name, shape in shapes.items()) or "nothing"
-        says = f" holds {found}, and a table has one matrix, a row a sample, and vectors beside it"
+        says = f" holds {found}; a table has one matrix, a row per sample, and vectors beside it"
         ways = [(f"take '{name}'", {"matrix": name}) for name in tables or able][:SHOWN]
         raise fault(path, says, *ways)
     headed = how.header is not False and "columns" in heads

@@ -142,7 +142,7 @@ class Table:
     open_ended : bool
         Whether further columns would hold only zeros, as in a LIBSVM file.
     left_out : dict of str to ndarray
-        The values in `apart` of the rows that were left out.
+        Values of the columns in `apart`, in the rows that were left out.
     """
 
     path: str

@@ -105,7 +105,8 @@ def read(
     ----------
     folder : pathlib.Path
     parts : mapping
-        ``images`` is the zip file of JPEG files, and ``labels`` is the file of identities.
+        The key ``images`` names the zip file of JPEG files, and ``labels`` the file that lists the
+        identity of each image.
     n_features : int
         Not used.
     identities : int or sequence of int

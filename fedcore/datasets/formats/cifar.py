@@ -1,6 +1,7 @@
 """Read CIFAR-10 and CIFAR-100 from the official Python archives or from lossless pictures.
 
-Every image becomes a row of 3072 bytes, with 1024 red, 1024 green and 1024 blue values.
+A picture shows up to 500 images. Every image becomes a row of 3072 bytes, with 1024 red, 1024 green
+and 1024 blue values.
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
 def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int) -> Loaded:
     """Read zip files with ``labels.bin`` and lossless WebP pictures of 25 x 20 images each.
 
-    In the official binary files, an image's labels are followed by its pixels. The sha256 over
-    labels and pixels does not depend on the compression, and shows whether a zip file has the
-    official images.
+    Labels and pixels are joined as in the official binary files, where each image's labels stand
+    before its pixels. The sha256 of the result shows whether a zip file has the official images,
+    however they are compressed.
     """
     blocks = []
     for name, wanted in parts["records"].items():

@@ -48,7 +48,7 @@ def read(
     ----------
     folder : pathlib.Path
     parts : mapping
-        ``archive`` is the zip file.
+        The key ``archive`` names the zip file.
     n_features : int
         Not used.
     letters : str

@@ -1,4 +1,4 @@
-"""Read data sets in LIBSVM text files (w8a)."""
+"""Read data sets in LIBSVM text files, such as w8a."""
 
 from __future__ import annotations
 

@@ -37,14 +37,15 @@ def read(
 
     A row contains the vectors of a tweet's first words, as many as fit into `n_features` numbers.
     The vector of a word unknown to GloVe is zero, and zeros fill the rest of the row. Tweets are
-    split into words and punctuation as in LEAF. Words are in lower case, as in GloVe.
+    split into words and punctuation as in the benchmark LEAF. Words are in lower case, as in GloVe.
 
     Parameters
     ----------
     folder : pathlib.Path
     parts : mapping
-        ``archive`` is the zip file of tweets, and ``members`` lists the name of its table.
-        ``vectors`` is the zip file of word vectors, and ``words`` is the name of its table.
+        The key ``archive`` names the zip file of tweets, and ``members`` lists the name of the
+        table in it. ``vectors`` names the zip file of word vectors, and ``words`` names the table
+        in it.
     n_features : int
         Length of a row, which is the number of words per tweet times the length of a word vector.
     users : int

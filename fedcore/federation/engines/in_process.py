@@ -44,6 +44,7 @@ class InProcess:
     Parameters
     ----------
     setup : Setup
+        Clients, random seeds and options of the run.
     plain : bool, default=False
         Whether every step runs client by client, as under the MPI engine.
 
@@ -53,7 +54,9 @@ class InProcess:
         Clients with their current samples.
     states : sequence of State
     sites : list of Site
+        For each client, the object that runs its steps.
     root : numpy.random.SeedSequence
+        Root of the run's public random streams.
     plain : bool
     """
 
@@ -66,7 +69,7 @@ class InProcess:
         self._labelled, self.plain = setup.labelled, plain
         self._stack = not plain and self.clients.uniform and len(self.clients) > 1
         self._private = False
-        self._one_message = True  # whether all clients are known to hold the same
+        self._one_message = True  # whether all clients are known to hold the same message
 
     @property
     def accounts(self) -> list[Account]:
@@ -98,7 +101,7 @@ class InProcess:
         return narrow(replies) if order.narrow else replies
 
     def total(self, order: Do, of: Sequence[int]) -> Total | None:
-        """Return the sum that the step's `summed` function computes, or None without such a sum."""
+        """Return the sum from the step's `summed` function, or None if that cannot be used."""
         at_once: Step | None = getattr(order.step, "summed", None)
         everyone = of == self._everyone or sorted(of) == list(self._everyone)
         if at_once is None or self.plain or not everyone or not self._hold_one(of):

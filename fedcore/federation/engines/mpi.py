@@ -1,10 +1,10 @@
 """Engine over MPI: every rank runs the same algorithm and holds a range of consecutive clients.
 
 Steps are not sent between ranks, because every rank has the algorithm and runs the steps of its own
-clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A sum goes from
-rank to rank in the order of the clients. Each rank adds the replies of its own clients one after
-the other, and the last rank broadcasts the result. A single process makes the same additions in the
-same order, so no bit of the sum depends on the number of ranks.
+clients. Messages to clients come from rank 0. Replies are gathered at all ranks. A partial sum is
+passed from rank to rank in the order of the clients. Each rank adds the replies of its own clients
+one after the other, and the last rank broadcasts the total. A single process makes the same
+additions in the same order, so no bit of the sum depends on the number of ranks.
 
 At the beginning of every exchange, rank 0 broadcasts a hash of all exchanges so far and of the
 shapes in them. A rank that has computed a different hash ends the program. Without this check, such
@@ -45,7 +45,7 @@ from fedcore.privacy.mechanisms import Account
 from fedcore.problems.clients import Clients
 
 Result = TypeVar("Result")
-AHEAD = 1 << 30  # bytes of replies that a rank computes before the sum comes to it
+AHEAD = 1 << 30  # bytes of replies that a rank computes before the partial sum arrives
 END = "the end"
 SHOWN = 200  # characters of an exchange that an error shows
 
@@ -64,8 +64,9 @@ class Told(NamedTuple):
     seen : bytes
         Hash of this exchange and of all exchanges before it.
     value : object
+        What rank 0 sends, such as messages to clients or the value of a job.
     look : bool
-        Whether rank 0, inside a job, asks the waiting ranks to read from their clients.
+        Whether rank 0, running alone, asks the waiting ranks to read from their clients.
     """
 
     what: str
@@ -80,12 +81,13 @@ class Ranks:
     Parameters
     ----------
     link : Link
+        Connection of this rank to the others.
 
     Attributes
     ----------
     rank : int
     alone : bool
-        Whether this is rank 0 and the other ranks wait for its job.
+        Whether this rank is rank 0, and the other ranks wait while it runs alone.
     busy : bool
         Whether an exchange has begun and not ended.
     """
@@ -102,11 +104,12 @@ class Ranks:
         return self._told(Told(what[:SHOWN], self._seen, value)).value
 
     def require_all(self) -> None:
-        """Raise an error if the other ranks wait for rank 0 and cannot take part.
+        """Raise an error if the other ranks wait for rank 0 and cannot take part in an exchange.
 
         Raises
         ------
         InputError
+            If rank 0 runs alone.
         """
         if self.alone:
             raise InputError(
@@ -164,7 +167,10 @@ class Ranks:
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
-        """End this rank together with rank 0, or abort all ranks with `error` as the reason."""
+        """Leave the program together with rank 0, or abort all ranks if one still needs this rank.
+
+        The message of an abort gives `error` as the reason why this rank left.
+        """
         why = "it ended"
         if error is not None:
             known = isinstance(error, FedcoreError)
@@ -201,8 +207,8 @@ class Ranks:
 class Failure(NamedTuple):
     """An error of a client.
 
-    If several clients fail, the failure with the lowest stage is raised. Among failures of this
-    stage, the failure with the lowest place is raised, as in a single process.
+    If several clients fail, the error that a single process would find first is raised. This is the
+    error with the lowest `stage` and, within this stage, with the lowest `place`.
 
     Attributes
     ----------
@@ -212,6 +218,7 @@ class Failure(NamedTuple):
     place : int
         Place of the client in the order in which clients were asked.
     error : Exception
+        Error to raise at all ranks.
     """
 
     stage: int
@@ -220,7 +227,7 @@ class Failure(NamedTuple):
 
     @classmethod
     def of(cls, place: int, error: Exception, rank: int) -> Failure:
-        """Return the failure of a step, and replace an error that other ranks cannot receive."""
+        """Return the failure of a step; replace an error that cannot be sent to other ranks."""
         if not isinstance(error, FedcoreError):
             trace = "".join(traceback.format_exception(error))
             error.add_note(f"Raised at rank {rank}:\n{trace}")
@@ -257,7 +264,9 @@ class Mpi:
     Parameters
     ----------
     setup : Setup
+        Clients, random seeds and options of the run.
     ranks : Ranks
+        The ranks of the program, as this rank sees them.
 
     Attributes
     ----------
@@ -282,7 +291,7 @@ class Mpi:
         setup = replace(setup, root=self.root, noise=noise)
         self._sites = {i: Site(setup, i) for i in own}
         self._held: list[tuple[Any, Sequence[int]]] = []  # goes with the next exchange
-        if largest is None:  # one process would read all samples for it
+        if largest is None:  # otherwise one process would read all samples to find the value
             look = Do(largest_entry, "look")
             every = self._together(lambda site: site.do(look), range(len(shapes)))
             setup.clients.largest = max(every)
@@ -320,7 +329,7 @@ class Mpi:
             self.clients = _lazily(own, self.clients)
 
     def ask(self, order: Do | Read, of: Sequence[int]) -> Sequence[Any]:
-        """Return the replies of all clients; see `Transport`."""
+        """Return the replies of the clients `of` at all ranks; see `Transport`."""
         if isinstance(order, Do) and order.purpose == "upload":
             self._ranks.require_all()
         if self._ranks.alone:
@@ -450,7 +459,7 @@ def edges(shapes: Sequence[tuple[int, int]], ranks: int) -> list[int]:
     """Return the position of each rank's first client, followed by the number of clients.
 
     Each rank gets consecutive clients, and the ranks' numbers of samples are as equal as possible.
-    If there are more ranks than clients, for example, some ranks have no client.
+    Some ranks may get no client, for example if there are more ranks than clients.
     """
     ends = np.cumsum([rows for rows, _ in shapes])
     inner = [int(np.argmin(np.abs(ends - ends[-1] * r / ranks))) + 1 for r in range(1, ranks)]

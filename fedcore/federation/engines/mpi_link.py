@@ -17,11 +17,11 @@ from typing import Any, NoReturn
 from fedcore.errors import InputError
 from fedcore.words import visible
 
-# By these variables a program knows before MPI is there what its launcher has started.
+# Environment variables by which a launcher tells a program its rank and the number of ranks.
 RANK_VARIABLES = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
 SIZE_VARIABLES = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE")
-SPIN_SECONDS, LONGEST_SLEEP = 5e-5, 1e-3  # seconds: without sleep at first; the longest sleep
-# Seconds in which mpiexec reads what a rank has said, before Abort ends all.
+SPIN_SECONDS, LONGEST_SLEEP = 5e-5, 1e-3  # seconds of waiting before the first sleep; longest sleep
+# Seconds for mpiexec to read a rank's last output before Abort ends all ranks.
 FORWARDING_SECONDS = 0.5
 
 
@@ -66,6 +66,7 @@ class Link:
     Attributes
     ----------
     rank, size : int
+        Number of this rank, and number of all ranks.
     sent : int
         Number of bytes that this rank has sent, by broadcast, by gather or to a single rank.
     """

@@ -1,4 +1,4 @@
-"""The command `certify`: rerun random cells of a kept run, and certify which results agree."""
+"""The command `certify`: rerun random cells (planned runs), and compare with earlier results."""
 
 # ruff: noqa: D301  (click wants a real backspace before lines that it must not wrap)
 
@@ -24,8 +24,8 @@ from fedcore.words import counted
 if TYPE_CHECKING:
     from fedcore.repro.plan.plan import Plan
 
-KERNEL = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")  # what a user may choose of a kernel
-MACHINE = "machine.json"  # in the folder of a certificate, so that no other machine goes on there
+KERNEL = ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")  # variables that choose a kernel
+MACHINE = "machine.json"  # describes the machine of a folder, so that no other continues there
 
 
 @click.command()
@@ -41,7 +41,7 @@ MACHINE = "machine.json"  # in the folder of a certificate, so that no other mac
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the draw.  [random]")
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @click.option("--out", type=click.Path(path_type=Path), help="Folder.  [certificate-SEED, or -ID]")
-@click.option("--kept", type=click.Path(path_type=Path), help="Records of the kept run.")
+@click.option("--kept", type=click.Path(path_type=Path), help="Folder with the kept run's records.")
 @CONFIGFILE
 def certify(
     paper: str | None,

@@ -24,9 +24,10 @@ Targets = dict[str, int]  # repeats of cells, by their paths
 
 
 class Open(NamedTuple):
-    """An undecided item of a paper, with the numbers of repeats that would decide it.
+    """An undecided item (printed number or statement) of a paper.
 
-    If more repeats cannot be run or would not help, `reason` says why.
+    `targets` has the number of repeats of each cell that would decide the item. If more repeats
+    cannot be run or would not help, `reason` says why.
     """
 
     item: str
@@ -71,7 +72,7 @@ def decide(
     if item is not None:
         ids = {name.partition("/")[2] for name in run.words(papers)}
         require_known(item, ids, "--item: unknown item", InputError)
-    say("First come the repeats that an earlier call did not run.")
+    say("Repeats that an earlier call planned but did not run come first.")
     run.update(papers)
     before, more = run.words(papers), set[str]()
     while True:
@@ -155,8 +156,8 @@ class _Run:
 
         if not factor:
             return Open(item, {}, "no number of runs would decide it")
-        # A method that draws nothing has one repeat; a second would be its copy. Equally many in
-        # an experiment stay equally many, because tables compare its runs with each other.
+        # A method without random draws has one repeat; a second would be a copy. Cells of one
+        # experiment that have equally many repeats keep equally many, because tables compare them.
         behind = [self.plan.cell(path) for path in cells]
         alike = {(cell.paper, cell.experiment, cell.repeats) for cell in behind}
         several = [

@@ -120,7 +120,7 @@ def job() -> None:
 @click.option("--cores", type=options.COUNT, default=os.cpu_count() or 1, show_default=True)
 @CONFIGFILE
 def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> None:
-    """Forecast the time and memory for those cells of PAPERS that have no history yet."""
+    """Forecast the time and memory of the planned runs (cells) of PAPERS that have no results."""
     from fedcore.repro.commands.probe import probe_speed
     from fedcore.repro.plan import forecast
 
@@ -131,14 +131,14 @@ def forecast(names: tuple[str, ...], cores: int, configfile: Path | None) -> Non
 @click.argument("made", type=PATH)
 @click.argument("output", type=PATH)
 def plan(made: Path, output: Path) -> None:
-    """Copy MADE, a paper's plan that the start of a run has written, to OUTPUT."""
+    """Copy MADE to OUTPUT; MADE is a paper's plan, which each run writes at its start."""
     from fedcore.files import atomic
 
     try:
         content = made.read_bytes()
     except FileNotFoundError as error:
         raise DataError(
-            f"{made} is missing, and the start of a run writes it: run again without --no-hooks"
+            f"{made}, which a run writes at its start, is missing: run again without --no-hooks"
         ) from error
     atomic.remove_left_overs_of(output)
     with atomic.replace(output, summed=True) as temporary:
@@ -168,9 +168,11 @@ def problem(name: str, spec: dict[str, Any], output: Path, **how: Any) -> None:
 @click.argument("history", type=PATH)
 @click.option("--code", default="", help="Fingerprint of the cell's code, to store.")
 @click.option(
-    "--recipe", "recipes", multiple=True, help="Recipe of each problem, to check its file."
+    "--recipe", "recipes", multiple=True, help="Digest (recipe) of each problem, to check its file."
 )
-@click.option("--seconds", type=PATH, help="File for the CPU seconds up to each record.")
+@click.option(
+    "--seconds", type=PATH, help="File for the CPU seconds up to each recorded iteration."
+)
 @click.option("--checkpoints", type=PATH, help="Path prefix of the files to resume from.")
 def cell(
     spec: dict[str, Any],
@@ -201,7 +203,7 @@ def cell(
 @job.command()
 @click.argument("file", metavar="PLAN", type=PATH)
 def tables(file: Path) -> None:
-    """Write the tables of a paper."""
+    """Write the tables of the paper whose plan file is PLAN."""
     from fedcore.repro.tables.report import write_tables
 
     write_tables(file)
@@ -233,7 +235,10 @@ def verdicts(file: Path, claims: Path, output: Path) -> None:
 @click.argument("output", type=PATH)
 @click.argument("papers", nargs=-1)
 def summary(output: Path, papers: tuple[str, ...]) -> None:
-    """Combine the verdicts of PAPERS, from the folder OUTPUT without its suffix .tsv."""
+    """Combine the verdicts of PAPERS in the table OUTPUT.
+
+    The verdicts are read from the folder that is called like OUTPUT, without the suffix .tsv.
+    """
     from fedcore.repro.verdicts import verdict_pages
 
     verdict_pages.write(verdict_pages.read_papers(output.with_suffix(""), papers), output)

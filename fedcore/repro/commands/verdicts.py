@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.argument("what", metavar="[FOLDER|PAPER]", required=False)
 @click.option("--paper", metavar="PAPER", help="Only items of this paper.")
 @click.option(
-    "--word", metavar="WORD", help="List items with this verdict as printed, such as fails."
+    "--word", metavar="WORD", help="List items whose verdict as printed is WORD, such as fails."
 )
 @click.option("--all", "every", is_flag=True, help="List all items.")
 @click.option("--show", "shown", metavar="ID", help="Print all details of one item.")

@@ -144,7 +144,7 @@ def _filled(value: Any, known: Mapping[str, Any], where: str) -> Any:
 def _with_cells(
     item: dict[str, Any], tables: Mapping[str, Any], folder: Path, where: str
 ) -> dict[str, Any]:
-    """Return an item with all its readings; each reading lists all cells of the item."""
+    """Return an item with all readings, each of which lists all cells (tested values)."""
     what = f"{where}, {item.get('id')}"
     if "not_run" in item:
         if item.keys() & {"select", "test", "cells", "panel", "readings"}:
@@ -210,7 +210,7 @@ def _row(
 
 
 def _points(path: Path, what: str) -> dict[str, Any]:
-    """Return a cell for each point in the CSV file of a printed panel.
+    """Return a cell (tested value) for each point in the CSV file of a printed panel.
 
     The column ``dy`` contains the error with which ``y`` was read off the panel.
     """
@@ -282,7 +282,7 @@ def _check_cell(cell: Mapping[str, Any], item: Mapping[str, Any], where: str) ->
 
 
 def _require_judged(checked: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if a printed cell is neither tested nor listed with a reason why not."""
+    """Raise `ConfigError` if a printed table's cell is neither tested nor left out for a reason."""
     rows = [item for item in checked["items"] if "row" in item]
     judged = {
         (*item["row"], column)

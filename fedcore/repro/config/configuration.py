@@ -14,7 +14,7 @@ from fedcore.repro.config.short_forms import merge
 
 CONFIG = Path("config/config.yaml")
 TYPED = ("overrides", "repeats")  # keys with nested numbers; other nested values are texts
-REPEATS = "repeats.yaml"  # beside it; `fedcore decide` writes it
+REPEATS = "repeats.yaml"  # beside config.yaml; `fedcore decide` writes it
 
 
 def files(checkout: Path = CHECKOUT) -> list[Path]:
@@ -36,7 +36,7 @@ def typed(config: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _typed(value: Any, given: Any) -> Any:
-    """Return `value`; convert each text that `given` contains at the same place."""
+    """Return `value`; texts that `given` has, too, become numbers or truth values if they can."""
     if isinstance(value, Mapping) and isinstance(given, Mapping):
         return {key: _typed(item, given.get(key)) for key, item in value.items()}
     if value != given:

@@ -69,7 +69,7 @@ class PaperFiles:
 
     @property
     def beside_claims(self) -> list[Path]:
-        """CSV files with the points of printed panels, and ``test_dates.tsv`` (see `records`)."""
+        """CSV files with the points of printed panels, and ``test_dates.tsv``, the tests' dates."""
         return sorted([*self.folder.glob("printed/*.csv"), *self.folder.glob("test_dates.tsv")])
 
     @property

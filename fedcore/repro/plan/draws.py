@@ -1,4 +1,4 @@
-"""Draw random cells of a kept run that `fedcore certify` can rerun within a given time."""
+"""Choose at random the cells (planned runs) that `fedcore certify` reruns within a given time."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ Jobs = Mapping[str, float]
 def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jobs]:
     """Return the jobs of each comparable cell, with estimated CPU seconds on this machine.
 
-    A cell is comparable if its settings are the same in the plan and in the kept record.
+    A cell is comparable if its settings are the same in the plan and in the kept run, an earlier
+    run whose records are in the repository.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def costs(plan: Plan, runs: Mapping[str, KeptRun], probe: float) -> dict[str, Jo
 
 
 def together(pool: Mapping[str, Jobs], cells: Collection[str]) -> float:
-    """Return the total CPU seconds of several cells, and count each shared job only once."""
+    """Return the total CPU seconds of several cells; a job that cells share counts once."""
     return sum({name: s for cell in cells for name, s in pool[cell].items()}.values())
 
 

@@ -12,11 +12,11 @@ from fedcore.words import counted
 
 
 def expected(plan: Plan, checkout: Path = CHECKOUT) -> dict[str, tuple[float, float]]:
-    """Return the CPU seconds and the MB of memory that each cell took in the last kept run.
+    """Return the CPU seconds and the MB of memory that each cell took in the run recorded in kept/.
 
-    If the kept run lacks a cell, the cell gets the mean wall seconds and the largest memory of its
+    If this run lacks a cell, the cell gets the mean wall seconds and the largest memory of its
     experiment. Cells without any record, and all cells of a quick run, are left out. CPU seconds
-    were measured on the kept run's machine.
+    were measured on the machine of the recorded run.
     """
     if plan.config["quick"]:
         return {}

@@ -22,7 +22,7 @@ class Took(NamedTuple):
 
 
 def measured(benchmark: str | os.PathLike[str]) -> Took | None:
-    """Return the time and memory in a benchmark file; None if there is no file or no time."""
+    """Return time and memory from Snakemake's benchmark file; None if there is no file or time."""
     try:
         with open(benchmark, encoding="utf-8", newline="") as file:
             row = next(csv.DictReader(file, delimiter="\t"))
@@ -48,7 +48,8 @@ def read_kept(notes: Path) -> dict[str, tuple[float, float]]:
     """Return the mean wall seconds, and the largest memory in MB, of each experiment's cells.
 
     The keys of the result are ``<paper>/<experiment>``. The values come from the last full run that
-    timed a cell of the experiment. If the file `notes` cannot be read, the result is empty.
+    timed a cell of the experiment. If the file `notes` (kept/run.json) cannot be read, the result
+    is empty.
     """
     try:
         runs: dict[str, Any] = json.loads(notes.read_text(encoding="utf-8"))

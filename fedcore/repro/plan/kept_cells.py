@@ -1,4 +1,4 @@
-"""Write and read records of a run's histories, with which later runs are compared.
+"""Write and read records of a run's histories; later runs are compared with these records.
 
 The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
 as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
@@ -24,8 +24,8 @@ from fedcore.history import History
 
 FOLDER = "kept/records"  # of a checkout
 DIGIT = 1e-3  # relative difference that leaves the third digit alone
-FLOOR = float(np.sqrt(np.finfo(float).eps))  # of the largest value of a column: rounding
-ZERO = 1000 * float(np.finfo(float).eps)  # of a measure without unit, such as a sine: rounding
+FLOOR = float(np.sqrt(np.finfo(float).eps))  # rounding, as a share of a column's largest value
+ZERO = 1000 * float(np.finfo(float).eps)  # rounding of a measure without unit, such as a sine
 SAME, DIGITS, RANGE, DIFFERS = "same bytes", "three digits", "in range", "differs"
 
 
@@ -33,8 +33,8 @@ class Ends(NamedTuple):
     """Statistics of a history's column; a statistic that is not finite is None.
 
     The attribute `median` is the median of the repeats' last values. The attributes `low` and
-    `high` are the smallest and the largest last value of repeats and twins. The attribute `largest`
-    is the largest absolute value in the column.
+    `high` are the smallest and the largest last value of all repeats and twins (second runs whose
+    starts differ by one rounding). `largest` is the largest absolute value in the column.
     """
 
     median: float | None
@@ -45,7 +45,7 @@ class Ends(NamedTuple):
     def agreement(self, new: Ends, zero: float = 0.0) -> str:
         """Return how well the kept statistics agree with `new`, the statistics of another run.
 
-        Differences up to `zero` count as rounding.
+        The result is `DIGITS`, `RANGE` or `DIFFERS`. Differences up to `zero` count as rounding.
         """
         if self.median is None or new.median is None:
             return DIGITS if self.median is new.median else DIFFERS
@@ -90,7 +90,8 @@ class KeptRun:
     ----------
     commit, date : str
     machine, versions : dict of str to str
-        Results of `machine.describe_arithmetic` and `fedcore.experiments.provenance.versions`.
+        CPU, BLAS, system and SIMD instructions from `machine.describe_arithmetic`, and package
+        versions.
     seed : int
         Master seed.
     probe : float
@@ -100,6 +101,7 @@ class KeptRun:
     items : dict of str to list of str
         Paths of the cells that an item's verdict depends on, keyed by the item's id.
     cells : dict of str to Kept
+        Record of each cell's history, keyed by the cell's path.
     """
 
     commit: str
@@ -170,6 +172,8 @@ def _short(number: float) -> float | None:
 
 def compared(kept: Kept, path: Path, same: bool) -> tuple[str, list[dict[str, Any]]]:
     """Return how well a history agrees with its record, and a row for each column that differs.
+
+    The agreement is `SAME`, `DIGITS`, `RANGE` or `DIFFERS`.
 
     Parameters
     ----------

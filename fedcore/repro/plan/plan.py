@@ -145,7 +145,7 @@ class Plan:
         }
 
     def missing_data(self, answers: Callable[[str], bool] | None) -> dict[str, str]:
-        """Return why the data of problems cannot be obtained; see `datasets.missing`."""
+        """Return why the raw data of problems cannot be obtained; see `datasets.missing`."""
         from fedcore import datasets
 
         raw, surrogate = self.config["paths"]["raw"], self.config["surrogates"]
@@ -157,7 +157,7 @@ class Plan:
         return {name: reason for name, reason in reasons.items() if reason}
 
     def leave_out_missing(self, answers: Callable[[str], bool] | None) -> None:
-        """Leave out problems whose data cannot be obtained, unless their data or results exist."""
+        """Leave out problems without obtainable raw data, unless clients' data or results exist."""
         results, clients = (Path(self.config["paths"][key]) for key in ("results", "clients"))
         for name, reason in self.missing_data(answers).items():
             paper, problem = name.split("/")
@@ -168,8 +168,8 @@ class Plan:
     def raw_files(self, problem: str) -> list[str]:
         """Return the raw files that must exist before the data of a problem are made.
 
-        The first file is ``fetched.json``. If the data set is not defined in fedcore, all other
-        files in the data set's folder follow.
+        The first file is ``fetched.json``, the record of the download. If the data set is not
+        defined in fedcore, all other files in the data set's folder follow.
         """
         dataset = self.problems[problem].get("dataset")
         if not dataset or self.config["surrogates"]:
@@ -345,7 +345,10 @@ def _check_problem(spec: dict[str, Any], where: str) -> None:
 
 
 def check_newcomers(name: str, problems: Mapping[str, Any], where: str) -> None:
-    """Raise `ConfigError` if the problem of new clients is unknown or has no held-out samples."""
+    """Raise `ConfigError` if the problem `name` is unknown or has no held-out samples.
+
+    Its clients join after training.
+    """
     require_known(name, problems, f"{where}: newcomers of the unknown problem")
     if "held_out" not in problems[name]:
         raise ConfigError(f"{where}: newcomers are tested on held-out samples: give {name} some")

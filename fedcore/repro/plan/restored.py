@@ -1,7 +1,7 @@
-"""Keep a list of restored histories; the workflow makes no data for their cells.
+"""Keep a list of restored histories, which were copied back into the results.
 
-``results/restored.json`` has an entry for each history that was copied back into the results. A
-history counts as restored until its file or its cell's settings, code or problems change.
+The list is ``results/restored.json``. The workflow makes no data for the cells of these histories.
+A history counts as restored until its file or its cell's settings, code or problems change.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def note(plan: Plan, cells: Iterable[Cell]) -> None:
 
 
 def paths(plan: Plan) -> set[str]:
-    """Return the paths of cells that are unchanged since their histories were restored."""
+    """Return the paths of cells that have not changed since their histories were restored."""
     results = Path(plan.config["paths"]["results"])
     return {
         path

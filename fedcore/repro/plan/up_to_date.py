@@ -11,10 +11,10 @@ from fedcore.history import History
 
 
 def changed(cell: Cell, history: History) -> list[str]:
-    """Return a text for each setting in which a cell differs from its history.
+    """Return a text for each compared setting in which a cell differs from its history.
 
-    Stopping rules and the choice of iterates are not compared, because histories do not record
-    them.
+    Compared are parameters, number of repeats, seed, twin, newcomers' epochs, tuning and metrics.
+    Histories do not record the stopping rules.
     """
     about, tune = history.about, cell.tune
     chosen = (tune or {}).get("over", {})  # by the run itself
@@ -59,7 +59,7 @@ def outdated(cell: Cell, history: History) -> str:
 
 
 def _tuned(tune: Mapping[str, Any] | None) -> tuple[Any, ...]:
-    """Return the measure, the repeats and the parameter values of a cell's or history's tuning."""
+    """Return a tuning's measure, how often it is evaluated, its first repeat, and its settings."""
     if not tune:
         return ()
     settings = combinations(tune["over"]) if "over" in tune else tune["settings"]

@@ -1,7 +1,7 @@
 """Certificate that says for each cell of a repeated run whether it agrees with the kept run.
 
-The records of the kept run are in the repository. ``codecheck.yml`` (https://codecheck.org.uk)
-contains the certificate.
+The kept run is an earlier run whose records are in the repository. The certificate is written as
+``certificate.md`` and, in the format of https://codecheck.org.uk, as ``codecheck.yml``.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ NOT_MADE = "not made"
 MEANING = {
     SAME: "every array of the history has the bytes of the kept one.",
     DIGITS: "the medians of all columns agree to one part in a thousand, or to rounding.",
-    RANGE: "a median differs in its third digit and lies within the kept repeats and their twins.",
-    DIFFERS: "a median lies elsewhere; or the bytes differ although kernel and versions agree; or "
-    "the bytes agree but the recorded medians do not.",
+    RANGE: "a median differs in its third digit, and lies in the range of the kept repeats and "
+    "twins.",
+    DIFFERS: "a median lies outside this range; or the bytes differ although kernel and versions "
+    "agree; or the bytes agree but the recorded medians do not.",
     NOT_MADE: "its job failed, or its data were not available.",
 }
 PERSON = "to be filled in by the person who ran it"
@@ -42,7 +43,7 @@ PERSON = "to be filled in by the person who ran it"
 PARTS = {
     "disagreeing": "What disagrees",
     "columns": "Third digits that differ",
-    "words": "Words of whole papers that differ",
+    "words": "Verdicts of whole papers that differ",
     "platform": "Machine and versions",
     "inputs": "Inputs",
 }
@@ -186,19 +187,19 @@ def page(found: Mapping[str, Any]) -> str:
         "## What was made again\n",
         f"{found['summary']}. Commit {commit}{changed}, {found['check_time']}.\n",
         tables.markdown(found["shares"]),
-        "An item counts if all cells on which it rests were made again. CPU seconds were"
+        "An item counts if all cells behind its verdict were made again. CPU seconds were"
         " measured in the kept run. `codecheck.yml` names every cell.\n",
         "".join(f"- *{word}*: {meaning}\n" for word, meaning in MEANING.items()),
     ]
     if found["bytes must agree"]:
         same = ", ".join(found["bytes must agree"])
-        parts.append(f"Bytes must agree, as kernel, instructions and versions do: {same}.\n")
+        parts.append(f"Kernel, instructions and versions agree, so bytes must agree: {same}.\n")
     else:
-        parts.append("Kernel, instructions or versions differ, so that bytes need not agree.\n")
+        parts.append("Kernel, instructions or versions differ, so bytes need not agree.\n")
     if found["by other code"]:
-        parts.append(f"By other code than the kept run: {', '.join(found['by other code'])}.\n")
+        parts.append(f"Code differs from the kept run: {', '.join(found['by other code'])}.\n")
     if found["words compared of"]:
-        parts.append(f"Words were compared of {', '.join(found['words compared of'])}.\n")
+        parts.append(f"Verdicts were compared for {', '.join(found['words compared of'])}.\n")
     for key, title in PARTS.items():
         if found[key]:
             parts += [f"## {title}\n", tables.markdown(found[key])]

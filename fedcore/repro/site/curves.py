@@ -1,4 +1,4 @@
-"""Data of the interactive plots, with at most `POINTS` records of each run.
+"""Data of the interactive plots, with at most `POINTS` recorded iterations of each run.
 
 Each run comes with a command that runs the same method with the same hyper-parameters.
 """
@@ -22,8 +22,8 @@ from fedcore.repro.tables.budgets import privacy, products, sum_of_squares
 from fedcore.repro.tables.results import Results, Run
 from fedcore.repro.tables.rows import gathered
 
-DATA = "DATA"  # stands for the reader's
-POINTS = 90  # of a curve, at most; denser at its start
+DATA = "DATA"  # stands for the reader's data set or files
+POINTS = 90  # most points of a curve; they are denser at its start
 AXES = {
     "rounds": "communication rounds",
     "up": "bytes sent up, all clients",
@@ -119,14 +119,14 @@ def _replayed(run: Run) -> dict[str, Any]:
 
 
 def _tell_apart(runs: list[dict[str, Any]], methods: Mapping[str, Mapping[str, str]]) -> None:
-    """Give runs the colour and dashes of their method; runs without method get distinct ones."""
+    """Give each run the colour and dashes of its method, or distinct ones if it names none."""
     here = curve_styles.distinct_looks([run["algorithm"] for run in runs])
     for run, own in zip(runs, here, strict=True):
         run.update(methods.get(run["name"], own))
 
 
 def _varied(runs: list[dict[str, Any]]) -> dict[str, list[float]]:
-    """Return the values of each numeric hyper-parameter that differs between runs of one method.
+    """Return the values of each numeric hyper-parameter that differs between an algorithm's runs.
 
     All other hyper-parameters are removed from `runs`.
     """
@@ -164,7 +164,7 @@ def axes_of(run: Run) -> dict[str, np.ndarray]:
 
 
 def _kept(records: int) -> np.ndarray:
-    """Return the indices of the records to plot, which are denser at the start of a run."""
+    """Return the indices of the recorded iterations to plot, which are denser at a run's start."""
     return np.unique(np.geomspace(1, records, POINTS).astype(int) - 1)
 
 
@@ -178,7 +178,7 @@ def _spread(values: np.ndarray) -> dict[str, list[float | None]]:
 
 
 def _median(values: np.ndarray) -> np.ndarray:
-    """Return each record's median over the repeats with a value, or NaN if no repeat has one."""
+    """Return each recorded iteration's median over the repeats with a value; NaN without any."""
     some = ~np.isnan(values).all(axis=0)
     found = np.full(values.shape[1], np.nan)
     found[some] = np.nanmedian(values[:, some], axis=0)

@@ -73,8 +73,9 @@ class Paper:
     plan : dict
         The plan of the run; empty if the results contain no plan.
     plan_file : path
+        File of the plan, which may be missing.
     title, citation : str
-        Without a plan, the title is the paper's name.
+        Title and citation in the plan. Without a plan, the title is the paper's name.
     missing : dict of str to list of str
         For each reason, the names of the problems and experiments that were not run.
     question : str
@@ -102,7 +103,7 @@ class Paper:
         self._items = claims_files.by_id(self.claimed)
         self.question = self.claimed.get("question", "")
         kept = self.claims_file.with_name("verdicts.tsv")
-        #: Verdicts with words: of this run, or those that are kept where this run is quick.
+        #: Verdicts of this run or, for a quick run, the kept verdicts on the same items.
         self.told = self.verdicts
         if self.quick:
             known = {verdict.id for verdict in self.verdicts}
@@ -219,7 +220,8 @@ class Paper:
     def judging(self, verdict: Verdict) -> View | None:
         """Return what a page shows of the table rows that decide a verdict; None without such rows.
 
-        The rows are selected by the first cell of the first reading with a result.
+        The rows are selected by the first tested value (cell) of the first reading (way to run the
+        item) that has a result.
         """
         pairs = zip(self._items[verdict.id]["readings"], verdict.readings, strict=False)
         ran = next((given for given, reading in pairs if reading.state), None)

@@ -11,7 +11,7 @@ from fedcore.repro.tables.rows import Rows
 
 
 def pairs(results: Results, experiment: str) -> dict[tuple[str, str], tuple[Run, Run]]:
-    """Return for each algorithm and variant its two runs, with and without the canary.
+    """Return for each algorithm and variant two runs, with and without the canary (planted row).
 
     A pair is left out if one of its two runs is missing.
     """

@@ -18,11 +18,12 @@ CHANGES = {
 
 
 def products(run: Run, history: History) -> np.ndarray:
-    """Return how many products of AᵢAᵢᵀ with a block a client has computed up to each record.
+    """Return how many products of AᵢAᵢᵀ with a matrix a client has computed so far.
 
-    If a method records its products, the result is their mean over the clients. If a method
-    declares its products per round by ``steps``, the result is their sum over the rounds. For all
-    other methods, the result is the number of iterations or of rounds, whichever is larger.
+    The result has one value per recorded iteration. If a method records its products, the value is
+    their mean over the clients. If a method declares its products per round by ``steps``, the value
+    is their sum over the rounds. For all other methods, the value is the number of iterations or of
+    rounds, whichever is larger.
 
     Returns
     -------

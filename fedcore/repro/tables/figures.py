@@ -32,10 +32,11 @@ def save(
         Runs that the figure shows.
     title : str
     sentences : mapping of str to str, optional
+        What the paper prints, in a few words, keyed by the id of the item.
     change : str
-        As in `Results.outcome`.
+        Name of the change to the printed claim that the figure shows; see `Results.outcome`.
     spread : str
-        As in `Results.corner`.
+        Words that say how the figure shows the spread of the repeats.
     """
     shown = list(runs)
     plotting.save(

@@ -67,7 +67,9 @@ class Run:
 
     @cached_property
     def seconds(self) -> np.ndarray:
-        """CPU seconds up to each record, without the time for recording, shape (repeats, records).
+        """CPU seconds up to each recorded iteration, without the time for recording.
+
+        The shape is (repeats, records).
 
         Raises
         ------
@@ -226,7 +228,8 @@ def _sizes(run: Run) -> dict[str, Any]:
 def _came_out(verdict: Mapping[str, Any], change: str, part: str) -> str:
     """Return in a few words the verdict on what a figure shows.
 
-    A figure shows one reading of the item or, if `part` is given, one part of this reading.
+    A figure shows one reading of the item (one way to run it) or, if `part` is given, one part of
+    this reading.
     """
     readings = json.loads(str(verdict["readings"]))
     named = [one for one in readings if change in _changes(one)] or readings[:1]
@@ -309,7 +312,7 @@ class Results:
     figures, tables : Path
         Folders of this paper's figures and tables.
     symbols : mapping of str to str
-        As given.
+        The parameter `symbols`.
     asked : set of str
         Names of the cells whose histories have been requested.
     """
@@ -377,7 +380,7 @@ class Results:
         Parameters
         ----------
         *experiments : str
-            The default is all experiments.
+            Names of the experiments, by default all.
         algorithm : str, optional
             Yield only runs of this algorithm.
         **tags
@@ -425,7 +428,7 @@ class Results:
         Parameters
         ----------
         table : str
-            Name of the table in the paper's YAML file.
+            Name of the table in the paper's ``experiments.yaml``.
 
         Raises
         ------
@@ -461,11 +464,11 @@ class Results:
     def outcome(self, sentences: Mapping[str, str], change: str = "", part: str = "") -> str:
         """Return the lines below a figure's title, each with a printed statement and its verdict.
 
-        Each line consists of a text of `sentences`, a tab, and the verdict on the reading that the
-        figure shows or, if `part` is given, on this part of the reading. If the verdict on the
-        whole reading, on the claim as printed or on another reading differs, it follows. If the
-        results contain no verdicts, the text is empty. For a quick run, the text only says that a
-        quick run says nothing about the paper.
+        A reading is one way to run an item. Each line consists of a text of `sentences`, a tab, and
+        the verdict on the reading that the figure shows or, if `part` is given, on this part of the
+        reading. Other verdicts follow if they differ: on the whole reading, on the claim as printed
+        or on another reading. If the results contain no verdicts, the text is empty. For a quick
+        run, the text only says that a quick run says nothing about the paper.
 
         Parameters
         ----------
@@ -502,8 +505,8 @@ class Results:
     def corner(self, runs: Iterable[Run], spread: str = "") -> str:
         """Return the text in a figure's corner, with kind of run, commit, sizes and repeats.
 
-        The text also says if data are surrogate or rebuilt, and names metrics that the privacy
-        account does not cover.
+        The text also says if data are surrogate or rebuilt, and if a run is private, so that its
+        exact metrics are not released.
 
         Parameters
         ----------

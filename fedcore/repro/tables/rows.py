@@ -1,4 +1,4 @@
-"""Select and group rows of tables, find the first record of an event, and compare values."""
+"""Select and group rows of tables, find when an event first occurs, and compare values."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ def first(holds: np.ndarray) -> int | None:
 
 
 def reached(holds: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return each repeat's value at its first record where `holds` is true.
+    """Return each repeat's value at the first recorded iteration where `holds` is true.
 
     Parameters
     ----------
     holds, values : ndarray of shape (repeats, records)
+        Condition and value at each recorded iteration of each repeat.
 
     Returns
     -------
@@ -96,13 +97,14 @@ def series(rows: Rows, x: str, y: str, **values: Any) -> tuple[np.ndarray, np.nd
         Rows of a table; every value of column `x` has equally many rows.
     x, y : str
     **values
-        As in `chosen`.
+        Values that rows must have in the named columns in order to be used.
 
     Returns
     -------
     x : ndarray of shape (points,)
         The distinct values of column `x`, in rising order.
     y : ndarray of shape (repeats, points)
+        The values of column `y` at each point, in the order of the rows.
     """
     found = {key[x]: [row[y] for row in group] for key, group in groups(chosen(rows, **values), x)}
     points = sorted(found)

@@ -1,4 +1,8 @@
-"""Write out the answers to the papers' questions, and the evidence for each verdict."""
+"""Write out the answers to the papers' questions, and the evidence for each verdict.
+
+A reading is one way to run a printed item: it may fill in what the paper leaves open (``fills_in``)
+and replace what the paper says (``replaces``).
+"""
 
 from __future__ import annotations
 

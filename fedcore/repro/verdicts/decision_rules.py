@@ -28,16 +28,16 @@ from fedcore.words import counted
 
 HOLDS, FAILS, UNDECIDED = "holds", "fails", "undecided"
 LOOKS = (5, 10, 20, 40, 80)  # numbers of runs after which test B is made
-LEVEL = 0.05  # at which a printed number lies among ours
+LEVEL = 0.05  # a printed number holds in the interval of confidence 1 - LEVEL around our mean
 FRACTION = 0.1  # of a printed number: a difference that counts as none
-WIDEST = 0.25  # of a number: a test that could not tell more than this apart shows nothing
+WIDEST = 0.25  # share of a number: a test that cannot detect such a difference shows nothing
 WIDE = 2.0  # largest over smallest of positive values that are compared by their logarithms
 EXPONENT = 0.25  # difference of two exponents that counts as none
 ACCURACY = 3  # points of accuracy that a test must tell apart
-NO_ORDER = 200  # runs that agree and disagree after which there is no clear order
+NO_ORDER = 200  # number of runs after which an undecided test A finds no clear order
 MOST = 10_000  # largest number of runs that is worth naming
 SLACK = 1 + 1e-9  # for rounding errors of a comparison with printed digits
-HEAVY = 3  # degrees of freedom of the tails that are allowed for at small levels
+HEAVY = 3  # degrees of freedom of the heavy tails that are allowed for at small levels
 PANEL = 0.9  # of a panel's points must hold
 POINTS = "points"  # name of a panel's part
 NO_RESULT = "no run has a result"
@@ -45,7 +45,7 @@ NO_RESULT = "no run has a result"
 FEW, UNCLEAR, DOUBT = "too few runs", "no clear order", "few runs agree"
 SPREAD, NEAR, ROUNDED = "our runs spread too far", "near the limit", "rounding decides"
 SILENT, ALONE = "no result", "one point fails"
-TWO = 2  # points that fail, before a panel does: with heavy tails one of fifty often would
+TWO = 2  # failing points that make a panel fail; with heavy tails, one of fifty often fails
 
 Numbers = list[float | None]
 
@@ -173,8 +173,8 @@ def judge_runs(
     Parameters
     ----------
     points : sequence of list
-        For each point, a value for each run in the order of seeds. The value is 1 if the run
-        agrees, 0 if it disagrees, and None if it says nothing.
+        For each point (setting of the runs, such as n = 100), a value for each run in the order of
+        seeds. The value is 1 if the run agrees, 0 if it disagrees, and None if it says nothing.
     given : mapping
         ``probability`` is the share that the agreeing runs must exceed, by default 0.5. If
         ``every`` is true, a single point can change the outcome to `FAILS` or `UNDECIDED`.
@@ -415,7 +415,7 @@ def _agrees(value: float, given: Mapping[str, Any], limit: float | None) -> floa
 
 
 def judge_jointly(found: Mapping[str, Outcome], panel: bool) -> Outcome:
-    """Return the joint outcome of several cells that form a table row, a sentence or a panel."""
+    """Return the joint outcome of tested values that form a table row, a sentence or a panel."""
     if len(found) == 1:
         return next(iter(found.values()))
     states = [outcome.state for outcome in found.values()]

@@ -1,8 +1,9 @@
 """Find the cells on which each item's verdict rests, and how many runs would decide the item.
 
-An item is a printed number or statement, and a cell is a planned run. Each table is computed again
-to find the histories that it reads. An item rests on the histories of the table rows that it
-selects; rows and histories are matched by experiment and problem, if the table has these columns.
+An item is a printed number or statement, a reading is one way to run an item, and a cell is a
+planned run. Each table is computed again to find out which cells it reads. An item selects rows of
+a table, and rests on those of the table's cells whose experiment and problem occur in a selected
+row. If the table has no column for experiment or problem, this column is not compared.
 """
 
 from __future__ import annotations
@@ -48,7 +49,10 @@ class Evidence:
             self._read[name] = [cell for cell in once.cells.values() if cell.short in once.asked]
 
     def cells(self) -> dict[str, list[str]]:
-        """Return the paths of the cells behind each item that was run, keyed by the item's id."""
+        """Return the paths of the cells on which each item rests, keyed by the item's id.
+
+        Items without such cells are left out.
+        """
         items = by_id(self._claims).items()
         found = {name: self._behind(item["readings"]) for name, item in items}
         return {name: cells for name, cells in found.items() if cells}
@@ -76,7 +80,7 @@ class Evidence:
         return (max(factors) if factors and all(factors) else 0.0), self._behind(open_)
 
     def _behind(self, readings: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Return the paths of the cells behind the table rows that the readings select."""
+        """Return the paths of the cells on which these readings rest."""
         found: set[str] = set()
         selects = [cell["select"] for reading in readings for cell in reading["cells"].values()]
         for select in selects:

@@ -36,10 +36,12 @@ class Measurements:
     Parameters
     ----------
     folder : Path
+        Folder of the paper's tables.
     stand_ins : bool
+        Whether table rows without a ``status`` count as made from stand-in data.
     left_out : set of str
-        Names of problems and experiments that the run left out. Points with these names may lack
-        results.
+        Names of problems and experiments that the run left out. Table rows with these names may
+        lack results.
     """
 
     def __init__(self, folder: Path, stand_ins: bool, left_out: Set[str]) -> None:
@@ -49,7 +51,7 @@ class Measurements:
     def measure(
         self, cells: Mapping[str, Cell], demand: Demand, what: str
     ) -> tuple[dict[str, Outcome], bool]:
-        """Test each cell of a reading on the table rows that the cell selects.
+        """Test each cell (tested value) of a reading on the table rows that the cell selects.
 
         Returns
         -------
@@ -61,6 +63,7 @@ class Measurements:
         Raises
         ------
         Obstacle
+            If a table, or a row that a cell needs, is missing.
         """
         demand = demand._replace(cells=len(cells))
         outcomes, stand_in = {}, False
@@ -96,7 +99,7 @@ class Measurements:
         return self._tables[name]
 
     def _outcome(self, cell: Cell, rows: Rows, demand: Demand, what: str) -> Outcome:
-        """Return a cell's outcome; rounding or a missing point can make the outcome undecided."""
+        """Return a cell's outcome; rounding or a missing result can make the outcome undecided."""
         select, pool, pooled = cell["select"], cell["test"].get("number", {}).get("pool"), None
         if pool is not None:
             like = {**select, "where": pool["where"], "points": pool["by"]}
@@ -155,7 +158,7 @@ def _alike(wanted: Any) -> list[tuple[bool, tables.Value]]:
 def _judged(
     cell: Cell, demand: Demand, pooled: tuple[float, int] | None, what: str, rows: Rows
 ) -> Outcome:
-    """Apply a cell's test to the values in the cell's column."""
+    """Apply the test of a cell (tested value) to the values that `rows` have in its column."""
     ((kind, given),) = cell["test"].items()
     select, column = cell["select"], cell["select"]["column"]
     flags = kind != "number" and not any(limit in given for limit in LIMITS)
@@ -193,7 +196,7 @@ def _judged(
 
 
 def _point(key: Mapping[str, tables.Value], called: Mapping[str, str]) -> str:
-    """Return a point as text; a number follows the name of its column, as in ``n = 100``."""
+    """Return a point (a value per column) as text; a number follows its column's name: n = 100."""
     shown = {column: tables.show(value) for column, value in key.items()}
     return ", ".join(
         called.get(text, text if isinstance(key[column], str) else f"{column} = {text}")
@@ -270,7 +273,7 @@ def _rounding(cell: Cell, rows: Rows, outcome: Outcome, judged: Callable[[Rows],
 
 
 def _check_values(rows: Rows, column: str, flags: bool, where: str) -> None:
-    """Raise `ConfigError` if a column lacks the flags or the numbers that its test needs."""
+    """Raise `ConfigError` if a column lacks the truth values or numbers that its test needs."""
     for row in rows:
         value = row[column]
         if flags and not (value is None or isinstance(value, bool)):

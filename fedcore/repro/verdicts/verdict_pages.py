@@ -37,7 +37,7 @@ WIDTH = 96
 
 
 def write(verdicts: Sequence[Verdict], path: str | os.PathLike[str], question: str = "") -> None:
-    """Write all fields of verdicts to a TSV file, and their page to a Markdown file beside it."""
+    """Write all fields of verdicts to a TSV file, and a page about them to a Markdown file."""
     head = opening(question, verdicts) if question else ""
     tables.write(rows(verdicts), path, page=head + page(verdicts))
 
@@ -186,7 +186,7 @@ def chance(printed: Sequence[Verdict]) -> str:
 
 
 def sections(verdicts: Sequence[Verdict]) -> list[tuple[str, list[str]]]:
-    """Return the title and the points of each section that is not empty."""
+    """Return the title and the list items of each section that is not empty."""
     printed = printed_items(verdicts)
     failing = [v for v in printed if v.word == FAILS]
     why = Counter(v.cause or "no cause found" for v in failing)
@@ -220,7 +220,9 @@ def page(verdicts: Sequence[Verdict]) -> str:
             parts += [f"### {tables.escaped(source)}\n", _table(items)]
         if own := checks(mine):
             parts.append("### Checks of this software\n")
-            parts.append("They say nothing about the paper, so its counts leave them out.\n")
+            parts.append(
+                "These checks say nothing about the paper, so its counts leave them out.\n"
+            )
             parts.append(_table(own))
     return "\n".join(parts) + "\n" if parts else "Nothing is printed that could be compared.\n"
 

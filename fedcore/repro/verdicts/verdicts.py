@@ -1,7 +1,7 @@
 """Give a verdict on each item as printed, and on each reading that changes what is printed.
 
 ``papers/<paper>/claims.yaml`` says what is printed and how each item is tested. An item is a
-printed number or statement. A reading is one way to run it: a reading may fill in what the paper
+printed number or statement. A reading is one way to run an item: it may fill in what the paper
 leaves open, and may replace what the paper says. Every verdict is computed from the claims file and
 from the paper's tables of measured values. ``docs/judging.md`` has the rules.
 """
@@ -80,16 +80,18 @@ class Reading:
     Attributes
     ----------
     fills_in, replaces : tuple of Change
-        A reading without `replaces` runs the item as printed.
+        Changes that fill in what the paper leaves open, and changes that replace what it says. A
+        reading without `replaces` runs the item as printed.
     obstacle : str
         Why the reading was not run, or an empty text. All later fields of a reading that was not
         run are empty.
     state, measured, runs
-        Fields of the `fedcore.repro.verdicts.decision_rules.Outcome`.
+        State, measured values as text and number of runs, from the `decision_rules.Outcome`.
     lack : str
         Why the runs cannot tell, from the field `why` of the outcome.
     failed : mapping of str to int
-        For each cell that fails, the field `side` of its outcome.
+        For each cell (tested value) that fails: 1 if the printed number is larger than the measured
+        one, -1 if it is smaller, and otherwise 0.
     parts : mapping of str to Part
         Outcome of each cell, or of all points of a panel, as structured data.
     """
@@ -260,6 +262,7 @@ def retold(verdict: Verdict, item: Mapping[str, Any], claims: Mapping[str, Any])
     Parameters
     ----------
     verdict : Verdict
+        Verdict of an earlier run.
     item : mapping
         The verdict's item, whose test must be the same as when the verdict was given.
     claims : mapping
