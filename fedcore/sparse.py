@@ -164,7 +164,7 @@ class SparseRows(np.lib.mixins.NDArrayOperatorsMixin):
             yield dense if self.mean is None else dense - self.mean
 
     def _groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the stored values and, per column, value and number of the others, all centred."""
+        """Return the centred stored values, and each column's centred zero and number of zeros."""
         values = self.matrix.data
         missing = len(self) - np.bincount(self.matrix.indices, minlength=self.shape[1])
         if self.mean is None:

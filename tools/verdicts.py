@@ -44,8 +44,8 @@ OTHER_CODE = (
 INDEX = "../../docs/verdicts.md"  # from a paper's folder
 TIMES = (
     "A row adds up the CPU and wall seconds of an experiment's timed cells; *MB* is the largest\n"
-    "memory of a cell. *By other code* and *untimed* are explained\n"
-    f"[below the runs]({INDEX}#the-runs).\n"
+    "memory of a cell. The notes on [the runs of all papers]"
+    f"({INDEX}#the-runs)\nexplain *by other code* and *untimed*.\n"
 )
 
 

@@ -83,7 +83,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
 
 
 def next_ritz_value(V: np.ndarray, AV: np.ndarray, p: int) -> float:
-    """Return the (p+1)-st Ritz value of AAᵀ in range(V), given AV = AAᵀ V; 0 if V has p columns."""
+    """Return the (p+1)-st largest Ritz value of AAᵀ in range(V), or 0 if V has only p columns.
+
+    V has orthonormal columns, and the argument `AV` is the product of AAᵀ and V.
+    """
     if V.shape[1] == p:
         return 0.0
     T = V.T @ AV

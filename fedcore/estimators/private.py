@@ -3,10 +3,10 @@
 Neighbouring data sets differ by one added or removed record of one client. Clients first clip their
 samples to public bounds (`fedcore.estimators.bounds`). A fit then has four steps:
 
-1. Each client uploads, with noise, the sum of ``a = (x − c)/ρ`` over its samples x, and κ = 0.5
-   times its number of samples. The vector c is the middle of the bounds, and the divisor ρ makes
-   ‖a‖ ≤ 1 for every sample. To these sums, one sample adds the vector (a, κ), which has norm at
-   most √(1 + κ²). The server clips the mean to the bounds. If scales are wanted, each feature of
+1. Each client uploads, with noise, the sum of ``a = (x − c)/ρ`` over its samples x, and its number
+   of samples multiplied by κ = 0.5. The vector c is the middle of the bounds, and the divisor ρ
+   makes ‖a‖ ≤ 1 for every sample. To these sums, one sample adds the vector (a, κ), which has norm
+   at most √(1 + κ²). The server clips the mean to the bounds. If scales are wanted, each feature of
    x − c is divided by its largest magnitude within the bounds before ρ is chosen.
 
 2. If scales are wanted, each client uploads the noisy sum of ``((x − mean)/w)²`` over its samples.

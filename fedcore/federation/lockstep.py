@@ -77,7 +77,8 @@ def run_all(
     calls : sequence of callable
         Functions without arguments, one for each run.
     slots : sequence of int, optional
-        The `slot` of each run; all slots differ. Without slots, only the requests that the calls
+        A different number for each run. Runs in the same block of `WIDTH` consecutive numbers
+        share client steps. Without slots, only the requests that the calls
         make by `meet` are joined, and client steps run separately for each run.
     """
     return _Lockstep(len(calls), slots).run(calls)

@@ -3,11 +3,11 @@
 After `Federation.protect`, every client's state has an object ``state.privacy`` of the class
 `Mechanisms`. To release a value, a client step calls a method of ``state.privacy``. The method adds
 the noise and charges a privacy event to the ledger. A step may reply only with values that
-mechanisms returned during the same call of the step. Any other upload counts as unprotected, and
-makes the run's ε infinite. A step that replies with a value computed from releases must declare
-this value with `derived`. A step marked by `post_processing` replies with values that were released
-in earlier calls. The ledger trusts these declarations and the stated sensitivities. The ledger
-detects an upload without noise, but not a wrong sensitivity or a wrong declaration.
+mechanisms returned during the same call of the step, with two exceptions: values computed from
+releases and declared with `derived`, and values released in earlier calls, if the step is marked by
+`post_processing`. Any other upload counts as unprotected, and makes the run's ε infinite. The
+ledger trusts these declarations and the stated sensitivities. The ledger detects an upload without
+noise, but not a wrong sensitivity or a wrong declaration.
 
 Every record (row of data) belongs to one client, so the clients' privacy losses do not add up. The
 run's ε is the largest ε of any client. This ε is the guarantee against the server and every other

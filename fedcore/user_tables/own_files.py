@@ -155,7 +155,8 @@ def _match_names(tables: Sequence[Table]) -> None:
 def _widen(tables: Sequence[Table]) -> None:
     """Append columns of zeros to LIBSVM tables, up to the width of the widest table.
 
-    A LIBSVM table is not changed if its first column number differs from the widest table's.
+    A LIBSVM table stays as it is if its columns count from another start (0 or 1) than the widest
+    table's.
     """
     widest = max((table.labels for table in tables if table.bare), key=len, default=range(0))
     for table in tables:

@@ -1,7 +1,7 @@
 """Write and read records of a run's histories; later runs are compared with these records.
 
 The folder ``kept/records`` has one file for each paper. The first line of a file describes the run,
-as in `KeptRun`. Every other line describes the history of one cell, as in `Kept`.
+as in `KeptRun`. Each of the remaining lines describes the history of one cell, as in `Kept`.
 """
 
 from __future__ import annotations

@@ -80,9 +80,9 @@ def filled_in(verdict: Verdict) -> str:
 
 
 def _fillings(verdict: Verdict) -> tuple[Change, ...]:
-    """Return the field `fills_in` of the first reading that replaces nothing.
+    """Return what the first reading as printed fills in: the first one with empty `replaces`.
 
-    If every reading replaces something, return the field `fills_in` of `Verdict.otherwise`.
+    If there is no such reading, return what the reading `Verdict.otherwise` fills in.
     """
     printed = (reading for reading in verdict.readings if not reading.replaces)
     first = next(printed, verdict.otherwise)

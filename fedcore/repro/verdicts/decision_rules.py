@@ -75,12 +75,12 @@ class Demand(NamedTuple):
 
     @property
     def holds(self) -> float:
-        """Least weight (see `weigh`) at which test A finds that the printed text holds."""
+        """Least weight of evidence, by `weigh`, at which `judge_runs` finds that the text holds."""
         return self.weight * self.searched
 
     @property
     def fails(self) -> float:
-        """Least weight (see `weigh`) at which test A finds that the printed text fails."""
+        """Least weight of evidence, by `weigh`, at which `judge_runs` finds that the text fails."""
         return self.holds * self.cells
 
 
@@ -257,8 +257,10 @@ def judge_number(
     given : mapping
         Settings of the test, with the keys of ``number`` in ``claims.schema.yaml``.
     demand : Demand
+        How strong the evidence must be.
     pooled : (deviation, degrees of freedom), optional
-        Standard deviation pooled over similar rows, used if there are fewer than five runs.
+        Standard deviation pooled over similar rows of the printed table, used if there are fewer
+        than five runs.
     """
     look = max((m for m in LOOKS if m <= len(values)), default=len(values))
     seen = values[:look]
