@@ -17,6 +17,7 @@ from fedcore.errors import InputError
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
 from fedcore.reports import comparison
+from refused import refused
 
 COMMANDS = ["run", "compare", "compare --plot", "plot", "plot, beside"]
 
@@ -222,5 +223,4 @@ def test_the_library_replaces_no_file_of_others(made, folder):
         assert contents(folder) == before
     if not Path("own.h5").exists():
         shutil.copy("read.h5", "own.h5")  # a history is no problem
-        with pytest.raises(InputError):
-            writers["own.h5"]("own.h5")
+        refused(lambda: writers["own.h5"]("own.h5"), InputError)

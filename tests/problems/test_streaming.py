@@ -92,8 +92,7 @@ def test_a_generator_that_yields_something_else_when_called_again_is_refused(
 def test_a_generator_that_yields_sparse_clients_is_refused(monkeypatch):
     yielded = scipy.sparse.csr_array(np.eye(3))
     monkeypatch.setattr(generators, "generate", lambda *_: iter([yielded]))
-    with pytest.raises(InputError, match="dense"):
-        build.build("p", WHITE, **OPTIONS)
+    refused(lambda: build.build("p", WHITE, **OPTIONS), InputError, "dense")
 
 
 class Frame(np.ndarray):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fedcore.errors import DataError, InputError
 from fedcore.files import checksums
 from fedcore.reports import tables
+from refused import refused
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 words = st.sampled_from(["true", "nan", "-inf", "1e-6", "007", " x", '"', 'a"b', "a\tb", "x\r\n"])
@@ -128,8 +129,7 @@ def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
     damages += [whole[:i] for i in range(len(whole))]
     for damage in damages:
         path.write_bytes(damage)
-        with pytest.raises(DataError, match=r"t\.tsv"):
-            tables.read(path)
+        refused(lambda: tables.read(path), DataError, "t.tsv")
     path.write_bytes(whole)
     assert tables.read(path)[1] == {"a": 13, "b": "y"}
 
@@ -140,7 +140,6 @@ def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path)
     known = checksums.place(path)
     assert known.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  t.tsv\n"
     known.write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"t\.tsv"):
-        tables.read(path)
+    refused(lambda: tables.read(path), DataError, "t.tsv")
     known.unlink()
     assert tables.read(path) == [{"a": 1}]
