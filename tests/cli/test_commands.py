@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.history import History
 from fedcore.parts.convergence_test import TOL
+from programs import python
 from refused import refused
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
@@ -61,10 +63,8 @@ def test_the_shell_completes_kinds():
         "COMP_WORDS": "fedcore list me",
         "COMP_CWORD": "2",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", "from fedcore.__main__ import main; main(prog_name='fedcore')"],
-        env=os.environ | asked, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    code = "from fedcore.__main__ import main; main(prog_name='fedcore')"
+    done = python("-c", code, env=os.environ | asked)
     assert done.stdout.split() == ["plain,methods", "plain,metrics"]
 
 
@@ -108,8 +108,7 @@ print({"pyarrow", "h5py", "yaml", "tqdm"} & set(sys.modules))
 import fedcore.datasets, fedcore.user_tables
 print({"sklearn", "PIL", "pandas"} & set(sys.modules))
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "set()\nset()\n"
+    assert python("-c", code).stdout == "set()\nset()\n"
 
 
 def test_defaults_of_parameters_are_values_in_json():
@@ -133,8 +132,7 @@ def reads():
     os.kill(os.getpid(), signal.SIGBUS)
 main(["reads"])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGBUS
+    done = python("-c", code, status=-signal.SIGBUS)
     assert "Bus error" in done.stderr and "in reads" in done.stderr
 
 
@@ -157,11 +155,8 @@ main(["job", "problem", "p", "{{}}", "p.h5", "--seed", "0"])
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1", "SIGUSR2"])
 def test_a_job_that_a_signal_ends_says_so_and_leaves_nothing(tmp_path, name):
-    done = subprocess.run(
-        [sys.executable, "-c", ENDED.format(name=name)],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1 and name in done.stderr and not list(tmp_path.iterdir())
+    done = python("-c", ENDED.format(name=name), status=1, cwd=tmp_path)
+    assert name in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_a_job_too_large_for_the_machine_ends_in_a_sentence(tmp_path, monkeypatch):
@@ -263,16 +258,10 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
 
 
 def test_a_program_of_its_own(tmp_path):
-    def program(*args):
-        return subprocess.run(
-            [sys.executable, "-m", "fedcore", *args],
-            capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-
-    good = program(*RUN, "--out", str(tmp_path / "h.h5"))
-    assert (good.returncode, (tmp_path / "h.h5").is_file()) == (0, True)
-    bad = program("run", "power_gdd", "w8a", "-r", "3")
-    assert bad.returncode == 1
+    program = partial(python, "-m", "fedcore", env=os.environ | {"OMP_NUM_THREADS": "1"})
+    program(*RUN, "--out", tmp_path / "h.h5")
+    assert (tmp_path / "h.h5").is_file()
+    bad = program("run", "power_gdd", "w8a", "-r", "3", status=1)
     assert "did you mean 'power_gd'" in bad.stderr and "Traceback" not in bad.stderr
     assert program("--help").stdout.startswith("Usage: fedcore ")
 

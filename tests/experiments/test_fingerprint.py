@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from fedcore.experiments.cell import AUDITS, Cell
 from fedcore.experiments.fingerprint import NOT_COUNTED, digests
 from fedcore.problems import storage
 from fedcore.testing.subject import Subject
+from programs import python
 from refused import refused
 
 METHOD = '''
@@ -261,9 +260,7 @@ def run_cells(tmp_path_factory):
         cells.append(dataclasses.asdict(made))
 
     def run(*muted):
-        call = [sys.executable, "-c", RUN, str(folder), json.dumps(cells), json.dumps(muted)]
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        done = python("-c", RUN, folder, json.dumps(cells), json.dumps(muted))
         return {name: (set(loaded), arrays)
                 for name, loaded, arrays in map(json.loads, done.stdout.splitlines())}  # fmt: skip
 

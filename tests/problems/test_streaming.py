@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from functools import partial
 
@@ -15,6 +14,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
+from programs import python
 from refused import refused
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
@@ -147,9 +147,7 @@ def test_a_problem_larger_than_a_limit_on_memory_is_written(kind, tmp_path):
     if sys.platform != "linux":
         pytest.skip("the limit holds for all of a process's memory on Linux only")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    call = [sys.executable, "-c", LIMITED, str(tmp_path / "p.h5"), kind]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", LIMITED, tmp_path / "p.h5", kind, env=environment)
     assert done.stdout == "too large\n"  # in memory
     problem = storage.load(tmp_path / "p.h5")
     S = np.vstack(problem.clients)

@@ -109,9 +109,7 @@ def test_a_frame_with_more_columns_than_the_fit_is_refused_with_their_names(kind
     x = np.random.default_rng(0).standard_normal((20, 4))
     frame = pandas.DataFrame(x, columns=["a", "b", "my c", "d"])
     model = fedcore.FederatedPCA(2).fit([FORMS[kind](frame[["my c", "a", "b"]])])
-    with pytest.raises(TableError) as told:
-        model.transform(FORMS[kind](frame))
-    assert told.client == "x" and told.column == "d"
+    refused(lambda: model.transform(FORMS[kind](frame)), TableError, client="x", column="d")
     told = refused(lambda: model.transform(FORMS[kind](frame[["a", "d"]])), TableError)
     assert {part.column for part in told.parts} == {"b", "my c", "d"}
 
