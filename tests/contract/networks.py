@@ -71,12 +71,13 @@ def loss_gradient(data: Labelled) -> Any:
     return lambda w, rows: tiny_gradient(w, data.X[rows], data.y[rows])
 
 
-def trained(
+def in_a_round(
     w: np.ndarray, i: int, clients: Clients, draws: Draws, params: Any, gradient: Any = None,
     epochs: int | None = None, **more: Any,
 ) -> np.ndarray:  # fmt: skip
     """What a client makes of a network in a round, by default on its own loss."""
-    rows = batches(draws.clients[i], len(clients[i]), params, epochs or params.epochs)
+    epochs = params.epochs if epochs is None else epochs
+    rows = batches(draws.clients[i], len(clients[i]), params, epochs)
     return descend(w, gradient or loss_gradient(clients.labelled(i)), rows, params, **more)
 
 
@@ -88,7 +89,7 @@ def plain_averaging(clients: Clients, draws: Draws, params: Any) -> list[np.ndar
         for i in chosen(draws, params, len(clients)):
             f = loss_gradient(clients.labelled(i))
             pulled = lambda v, rows, f=f, w=w: f(v, rows) + strength * (v - w)  # noqa: E731
-            new.append(trained(w, i, clients, draws, params, pulled))
+            new.append(in_a_round(w, i, clients, draws, params, pulled))
         w = np.mean(new, axis=0)
     return tuned(w, clients, draws, params)
 
@@ -99,7 +100,7 @@ def tuned(w: np.ndarray, clients: Clients, draws: Draws, params: Any) -> list[np
     for i in range(len(clients)) if params.fine_tune else ():
         f = loss_gradient(clients.labelled(i))
         part = lambda v, rows, f=f: head_only(f(v, rows))  # noqa: E731
-        found[i] = trained(w, i, clients, draws, params, part, params.fine_tune)
+        found[i] = in_a_round(w, i, clients, draws, params, part, params.fine_tune)
     return found
 
 
@@ -121,7 +122,7 @@ def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray
                           (params.epochs, lambda g: g - head_only(g))]  # fmt: skip
             for epochs, part in stages:
                 slope = lambda v, rows, f=f, part=part: part(f(v, rows))  # noqa: E731
-                v = trained(v, i, clients, draws, params, slope, epochs)
+                v = in_a_round(v, i, clients, draws, params, slope, epochs)
             found[i] = v
         trained |= set(members) if params.first_head == "averaged" else set(range(len(clients)))
         mean = np.mean([found[i] for i in members], axis=0)
@@ -174,7 +175,7 @@ def plain_local(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]
     for _ in range(params.rounds):
         members = chosen(draws, params, len(clients))
         for i in members:
-            found[i] = trained(found[i], i, clients, draws, params)
+            found[i] = in_a_round(found[i], i, clients, draws, params)
         if hasattr(params, "lower"):
             upper = np.mean([found[i][BODY:] for i in members], axis=0)
             found = [np.concatenate([v[:BODY], upper]) for v in found]
@@ -221,11 +222,11 @@ def plain_per_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.nda
         members = chosen(draws, params, len(clients))
         for i in members:
             slope = partial(form, loss_gradient(clients.labelled(i)))
-            own[i] = trained(w, i, clients, draws, params, slope)
+            own[i] = in_a_round(w, i, clients, draws, params, slope)
         w = np.mean([own[i] for i in members], axis=0)
     if params.form == "sum":
         for i in range(len(clients)) if params.fine_tune else ():
-            own[i] = trained(own[i], i, clients, draws, params, epochs=params.fine_tune)
+            own[i] = in_a_round(own[i], i, clients, draws, params, epochs=params.fine_tune)
         return own
     if params.fine_tune:
         return tuned(w, clients, draws, params)
@@ -248,7 +249,7 @@ def plain_fed_mtl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarra
                 penalty = 2 * params.strength * (W + W @ O @ O)[:, k]
                 return loss_gradient(clients.labelled(i))(w, rows) + penalty
 
-            found[i] = trained(found[i], i, clients, draws, params, gradient)
+            found[i] = in_a_round(found[i], i, clients, draws, params, gradient)
     return found
 
 
@@ -264,7 +265,7 @@ def plain_l2gd(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
         mean = np.mean([found[i] for i in members], axis=0)
         for i in members:
             if t in local:
-                found[i] = trained(found[i], i, clients, draws, params)
+                found[i] = in_a_round(found[i], i, clients, draws, params)
             else:
                 found[i] = (1 - theta) * found[i] + theta * mean
     return found

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from commands import call
+from commands import call, ran
 from fedcore.errors import ConfigError
 from fedcore.experiments import build
 from fedcore.experiments.cell import Cell
@@ -90,8 +90,7 @@ RUN = ("run", "fedavg", "mnist", "--surrogate", "--set", "model=femnist_mlp", "-
 def test_the_command_line_runs_a_network(tmp_path):
     pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
     out = str(tmp_path / "h.h5")
-    done = call(*RUN, "--set", "fine_tune=1", "--held-out", "0.5", "--out", out)
-    assert done.exit_code == 0, done.output
+    done = ran(*RUN, "--set", "fine_tune=1", "--held-out", "0.5", "--out", out)
     assert "test_accuracy" in done.output and "not standardised" in done.output
     history = History.load(out)
     assert history["fine_tuned"].tolist() == [[0, 0, 1]]

@@ -19,12 +19,12 @@ from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
 from fedcore.user_tables import doubts, names, own_files
 from fedcore.user_tables.matrices import check_clients, check_labels, check_matrix
+from own_tables import NAMES, WRITERS, written
 from refused import refused
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
-NAMES = ["age", "dose", "iron"]
 
 
 def every(step, *ways):
@@ -178,8 +178,7 @@ def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, pla
     if kind in ("frame", "groups"):
         assert sum(one.category is ColumnWarning for one in recwarn) == len(what)
         return
-    {"csv": lambda: frame.to_csv(path, index=False), "parquet": lambda: frame.to_parquet(path),
-     "npz": lambda: np.savez(path, x=frame.to_numpy(), columns=NAMES)}[kind]()  # fmt: skip
+    WRITERS[kind](frame, path)
     assert said(path).count("below it" if top else "above it") == len(what)
 
 
@@ -258,9 +257,7 @@ def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, 
         told = " ".join(str(one.message) for one in recwarn if one.category is ColumnWarning)
     else:
         path = tmp_path / f"a.{kind}"
-        np.savez(path, x=x, columns=["a", "b"]) if kind == "npz" else frame.to_csv(
-            path, index=False
-        )
+        WRITERS[kind](frame, path)
         told = said(path)
     assert all(f"{code:g}" in told for code in codes) and "'b'" in told and "'a'" not in told
 
@@ -407,15 +404,9 @@ PAIRS += [("dose", "dsoe"), ("bmi", "bmj"), ("x\u00b2", "x2"), ("iron", "\u0456r
 
 
 def pair(folder, other, kind, first=NAME):
-    rng, paths = np.random.default_rng(0), []
-    for i, name in enumerate((first, other)):
-        frame = pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
-        paths.append(str(folder / f"{i}.{kind}"))
-        if kind == "npz":
-            np.savez(paths[-1], x=frame.to_numpy(), columns=[*frame.columns])
-        else:
-            getattr(frame, f"to_{kind}")(paths[-1], index=False)
-    return paths
+    x, names = np.random.default_rng(0).standard_normal((2, 12, 2)), (first, other)
+    frames = [pandas.DataFrame(x[i], columns=[names[i], "age"]) for i in range(2)]
+    return written(folder, frames, kind)
 
 
 @pytest.mark.parametrize("how", SAME)

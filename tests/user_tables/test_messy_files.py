@@ -9,15 +9,15 @@ import shlex
 import numpy as np
 import pytest
 
-from commands import call
+from commands import call, ran
 from fedcore.errors import FedcoreError, TableError
 from fedcore.experiments import from_files
 from fedcore.user_tables import own_files
+from own_tables import NAMES, written
 from refused import refused
 
 pandas = pytest.importorskip("pandas")
 pytest.importorskip("pyarrow")
-NAMES = ["age", "dose", "iron"]
 
 
 def values(seed=0, rows=40):
@@ -184,18 +184,8 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
     parts = [rng.normal([50, 3, 7], [9, 1, 2], (30, 3)).round(2) for _ in range(2)]
     for i in (0, 1) if shared else (1, 1):
         parts[i][rng.choice(30, 3, replace=False), 1] = sentinel
-    paths = []
-    for i, x in enumerate(parts):
-        frame, path = pandas.DataFrame(x, columns=NAMES), str(tmp_path / f"{i}.{kind}")
-        {
-            "csv": lambda f, p: f.to_csv(p, index=False),
-            "txt": lambda f, p: f.to_csv(p, index=False, sep=";", decimal=","),
-            "parquet": lambda f, p: f.to_parquet(p, index=False),
-            "npz": lambda f, p: np.savez(p, x=f.to_numpy(), columns=NAMES),
-        }[kind](frame, path)
-        paths.append(path)
-    done = call("run", "ssi", *paths, "-r", 1)
-    assert done.exit_code == 0
+    paths = written(tmp_path, [pandas.DataFrame(x, columns=NAMES) for x in parts], kind)
+    done = ran("run", "ssi", *paths, "-r", 1)
     (line,) = [line for line in done.stderr.splitlines() if "--na" in line]
     assert paths[1] in line and (paths[0] in line) == shared
     assert "'dose'" in line and f"{sentinel:.9g}" in line
@@ -207,9 +197,8 @@ def test_a_value_far_from_all_others_that_occurs_again_is_told(tmp_path, kind, s
         from_files.make(paths, **guess.options).problem.clients, parts, strict=True
     ):
         np.testing.assert_array_equal(client, x[x[:, 1] != sentinel])
-    with pytest.raises(TableError) as told:  # nothing is filled in or left out unasked
-        own_files.together(paths, na=guess.options["na"])
-    assert {one.column for one in told.value.parts} == {"dose"}
+    told = refused(lambda: own_files.together(paths, na=guess.options["na"]), TableError)
+    assert {one.column for one in told.parts} == {"dose"}  # nothing is left out unasked
 
 
 MEASURED = {
@@ -270,18 +259,12 @@ SPELT = [str.upper, str.title, lambda name: f" {name}  ", lambda name: name.repl
 @pytest.mark.parametrize("kind", ["csv", "parquet", "npz"])
 @pytest.mark.parametrize("at", [0, 1])
 def test_names_that_differ_by_case_or_blanks_are_one(tmp_path, spell, kind, at):
-    names, x, paths = ["blood pressure", "age", "BMI"], [values(0), values(1)], []
-    for i, part in enumerate(x):
-        labels = [spell(names[0]), *names[1:]] if i == at else names
-        path = str(tmp_path / f"{i}.{kind}")
-        if kind == "npz":
-            np.savez(path, x=part, columns=labels)
-        else:
-            frame = pandas.DataFrame(
-                part[:, ::-1] if i else part, columns=labels[:: -1 if i else 1]
-            )
-            getattr(frame, f"to_{kind}")(path, index=False)
-        paths.append(path)
+    names, x = ["blood pressure", "age", "BMI"], [values(0), values(1)]
+    spelt = [spell(names[0]), *names[1:]]
+    frames = [pandas.DataFrame(x[i], columns=spelt if i == at else names) for i in range(2)]
+    if kind != "npz":
+        frames[1] = frames[1].iloc[:, ::-1]
+    paths = written(tmp_path, frames, kind)
     first, second = own_files.together(paths)
     assert first.names == second.names
     for table, part in zip((first, second), x, strict=True):
@@ -306,34 +289,9 @@ def test_a_column_that_is_asked_for_is_read_however_a_file_spells_it(tmp_path, o
 
 
 def test_names_of_one_file_that_differ_by_case_stay_two(tmp_path):
-    for i in range(2):
-        pandas.DataFrame(values(i), columns=["a", "A", "b"]).to_csv(
-            tmp_path / f"{i}.csv", index=False
-        )
-    for table in own_files.together([tmp_path / "0.csv", tmp_path / "1.csv"]):
+    frames = [pandas.DataFrame(values(i), columns=["a", "A", "b"]) for i in range(2)]
+    for table in own_files.together(written(tmp_path, frames, "csv")):
         assert table.names == ["a", "A", "b"]
-
-
-@pytest.mark.parametrize("ids", [False, True])
-def test_no_names_are_asked_for_where_names_are_plain(tmp_path, ids):
-    """Numbers above numbers, such as years, are the one case of doubt."""
-    rng = np.random.default_rng(0)
-    for names in (NAMES, ["2019", "2020", "2021"], ["x1", "2", "3"]):
-        frame = pandas.DataFrame(rng.standard_normal((30, 3)), columns=names)
-        if ids:
-            frame.insert(0, "id", [f"p{i}" for i in range(30)])
-        frame.to_csv(tmp_path / "a.csv", index=False)
-        options = {"without": ["id"]} if ids else {}
-        if names[0] == "2019":
-            told = refused(lambda: own_files.read(tmp_path / "a.csv"), TableError)
-            assert [way.options for way in told.advice] == [
-                {"header": True},
-                {"header": False},
-            ]
-        else:
-            table = own_files.read(tmp_path / "a.csv", **options)
-            assert table.names == names
-            assert not any("header" in guess.options for guess in table.guesses)
 
 
 @pytest.mark.parametrize("sign", [",", ";", "\t", "|"])
@@ -366,22 +324,6 @@ def test_the_minus_of_typographers_is_one(tmp_path, point):
     path = tmp_path / "a.csv"
     pandas.DataFrame(cells, columns=NAMES).to_csv(path, index=False, sep=";")
     np.testing.assert_array_equal(own_files.read(path).x, x)
-
-
-@pytest.mark.parametrize(
-    "title", ["Report;north", "Report;;", "Report;2023;", ";;north", "north;north;north"]
-)
-def test_a_title_about_as_wide_as_the_table_is_no_name(tmp_path, title):
-    path = export(tmp_path / "a.csv", x := values(), ";")
-    with open(path, encoding="utf-8") as file:
-        table = file.read()
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(f"{title}\n{table}")
-    told = refused(lambda: own_files.read(path), TableError)
-    (way,) = told.advice
-    found = own_files.read(path, **way.options)
-    assert found.names == NAMES
-    np.testing.assert_array_equal(found.x, x)
 
 
 def test_of_a_column_of_decimal_commas_without_a_name_is_asked_and_both_answers_lead_on(tmp_path):
