@@ -89,9 +89,7 @@ def test_an_entry_that_is_wrong_is_refused_when_the_registry_is_read(
     path = registry(entry, n_features=1, **change)
     if None in change.values():
         path.write_text(path.read_text().replace("terms: null", ""))
-    error = refused(lambda: datasets.names(path), ConfigError)
-    said = str(error)
-    assert where in said and "toy" in said and str(path) in said and "\n" not in said
+    refused(lambda: datasets.names(path), ConfigError, where, "toy", path)
 
 
 NO_REGISTRY = [
@@ -110,8 +108,7 @@ def test_not_a_registry(tmp_path, content):
     path = tmp_path / "r.yaml"
     if content is not None:
         path.write_text(content)
-    error = refused(lambda: datasets.names(path), ConfigError)
-    assert str(path) in str(error) and "\n" not in str(error)
+    refused(lambda: datasets.names(path), ConfigError, path)
 
 
 # -------------------------------------------------------- entry points
@@ -228,8 +225,7 @@ def test_samples_and_shuffle(toy):
     ],
 )
 def test_bad_options(toy, keywords, named):
-    with pytest.raises(ConfigError, match=named):
-        datasets.load("toy", toy[0], registry=toy[1], **keywords)
+    refused(lambda: datasets.load("toy", toy[0], registry=toy[1], **keywords), ConfigError, named)
 
 
 # ---------------------------------------------------------- surrogates

@@ -71,8 +71,7 @@ WRONG_CELLS = [
 @pytest.mark.parametrize(("changes", "names"), [(c, names) for c, *names in WRONG_CELLS])
 def test_the_plan_checks_a_network_without_pytorch(changes, names):
     check_cell(cell(), "here")
-    told = refused(lambda: check_cell(cell(**changes), "here"), ConfigError)
-    assert all(name in str(told) for name in ("here", *names))
+    refused(lambda: check_cell(cell(**changes), "here"), ConfigError, "here", *names)
 
 
 @pytest.mark.parametrize("there", [True, False])

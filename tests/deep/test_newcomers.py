@@ -186,8 +186,7 @@ WRONG = [
 @pytest.mark.parametrize("number", range(len(WRONG)))
 def test_newcomers_that_do_not_fit(number):
     call, *names = WRONG[number]
-    told = refused(call, (InputError, ConfigError))
-    assert all(name in str(told) for name in names) and "\n" not in str(told)
+    refused(call, (InputError, ConfigError), *names)
 
 
 def plan(experiment=None, **config):

@@ -75,8 +75,7 @@ def test_numbers_are_shown_to_four_digits(value, text):
 def test_a_damaged_or_missing_file_is_refused(tmp_path, content, name):
     if content is not None:
         (tmp_path / "t.tsv").write_bytes(content)
-    with pytest.raises(DataError, match=name):
-        tables.read(tmp_path / "t.tsv")
+    refused(lambda: tables.read(tmp_path / "t.tsv"), DataError, name)
 
 
 @pytest.mark.parametrize(
@@ -89,12 +88,11 @@ def test_a_damaged_or_missing_file_is_refused(tmp_path, content, name):
         ([{"a\tb": 1}], "t.tsv", "column"),
         ([{"": 1}], "t.tsv", "column"),
         ([{}], "t.tsv", "columns"),
-        ([{"a": 1}], "t.csv", r"\.tsv"),
+        ([{"a": 1}], "t.csv", ".tsv"),
     ],
 )
 def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, file, name):
-    with pytest.raises(InputError, match=name):
-        tables.write(rows, tmp_path / file)
+    refused(lambda: tables.write(rows, tmp_path / file), InputError, name)
     assert not list(tmp_path.iterdir())
 
 
