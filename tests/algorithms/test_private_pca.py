@@ -30,6 +30,7 @@ from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
 from fedcore.runs import execute
+from gaussian import gaussian_delta
 from refused import refused
 
 PRIVATE = [
@@ -102,14 +103,6 @@ def test_lemma_3_1_is_solved_exactly_and_holds(steps, epsilon, constant):
     assert noise.multiplier == pytest.approx(z[constant] / e, rel=1e-12)
     spent = accounting.epsilon({Gaussian(noise.multiplier): steps, Bounded(e): steps}, 1e-6)
     assert spent <= epsilon
-
-
-def gaussian_delta(sigma: float, epsilon: float) -> float:
-    """δ of the Gaussian mechanism (Balle & Wang, ICML 2018, Theorem 8)."""
-    cdf = stats.norm.cdf
-    return cdf(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * cdf(
-        -0.5 / sigma - epsilon * sigma
-    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])

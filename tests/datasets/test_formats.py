@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import archives
 from fedcore import datasets
 from fedcore.datasets import bounded
 from fedcore.datasets.formats import celeba, cifar, idx, libsvm
@@ -144,12 +145,7 @@ def test_libsvm_agrees_with_a_plain_loop(tmp_path, n):
 # -------------------------------------------------------------- CIFAR
 
 
-def tar(path, members: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(f"cifar/{name}")
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
+tar = partial(archives.tar, folder="cifar/")
 
 
 def picture(seed: int, n: int) -> np.ndarray:
@@ -200,9 +196,7 @@ def pictures(path, labels: np.ndarray, x: np.ndarray, change=lambda members: Non
     for i, start in enumerate(range(0, len(x), 500)):
         members[f"{i:03}.webp"] = webp(x[start : start + 500])
     change(members)
-    with zipfile.ZipFile(path, "w") as file:
-        for name, content in members.items():
-            file.writestr(name, content)
+    archives.zipped(path, members, zipfile.ZIP_STORED)
     records = b"".join(
         bytes(label.ravel()) + row.tobytes()
         for label, row in zip(labels.astype(np.uint8), x, strict=True)
@@ -327,9 +321,8 @@ def faces(tmp_path):
     }
     rows = zip(images, (2, 1, 9, 2), strict=True)
     (tmp_path / "id.txt").write_bytes(b"".join(f"{n} {i}\r\n".encode() for n, i in rows))
-    with zipfile.ZipFile(tmp_path / "i.zip", "w") as archive:
-        for name, content in images.items():
-            archive.writestr(f"img_align_celeba/{name}", content)
+    members = {f"img_align_celeba/{name}": content for name, content in images.items()}
+    archives.zipped(tmp_path / "i.zip", members, zipfile.ZIP_STORED)
     return tmp_path
 
 

@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
-import io
 import os
 import pickle
-import tarfile
-import zipfile
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from archives import tar, zipped
 from fedcore.datasets.formats import cifar, letters
 from fedcore.errors import DataError
 from refused import refused
 
 BATCH = {b"data": np.zeros((2, 3072), np.uint8), b"labels": [1, 2]}
-
-
-def tar(path: Path, members: dict[str, bytes]) -> None:
-    with tarfile.open(path, "w:gz") as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
 
 
 def batch(folder: Path) -> np.ndarray:
@@ -56,9 +46,8 @@ def test_no_member_of_a_tar_is_written_to_disk(folders, name):
 @pytest.mark.parametrize("prefix", ["../../", "/", "..\\", "C:/"])
 def test_no_member_of_a_zip_is_written_to_disk(folders, prefix):
     folder, files = folders
-    with zipfile.ZipFile(folder / "z.zip", "w") as archive:
-        archive.writestr(f"{prefix}by_class/61/train_61/train_61_00000.png", b"evil")
-        archive.writestr(f"{prefix}evil", b"evil")
+    inside = dict.fromkeys(("by_class/61/train_61/train_61_00000.png", "evil"), b"evil")
+    zipped(folder / "z.zip", {prefix + name: content for name, content in inside.items()})
     before = files()
     read = partial(letters.read, folder, {"archive": "z.zip"}, 784, letters="a")
     refused(read, DataError, folder / "z.zip")

@@ -5,24 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import zipfile
 from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from archives import zipped
 from fedcore.datasets import partition, reading
 from fedcore.datasets.formats import letters, tweets
 from fedcore.errors import ConfigError, DataError
 from fedcore.experiments import build
 from refused import refused
-
-
-def zipped(path, members: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
 
 
 @pytest.mark.parametrize("wrong", ["", "aa", "ä", 3])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import tracemalloc
 from collections.abc import Callable
 
 import dp_accounting
@@ -19,13 +18,8 @@ from fedcore.privacy import accounting
 from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.calibration import calibrate, gaussian_noise_multiplier
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
+from gaussian import gaussian_delta
 from refused import refused
-
-
-def gaussian_delta(sigma: float, eps: float) -> float:
-    """δ(ε) of one Gaussian mechanism of sensitivity 1 (Balle & Wang, 2018, Theorem 8)."""
-    low, high = 1 / (2 * sigma) - eps * sigma, -1 / (2 * sigma) - eps * sigma
-    return float(stats.norm.cdf(low) - math.exp(eps) * stats.norm.cdf(high))
 
 
 @pytest.mark.parametrize("sigma", [0.4, 1.0, 5.0, 60.0])
@@ -294,10 +288,6 @@ def test_ledgers_of_dn26_add_up():
 
 def peak_below(limit: float, call: Callable[[], float]) -> float:
     """Return what a call returns, and assert that it takes no more memory."""
-    tracemalloc.start()
-    try:
-        found = call()
-        assert tracemalloc.get_traced_memory()[1] < limit
-    finally:
-        tracemalloc.stop()
-    return found
+    found = []
+    assert peak(lambda: found.append(call())) < limit
+    return found[0]
