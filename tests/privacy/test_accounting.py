@@ -19,6 +19,7 @@ from fedcore.privacy.accounting import epsilon
 from fedcore.privacy.calibration import calibrate, gaussian_noise_multiplier
 from fedcore.privacy.events import Bounded, Gaussian, Laplace
 from gaussian import gaussian_delta
+from memory_peak import peak
 from refused import refused
 
 
