@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
 import sys
 import tomllib
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedcore.testing import check_algorithm
+from programs import python
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
 EXAMPLE = PAGE.parents[1] / "examples" / "plugin"
@@ -67,8 +67,7 @@ def test_algorithm_measure_and_data_set_run_from_another_package(tmp_path, insta
     )
     installed(tmp_path, "federated_wards", entries)
     script = f"import sys; sys.path[:0] = [{str(tmp_path)!r}, {str(EXAMPLE)!r}]\n{SCRIPT}"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "fine\n", done.stderr
+    assert python("-c", script).stdout == "fine\n"
 
 
 def test_every_public_name_is_where_the_page_says():

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from programs import python
 
 PARTS = """from dataclasses import dataclass
 from fedcore import algorithms
@@ -58,10 +59,10 @@ def fedcore_(tmp_path, installed):
     algorithms = "".join(f"{name} = broken_{name}\n" for name in BROKEN)
     installed(tmp_path, "broken", f"[fedcore.algorithms]\ngone = not_there\n{algorithms}{ENTRIES}")
 
-    def call(*words):
+    def call(*words, status=0):
         start = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
         code = f"{start}from fedcore.cli import main; main()"
-        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+        done = python("-c", code, *words, status=status)
         assert "Traceback" not in done.stdout + done.stderr, done.stderr
         return done
 
@@ -81,39 +82,32 @@ LISTS = {  # a list, one of fedcore's own in it, and those of the package's that
 def test_the_lists_name_each_with_its_reason_and_go_on(fedcore_, name):
     own, broken = LISTS[name]
     done = fedcore_("list", name)
-    assert done.returncode == 0 and own in done.stdout
+    assert own in done.stdout
     for plugin, reason in broken.items():
         (line,) = (line for line in done.stderr.splitlines() if f"'{plugin}'" in line)
         assert line.startswith("Warning: ") and reason in line
 
 
 def test_methods_that_are_whole_run_and_broken_ones_end_in_a_sentence(fedcore_):
-    done = fedcore_("run", "one_shot", "w8a", "--components", "2", "--surrogate")
-    assert done.returncode == 0, done.stderr
+    fedcore_("run", "one_shot", "w8a", "--components", "2", "--surrogate")
     for words, reason in (
         (("run", "no_paper", "w8a", "--components", "2", "--surrogate"), "'paper'"),
         (("run", "one_shot", "bad", "--components", "2"), "cannot be imported"),
         (("check", "syntax"), "SyntaxError"),
         (("run", "late", "w8a", "--components", "2", "--surrogate"), "broken_late.py, line 4"),
     ):
-        done = fedcore_(*words)
-        assert done.returncode == 1, words
+        done = fedcore_(*words, status=1)
         assert reason in done.stdout + done.stderr, (words, done.stdout, done.stderr)
 
 
 def test_the_contract_tests_of_others_can_be_collected(fedcore_, tmp_path):
     """The fixture has installed the package beside them."""
     paths = os.pathsep.join([str(tmp_path), *sys.path])
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "--collect-only",
-         Path(__file__).with_name("contract"), "-k", "one_shot"],
-        env={**os.environ, "PYTHONPATH": paths}, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout
+    collect = ("-m", "pytest", "-q", "--collect-only", Path(__file__).with_name("contract"))
+    python(*collect, "-k", "one_shot", env={**os.environ, "PYTHONPATH": paths})
 
 
 def test_the_doctor_lists_them_all(fedcore_):
-    done = fedcore_("doctor")
-    assert done.returncode == 1
+    done = fedcore_("doctor", status=1)
     broken = [line for line in done.stdout.splitlines() if line.startswith("broken")]
     assert len([line for line in broken if "of the package broken: " in line]) == len(BROKEN) + 5

@@ -14,6 +14,7 @@ from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 from fedcore.federation.transcript import Transcript
 from fedcore.linalg import sin_theta
+from refused import refused
 
 SIGMA = np.array([9.0, 5.0, 3.0, 1.0, 0.1, 0.05, 0.02, 0.01])
 
@@ -87,8 +88,7 @@ def test_a_tolerance_ends_the_rounds_and_running_out_of_them_is_told(clients):
         short = FederatedPCA(2, params={"rounds": 1}).fit(clients)
     assert not short.converged_ and short.n_iter_ == 1
     assert FederatedPCA(2, algorithm="power_exact").fit(clients).converged_ is None
-    with pytest.raises(InputError):
-        FederatedPCA(2, algorithm="power_exact", tol=0.1).fit(clients)
+    refused(lambda: FederatedPCA(2, algorithm="power_exact", tol=0.1).fit(clients), InputError)
 
 
 def test_more_components_than_the_data_determine_are_told_of(matrix_with):
@@ -168,8 +168,7 @@ def test_who_protects_without_an_epsilon_among_its_parameters_has_no_bare_last_r
     seen = Transcript()
     pca = FederatedPCA(2, algorithm="ssi", center=False, tol=0,
                        params={"rounds": 3, "transcript": seen})  # fmt: skip
-    with pytest.raises(InputError):
-        pca.fit(clients)
+    refused(lambda: pca.fit(clients), InputError)
     assert {exchange.round for exchange in seen.exchanges} == {1, 2, 3}  # no other round
 
 
@@ -224,8 +223,7 @@ def test_column_names_are_kept_and_asked_for_in_transform(clients):
     assert not hasattr(plain, "feature_names_in_")
     np.testing.assert_array_equal(plain.components_, pca.components_)
     np.testing.assert_array_equal(pca.transform(framed(clients[0])), pca.transform(clients[0]))
-    with pytest.raises(InputError):
-        pca.transform(framed(clients[0], ["age", *NAMES[1:]]))
+    refused(lambda: pca.transform(framed(clients[0], ["age", *NAMES[1:]])), InputError)
     assert not hasattr(pca.fit(clients), "feature_names_in_")
     numbered = [framed(client, range(8)) for client in clients]
     assert not hasattr(pca.fit(numbered), "feature_names_in_")
@@ -284,8 +282,7 @@ def test_params_go_round():
     assert copied.set_params(params__local_steps=9, n_components=3) is copied
     assert (copied.n_components, copied.params["local_steps"]) == (3, 9)
     assert pca.params["local_steps"] == 7
-    with pytest.raises(InputError, match="n_components"):
-        copied.set_params(center=False, n_componnts=4)
+    refused(lambda: copied.set_params(center=False, n_componnts=4), InputError, "n_components")
     assert copied.center and copied.n_components == 3  # nothing was set
     copied.set_params(params__momentum=False, params={"power": 1})
     assert copied.params == {"power": 1, "momentum": False}

@@ -68,8 +68,7 @@ def test_a_run_has_a_history_of_one_repeat_that_is_indexed_by_record(clients, tm
     found.save(tmp_path / "run.h5")
     loaded = fedcore.History.load(tmp_path / "run.h5")
     np.testing.assert_array_equal(loaded["round"][0], found["round"])
-    with pytest.raises(InputError, match="not its released_alone"):
-        found.released_alone().plot()
+    refused(found.released_alone().plot, InputError, "not its released_alone")
     loaded.released_alone().export(tmp_path / "run.csv")
     assert "objective" not in (tmp_path / "run.csv").read_text()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+import programs
 
 ROOT = Path(__file__).parents[1]
 SMALL = ("run", "block_krylov", "w8a", "--components", "2", "--surrogate", "--set", "rounds=2")
@@ -29,15 +29,8 @@ def copied(tmp_path):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
     shutil.copy(ROOT / "Snakefile", tmp_path)
 
-    def python(*words):
-        paths = {**os.environ, "PYTHONPATH": str(tmp_path)}
-        done = subprocess.run(
-            [sys.executable, *words], cwd=tmp_path, env=paths, capture_output=True, text=True
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
-
-    return tmp_path, python
+    paths = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    return tmp_path, lambda *words: programs.python(*words, cwd=tmp_path, env=paths).stdout
 
 
 def test_the_library_works_without_papers_and_reproduction(copied):

@@ -8,6 +8,7 @@ import scipy.sparse
 
 import fedcore
 from fedcore.errors import FedcoreError, SizeError, held, too_large
+from refused import refused
 
 WIDE = 3 * 10**6  # features whose square takes 72 TB
 HUGE = 2**42  # features of which one vector takes 32 TB
@@ -40,10 +41,9 @@ CALLS = {
 @pytest.mark.filterwarnings("ignore::fedcore.ConvergenceWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_a_size_that_cannot_be_held_is_said_in_a_sentence(name):
-    with pytest.raises(SizeError) as caught:
-        CALLS[name]()
-    assert isinstance(caught.value, FedcoreError) and isinstance(caught.value, MemoryError)
-    said = str(caught.value)
+    caught = refused(CALLS[name], SizeError)
+    assert isinstance(caught, FedcoreError) and isinstance(caught, MemoryError)
+    said = str(caught)
     assert "\n" not in said and said.count(": ") <= 2 and "leave out features" in said
 
 

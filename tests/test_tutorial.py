@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 from matplotlib import image
 
 from printed import ROOT, blocks, require_output, session
+from programs import python
 
 PAGE = ROOT / "docs" / "tutorial.md"
 SCRIPTS = ROOT / "examples" / "three_hospitals"
@@ -26,8 +25,7 @@ CONSOLE = [block for block in blocks(PAGE) if block.language == "console"]
 def wheel(tmp_path_factory):
     """Return the wheel of this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    python("-m", "hatchling", "build", "-t", "wheel", "-d", folder, cwd=ROOT)
     (built,) = folder.iterdir()
     return built
 
@@ -40,23 +38,18 @@ def followed(wheel, tmp_path_factory):
     for script in SCRIPTS.glob("*.py"):
         shutil.copy(script, folder)
     environment = os.environ | {"PYTHONPATH": str(installed)}
-    programs = {"python": [sys.executable], "fedcore": [sys.executable, "-m", "fedcore"]}
+    programs = {"python": [], "fedcore": ["-m", "fedcore"]}
     began, said = time.monotonic(), []
     for block in CONSOLE:
         if block.dry:
             continue
         for words, printed in session(block):
-            done = subprocess.run(
-                [*programs[words[0]], *words[1:]], cwd=folder, env=environment,
-                capture_output=True, text=True, encoding="utf-8",
-            )  # fmt: skip
-            assert done.returncode == 0, (words, done.stderr)
+            command = (*programs[words[0]], *words[1:])
+            done = python(*command, cwd=folder, env=environment, encoding="utf-8")
             require_output(block, words, printed, done.stdout)
             said.append(done.stdout)
-    where = subprocess.run(
-        [sys.executable, "-c", "import fedcore; print(fedcore.__file__)"],
-        cwd=folder, env=environment, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    code = "import fedcore; print(fedcore.__file__)"
+    where = python("-c", code, cwd=folder, env=environment)
     assert Path(where.stdout.strip()).is_relative_to(installed)
     return folder, time.monotonic() - began, said
 
@@ -98,7 +91,7 @@ def test_it_ends_with_plots_of_both(followed):
 def test_the_data_are_named_synthetic_and_repeat(followed, tmp_path):
     first = followed[2][0]
     assert first.count("synthetic patients") == 3
-    subprocess.run([sys.executable, SCRIPTS / "synthetic_hospitals.py"], cwd=tmp_path, check=True)
+    python(SCRIPTS / "synthetic_hospitals.py", cwd=tmp_path)
     for name in ("north", "south", "west"):
         again = (tmp_path / f"{name}.csv").read_bytes()
         assert again == (followed[0] / f"{name}.csv").read_bytes() and len(again) < 150_000

@@ -27,11 +27,24 @@ def folder(tmp_path, clients):
     return folder
 
 
-def bare(tmp_path, problem):
-    """Return results without cells, of a problem without clients."""
-    folder = Folder(tmp_path, "factorization", {"n_components": RANK}, METRICS)
-    folder.problems[problem] = {}
-    return folder
+class Bare(Folder):
+    """Results of problems without clients, to which made-up histories are added."""
+
+    def made(
+        self, experiment, variant="default", *, algorithm="power_gd", problem="synthetic",
+        history=None, params=None, **more,
+    ):  # fmt: skip
+        self.problems[problem] = {}
+        tags = more.pop("tags", {})
+        history = history or made_up(**more)
+        self.add(experiment, algorithm, problem, variant, history=history, params=params or {},
+                 tags=tags)  # fmt: skip
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Return results without cells or clients."""
+    return Bare(tmp_path, "factorization", {"n_components": RANK}, METRICS)
 
 
 def made_up(**columns):
@@ -129,8 +142,7 @@ def test_kappa_has_a_row_per_repeat_and_reading(folder):
         assert row["kappa_squared"] == pytest.approx(np.linalg.cond(V) ** 2, rel=1e-9)
 
 
-def test_communications_are_the_round_of_the_first_record_below_the_threshold(tmp_path):
-    folder = bare(tmp_path, "w8a")
+def test_communications_are_the_round_of_the_first_record_below_the_threshold(bare):
     # σ = 1000, 1, 1 at rank 1: the true floor is 1 and the code's 1/2. Thresholds 1e5 and 10^5.5.
     history = made_up(
         objective=[[1e7, 3e5, 100_000.75, 100_000.25], [1e7, 1e7, 1e6, 5e5]],
@@ -138,9 +150,9 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
     )
     history.reference["singular_values"] = np.array([1000.0, 1.0, 1.0])
     more = {"history": history, "params": {"n_components": 1}, "tags": THRESHOLDS}
-    folder.add("table2", "wk2023", "w8a", **more)
-    folder.add("table2", "power_gd", "w8a", "fast", **more)
-    rows = report.communications(folder.results())
+    bare.made("table2", algorithm="wk2023", problem="w8a", **more)
+    bare.made("table2", "fast", problem="w8a", **more)
+    rows = report.communications(bare.results())
     assert {row["method"] for row in rows} == {"wk2023", "power_gd-fast"}
     found = {
         (row["order"], row["convention"], row["repeat"]): (row["rounds"], row["iterations"])
@@ -164,22 +176,15 @@ def test_communications_are_the_round_of_the_first_record_below_the_threshold(tm
 
 
 @pytest.mark.parametrize("exact", [0.0, 1e-9])
-def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
-    folder = bare(tmp_path, "synthetic")
+def test_slopes_of_an_exactly_linear_figure(bare, exact):
     x = np.array([0.01, 0.02, 0.05, 0.03, 0.5, 0.9])
     loss = 10 ** (2.0 - 7.0 * x)
     if exact:
         loss[4:] = exact * 1.0009  # come down to the exact solution: no part of the line
-    folder.add(
-        "fig2", "power_gd", "synthetic",
-        params={"local_steps": 8, "power": 1},
-        history=made_up(
-            kappa=x[:, None] ** -0.5,
-            objective=loss[:, None],
-            exact_objective=np.full((6, 1), exact),
-        ),
-    )  # fmt: skip
-    (row,) = report.slopes(folder.results())
+    columns = {"kappa": x[:, None] ** -0.5, "objective": loss[:, None]}
+    params = {"local_steps": 8, "power": 1}
+    bare.made("fig2", params=params, **columns, exact_objective=np.full((6, 1), exact))
+    (row,) = report.slopes(bare.results())
     assert row["draws"] == (4 if exact else 6)
     assert row["slope"] == pytest.approx(-7.0, rel=1e-10)  # rounding in the fit
     assert row["explained"] == pytest.approx(1.0, rel=1e-10)
@@ -190,26 +195,23 @@ def test_slopes_of_an_exactly_linear_figure(tmp_path, exact):
     assert (row["problem"], row["status"], row["alpha"]) == ("synthetic", "synthetic", 1)
 
 
-def test_two_points_are_no_slope(tmp_path):
-    folder = bare(tmp_path, "synthetic")
+def test_two_points_are_no_slope(bare):
     columns = {"kappa": [[3], [4], [5]], "objective": [[1], [2], [1]]}
-    history = made_up(**columns, exact_objective=[[0.5], [1], [1]])
     params = {"local_steps": 8, "power": 0}
-    folder.add("fig2", "power_gd", "synthetic", history=history, params=params)
-    (row,) = report.slopes(folder.results())
+    bare.made("fig2", params=params, **columns, exact_objective=[[0.5], [1], [1]])
+    (row,) = report.slopes(bare.results())
     assert row["draws"] == 2 and row["slope"] is None and row["excess_slope"] is None
 
 
 @pytest.mark.parametrize(("mixed", "most"), [(0.0, 1.0), (3.0, 0.9)])
-def test_a_rate_that_kappa_does_not_determine_is_not_explained_by_it(tmp_path, mixed, most):
-    folder, rng = bare(tmp_path, "synthetic"), np.random.default_rng(0)
+def test_a_rate_that_kappa_does_not_determine_is_not_explained_by_it(bare, mixed, most):
+    rng = np.random.default_rng(0)
     x = np.linspace(0.01, 0.5, 10)
     loss = 10 ** (2.0 - 7.0 * x + mixed * rng.standard_normal(10))
     columns = {"kappa": x[:, None] ** -0.5, "objective": loss[:, None]}
-    history = made_up(**columns, exact_objective=np.zeros((10, 1)))
     params = {"local_steps": 8, "power": 1}
-    folder.add("fig2", "power_gd", "synthetic", params=params, history=history)
-    (row,) = report.slopes(folder.results())
+    bare.made("fig2", params=params, **columns, exact_objective=np.zeros((10, 1)))
+    (row,) = report.slopes(bare.results())
     assert (row["explained"] > 0.9) == (mixed == 0.0) and row["explained"] <= most + 1e-9
 
 
@@ -254,37 +256,31 @@ def test_final_and_exact_errors_and_claims(folder):
         assert {name: claims[name, repeat] for name in expected} == expected
 
 
-def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(tmp_path):
-    folder = bare(tmp_path, "synthetic")
+def test_momentum_is_faster_if_it_arrives_sooner_or_else_ends_lower(bare):
     # Repeats: sooner; later; only one arrives; neither arrives, lower; a failed one.
     plain = [[9, 5, 1, 1], [9, 1, 1, 1], [9, 9, 8, 7], [9, 9, 8, 7], [9, 9, 9, 9]]
     fast = [[9, 1, 1, 1], [9, 2, 1, 1], [9, 5, 1, 1], [9, 9, 9, 6], [9, 9, 9, np.nan]]
     for alpha in (0, 1):
         for momentum, loss in ((False, plain), (True, fast)):
-            history = made_up(objective=loss, exact_objective=np.full((5, 4), 1.0))
             params = {"power": alpha, "momentum": momentum, "select": "final"}
-            folder.add(
-                "fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
-                params=params,
-            )  # fmt: skip
-    rows = report.claims(folder.results("fig2", "kappa", "many_draws"))
+            run = {"objective": loss, "exact_objective": np.full((5, 4), 1.0)}
+            bare.made("fig3", f"{alpha}{momentum}", params=params, **run)
+    rows = report.claims(bare.results("fig2", "kappa", "many_draws"))
     for alpha in (0, 1):
         found = chosen(rows, claim=f"momentum-is-faster-alpha{alpha}")
         assert [row["holds"] for row in found] == [True, False, True, True, None]
 
 
-def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
+def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(bare):
     """In all repeats: a value that is missing would leave the sentence undecided."""
-    folder = bare(tmp_path, "synthetic")
     lost = {"objective": [[9.0, np.nan]], "diverged": [[0, 1]]}
     for alpha in (0, 1):
         for momentum in (False, True):
             run = lost if momentum else {"objective": [[9.0, 1.0]], "diverged": [[0, 0]]}
-            history = made_up(**run, exact_objective=[[1.0, 1.0]], kappa=[[3.0, 3.0]])
+            run |= {"exact_objective": [[1.0, 1.0]], "kappa": [[3.0, 3.0]]}
             params = {"power": alpha, "momentum": momentum, "local_steps": 1, "select": "final"}
-            folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
-                       params=params)  # fmt: skip
-    results = folder.results("fig2", "kappa", "many_draws")
+            bare.made("fig3", f"{alpha}{momentum}", params=params, **run)
+    results = bare.results("fig2", "kappa", "many_draws")
     ends = {(row["alpha"], row["momentum"]): row for row in report.final_errors(results)}
     said = {row["claim"]: row["holds"] for row in report.claims(results)}
     for alpha in (0, 1):
@@ -296,16 +292,14 @@ def test_a_descent_that_diverged_bears_out_nothing_that_is_said_of_it(tmp_path):
 
 
 @pytest.mark.parametrize(("above", "holds"), [(1.02, False), (1.03, True)])
-def test_the_exact_solution_is_the_best_if_a_figure_shows_it(tmp_path, above, holds):
-    folder = bare(tmp_path, "synthetic")
+def test_the_exact_solution_is_the_best_if_a_figure_shows_it(bare, above, holds):
     for alpha, exact in ((0, 2.0), (1, 1.0)):
         for momentum in (False, True):
             loss = above if (alpha, momentum) == (1, True) else 3.0
-            history = made_up(objective=[[9.0, loss]], exact_objective=[[exact, exact]])
             params = {"power": alpha, "momentum": momentum, "select": "final"}
-            folder.add("fig3", "power_gd", "synthetic", f"{alpha}{momentum}", history=history,
-                       params=params)  # fmt: skip
-    rows = report.claims(folder.results("fig2", "kappa", "many_draws"))
+            run = {"objective": [[9.0, loss]], "exact_objective": [[exact, exact]]}
+            bare.made("fig3", f"{alpha}{momentum}", params=params, **run)
+    rows = report.claims(bare.results("fig2", "kappa", "many_draws"))
     assert [row["holds"] for row in chosen(rows, claim="alpha1-exact-is-best")] == [holds]
 
 
@@ -374,8 +368,7 @@ def test_fewer_communications_pair_the_repeats_and_the_ledger_counts_blocks(fold
     (2.0, False, True), (1.0, False, True), (0.9, False, False),
     (1.0, True, True), (0.8, True, False),
 ])  # fmt: skip
-def test_theorem_1_compares_every_client_and_step_with_its_bound(tmp_path, speed, momentum, holds):
-    folder = bare(tmp_path, "synthetic")
+def test_theorem_1_compares_every_client_and_step_with_its_bound(bare, speed, momentum, holds):
     kappa, steps = 3.0, np.arange(40)
     rate = 1 - 1 / kappa if momentum else 1 - kappa**-2
     # The second client falls by the speed, and hides behind the first in their sum.
@@ -383,23 +376,22 @@ def test_theorem_1_compares_every_client_and_step_with_its_bound(tmp_path, speed
     history = made_up(kappa=np.full((2, 40), kappa), diverged=[[0] * 40, [0] * 39 + [1]])
     history.clients["client_excess"] = np.stack([above, np.full((40, 2), np.nan)])
     params = {"power": 0, "momentum": momentum, "local_steps": 39}
-    folder.add("fig3", "power_gd", "synthetic", history=history, params=params)
-    row, failed = report.theorem_1(folder.results("fig2"))
+    bare.made("fig3", history=history, params=params)
+    row, failed = report.theorem_1(bare.results("fig2"))
     worst = rate ** ((speed - 1) * steps[1:]) / (2 if momentum else 1)
     assert row["share"] == pytest.approx(worst.max(), rel=1e-12)
     assert (row["share"] <= 1 + 1e-12) == holds and np.isnan(failed["share"])
     assert (row["share_constant"] is None) != momentum
 
 
-def test_theorem_1_leaves_out_steps_that_were_not_measured(tmp_path):
-    folder = bare(tmp_path, "synthetic")
+def test_theorem_1_leaves_out_steps_that_were_not_measured(bare):
     history = made_up(kappa=np.full((2, 9), 3.0))
     above = np.full((2, 9, 1), np.nan)
     above[:, 0], above[0, -1] = 7.0, 7.0 * (1 - 1 / 9) ** 9
     history.clients["client_excess"] = above
     params = {"power": 0, "momentum": False, "local_steps": 8}
-    folder.add("fig3", "power_gd", "synthetic", history=history, params=params)
-    row, nothing = report.theorem_1(folder.results("fig2"))
+    bare.made("fig3", history=history, params=params)
+    row, nothing = report.theorem_1(bare.results("fig2"))
     assert row["share"] == pytest.approx(1 - 1 / 9) and nothing["share"] is None
 
 
@@ -488,17 +480,16 @@ def test_bounds_count_the_draws_that_exceed_them(folder, clients):
         assert [p >= row["p"] for p in largest] == (values < bound).tolist()
 
 
-def test_a_draw_that_failed_keeps_no_bound(tmp_path):
-    folder = bare(tmp_path, "synthetic")
+def test_a_draw_that_failed_keeps_no_bound(bare):
     history = made_up(kappa=[[2.0], [1e9], [np.nan]], exact_excess=[[0.0], [0.0], [np.nan]])
     history.reference["singular_values"] = np.array([2.0, 1.0, 0.0])
     history.about["problem"] = {"n_features": 3}
     params = {"n_components": 1, "power": 0}
-    folder.add("many_draws", "power_exact", "synthetic", params=params, history=history)
-    rows = theory.draws(folder.results())
+    bare.made("many_draws", algorithm="power_exact", params=params, history=history)
+    rows = theory.draws(bare.results())
     assert [row["theorem_2"] for row in rows] == [0.2, 0, 0]
     assert [row["theorem_3"] for row in rows] == [0.2, 0.2, 0]
-    (line,) = report.corollary_2(folder.results())
+    (line,) = report.corollary_2(bare.results())
     # d r² ξ^{4α+2}
     assert line["formula_noise"] == pytest.approx(3e-12)
     assert line["formula_sigma"] == 3.0
@@ -507,8 +498,7 @@ def test_a_draw_that_failed_keeps_no_bound(tmp_path):
 # --- points read from print ---------------------------------------------------------------------
 
 
-def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
-    folder = bare(tmp_path, "synthetic")
+def test_figure_2_joins_fifty_draws_by_lines(bare, monkeypatch):
     points = {"alpha0-gd": [0.2, 0.35, 0.95], "alpha0-exact": [0.35], "svd-floor": [0.35]}
     monkeypatch.setattr(panels, "printed_points", lambda panel: points)
     x = np.concatenate([np.linspace(0.3, 0.9, 50), np.linspace(0.1, 0.9, 50)])
@@ -517,10 +507,10 @@ def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
     history = made_up(kappa=x[:, None] ** -0.5, **columns)
     history.reference["singular_values"] = np.array([1.0] * RANK + [0.1, 0.1])
     params = {"power": 0, "local_steps": 3}
-    folder.add("fig2_again", "power_gd", "synthetic", history=history, params=params)
+    bare.made("fig2_again", history=history, params=params)
     found = {
         (row["curve"], row["x"], row["repeat"]): row["log10_loss"]
-        for row in panels.figure_2_panel(folder.results(), "fig2a", "synthetic")
+        for row in panels.figure_2_panel(bare.results(), "fig2a", "synthetic")
     }
     assert found == {
         ("alpha0-gd", 0.95, 0): None,
@@ -531,8 +521,7 @@ def test_figure_2_joins_fifty_draws_by_lines(tmp_path, monkeypatch):
     }
 
 
-def test_figure_3_is_read_between_steps(tmp_path, monkeypatch):
-    folder = bare(tmp_path, "synthetic")
+def test_figure_3_is_read_between_steps(bare, monkeypatch):
     points = {
         f"alpha{k}-{kind}": [0.5, 7.0] for k in (0, 1) for kind in ("gd", "momentum", "exact")
     }
@@ -542,8 +531,8 @@ def test_figure_3_is_read_between_steps(tmp_path, monkeypatch):
         history.reference["singular_values"] = np.ones(5)
         params = {"power": power, "select": select, "momentum": True, "local_steps": 2}
         name = f"{power}{select}"
-        folder.add("fig3", "power_gd", "synthetic", name, history=history, params=params)
-    rows = panels.figure_3_panel(folder.results(), "fig3a", "synthetic")
+        bare.made("fig3", name, history=history, params=params)
+    rows = panels.figure_3_panel(bare.results(), "fig3a", "synthetic")
     found = {(row["select"], row["curve"], row["x"]): row["log10_loss"] for row in rows}
     assert len(rows) == len(found) == 2 * 2 * 2 * 2
     assert [row["log10_norm"] for row in rows if row["log10_loss"] is not None] == pytest.approx(
@@ -565,30 +554,28 @@ def test_printed_points_are_those_of_curves_that_are_drawn(panel):
 OF_U = ("client_rank", "stacked_rank", "client_zeros", "client_size")
 
 
-def test_remarks_count_the_steps_until_nothing_changes(tmp_path):
-    folder = bare(tmp_path, "gap")
-    history = made_up(
+def test_remarks_count_the_steps_until_nothing_changes(bare):
+    bare.made(
+        "remarks",
         objective=[[9, 4, 2, 2, 2], [9, 2 + 1e-8, 2 + 1e-9, 2 - 1e-9, 2]],
         exact_objective=np.ones((2, 5)),
         kappa=np.full((2, 5), 3.0),
         **dict.fromkeys(OF_U, np.full((2, 5), np.nan)),
     )
-    folder.add("remarks", "power_gd", "gap", "orthonormal", history=history)
-    rows = report.remarks(folder.results())
+    rows = report.remarks(bare.results())
     assert [(r["steps"], r["loss_over_exact"], r["kappa"]) for r in rows] == [(2, 2, 3), (2, 2, 3)]
     assert [(r["rank_share"], r["zeros"], r["size_share"]) for r in rows] == [(None,) * 3] * 2
 
 
-def test_a_repeat_that_failed_is_no_repeat_without_a_measure(tmp_path):
+def test_a_repeat_that_failed_is_no_repeat_without_a_measure(bare):
     """Its NaN counts against what is said of U; those of a method that holds no U say nothing."""
-    folder = bare(tmp_path, "gap")
     lost = [[4.0, np.nan], [4.0, 2.0]]
-    history = made_up(
-        objective=lost, exact_objective=np.ones((2, 2)), kappa=np.ones((2, 2)),
-        diverged=[[0, 1], [0, 0]], **dict.fromkeys(OF_U, np.array(lost)),
+    bare.made(
+        "remarks", "l1", algorithm="power_prox", params={"strength": 1.0}, objective=lost,
+        exact_objective=np.ones((2, 2)), kappa=np.ones((2, 2)), diverged=[[0, 1], [0, 0]],
+        **dict.fromkeys(OF_U, np.array(lost)),
     )  # fmt: skip
-    folder.add("remarks", "power_prox", "gap", "l1", params={"strength": 1.0}, history=history)
-    failed, whole = report.remarks(folder.results())
+    failed, whole = report.remarks(bare.results())
     assert np.isnan(failed["steps"]) and whole["steps"] == 1
     for name in ("rank_share", "stacked_share", "zeros"):
         assert np.isnan(failed[name]) and whole[name] > 0

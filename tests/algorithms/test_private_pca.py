@@ -30,6 +30,7 @@ from fedcore.privacy.events import Bounded, Gaussian
 from fedcore.privacy.mechanisms import Mechanisms
 from fedcore.problems.problem import Problem
 from fedcore.runs import execute
+from gaussian import gaussian_delta
 from refused import refused
 
 PRIVATE = [
@@ -102,14 +103,6 @@ def test_lemma_3_1_is_solved_exactly_and_holds(steps, epsilon, constant):
     assert noise.multiplier == pytest.approx(z[constant] / e, rel=1e-12)
     spent = accounting.epsilon({Gaussian(noise.multiplier): steps, Bounded(e): steps}, 1e-6)
     assert spent <= epsilon
-
-
-def gaussian_delta(sigma: float, epsilon: float) -> float:
-    """δ of the Gaussian mechanism (Balle & Wang, ICML 2018, Theorem 8)."""
-    cdf = stats.norm.cdf
-    return cdf(0.5 / sigma - epsilon * sigma) - math.exp(epsilon) * cdf(
-        -0.5 / sigma - epsilon * sigma
-    )
 
 
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
@@ -217,13 +210,18 @@ def test_shuffling_keeps_within_the_theorem(epsilon):
 # --- sensitivities ------------------------------------------------------------------------------
 
 
+def protected(rows):
+    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
+    federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+    return federation
+
+
 def test_the_filtered_product_is_the_sum_over_rows_within_its_threshold():
     rows = spiked(300)[0]
     X = np.linalg.qr(np.random.default_rng(3).standard_normal((6, 1)))[0]
     noise = filtering.Noise(search=0.5, multiplier=1e-9, query_scale=2.0)
     step = filtering.filtered_product(noise, failure=0.05, ratio=2.0)
-    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
-    federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+    federation = protected(rows)
     federation.broadcast(X)
     reply = federation.gather(step)[0]
     (theta,) = federation.client_state("threshold")
@@ -239,8 +237,7 @@ def test_the_number_of_filtered_rows_keeps_to_lemma_b1():
     rows, epsilon, beta, T = spiked(20_000, 50)[0], 0.3, 0.05, 200
     noise = filtering.Noise(search=epsilon, multiplier=1e-9, query_scale=4.0)
     step = filtering.filtered_product(noise, failure=beta, ratio=2.0)
-    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
-    federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+    federation = protected(rows)
     bound = 8 * (math.log(math.log(20_000)) + 2 * math.log(2 / beta)) / epsilon
     rng, over, some = np.random.default_rng(5), 0, 0
     for _ in range(T):
@@ -398,6 +395,19 @@ def test_the_noise_of_oja_counts_the_batches_that_a_row_may_fall_into():
     )
 
 
+def spied(monkeypatch, name, **changes):
+    """Lists of what a mechanism is given and of what it releases."""
+    given, released, real = [], [], getattr(Mechanisms, name)
+
+    def spy(self, value, **options):
+        given.append(np.array(value))
+        released.append(real(self, value, **options | changes))
+        return released[-1]
+
+    monkeypatch.setattr(Mechanisms, name, spy)
+    return given, released
+
+
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -410,14 +420,7 @@ def test_the_noise_of_oja_counts_the_batches_that_a_row_may_fall_into():
 )
 def test_a_row_of_single_precision_moves_a_sum_by_no_more_than_it_is(name, options, monkeypatch):
     """Sums of float32 rows are made in double: their roundings are another sum without the row."""
-    noiseless = []
-
-    def spied(self, value, *, sensitivity, noise_multiplier):
-        noiseless.append(np.array(value, np.float64))
-        return released(self, value, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
-
-    released = Mechanisms.gaussian
-    monkeypatch.setattr(Mechanisms, "gaussian", spied)
+    noiseless, _ = spied(monkeypatch, "gaussian")
     row = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32) / np.float32(math.sqrt(30.0))
     rows = np.tile(row, (1_000_000, 1))
     if name != "analyze_gauss":
@@ -425,7 +428,7 @@ def test_a_row_of_single_precision_moves_a_sum_by_no_more_than_it_is(name, optio
     for world in (rows, rows[:-1]):
         run(name, [world], **options)
     triangle = np.linalg.norm((row.T @ row)[np.triu_indices(4)])
-    moved = np.linalg.norm(noiseless[0] - noiseless[1])
+    moved = np.linalg.norm(noiseless[0].astype(float) - noiseless[1])
     # A million roundings of doubles and, of the row itself, one of a single.
     assert moved == pytest.approx(triangle if name == "analyze_gauss" else 1.0, rel=1e-6)
 
@@ -433,15 +436,7 @@ def test_a_row_of_single_precision_moves_a_sum_by_no_more_than_it_is(name, optio
 @pytest.mark.parametrize("protects", ["entry", "row_by_entries"])
 def test_both_products_entry_by_entry_are_made_in_double(protects, monkeypatch):
     """Both are those of the float32 rows in exact arithmetic, to the rounding of doubles."""
-    noiseless, released = [], []
-
-    def spied(self, value, *, sensitivity, noise_multiplier):
-        noiseless.append(np.array(value))
-        released.append(gaussian(self, value, sensitivity=sensitivity, noise_multiplier=1e-3))
-        return released[-1]
-
-    gaussian = Mechanisms.gaussian
-    monkeypatch.setattr(Mechanisms, "gaussian", spied)
+    noiseless, released = spied(monkeypatch, "gaussian", noise_multiplier=1e-3)
     row = np.array([[1.0, 2.0, 3.0, 4.0]], np.float32) / np.float32(math.sqrt(30.0))
     rows = np.tile(row, (300_000, 1))
     run("noisy_power", [rows], rounds=1, protects=protects, start=row.T)
@@ -459,14 +454,7 @@ def test_the_factor_of_dn26_is_that_of_the_rows_in_double():
 
 def test_utilities_of_guesses_are_summed_in_double(monkeypatch):
     """One row more is one more; a sum in single precision gives another type."""
-    seen = []
-
-    def spied(self, scores, *, sensitivity, epsilon):
-        seen.append(np.array(scores))
-        return exponential(self, scores, sensitivity=sensitivity, epsilon=epsilon)
-
-    exponential = Mechanisms.exponential
-    monkeypatch.setattr(Mechanisms, "exponential", spied)
+    seen, _ = spied(monkeypatch, "exponential")
     rows = np.ones((2**20 + 1, 1), np.float32)
     run("adaptive_search", [rows], guesses=1, unit=1.0)
     run("adaptive_search", [rows[:-1]], guesses=1, unit=1.0)
@@ -567,8 +555,7 @@ def test_the_private_mean_of_values_far_from_zero_is_rounded_by_their_spread():
 def test_a_row_whose_score_underflows_sits_out():
     """(1e153, 1e-163) scores 0 against e₂ in floating point, and would be taken for a short row."""
     rows = np.vstack([spiked(50, 2)[0], [[1e153, 1e-163]]])
-    federation = fedcore.federation.federation.Federation([rows], noise=np.random.SeedSequence(0))
-    federation.protect(delta=1e-5, neighbours="add_or_remove_one")
+    federation = protected(rows)
     federation.broadcast(np.array([[0.0], [1.0]]))
     federation.gather(filtering.filtered_product(filtering.Noise(50.0, 1e-9, 2.0), 0.05, 2.0))
     assert federation.client_state("filtered")[0] >= 1

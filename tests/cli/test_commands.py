@@ -7,18 +7,21 @@ import signal
 import subprocess
 import sys
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
 
 import fedcore.algorithms
-from commands import call, refused_command
+from commands import call, ran, refused_command
 from fedcore import datasets, generators
 from fedcore.cli.options import parsed, partition, require_output
 from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.history import History
 from fedcore.parts.convergence_test import TOL
+from programs import python
+from refused import refused
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]
 
@@ -60,10 +63,8 @@ def test_the_shell_completes_kinds():
         "COMP_WORDS": "fedcore list me",
         "COMP_CWORD": "2",
     }
-    done = subprocess.run(
-        [sys.executable, "-c", "from fedcore.__main__ import main; main(prog_name='fedcore')"],
-        env=os.environ | asked, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+    code = "from fedcore.__main__ import main; main(prog_name='fedcore')"
+    done = python("-c", code, env=os.environ | asked)
     assert done.stdout.split() == ["plain,methods", "plain,metrics"]
 
 
@@ -107,8 +108,7 @@ print({"pyarrow", "h5py", "yaml", "tqdm"} & set(sys.modules))
 import fedcore.datasets, fedcore.user_tables
 print({"sklearn", "PIL", "pandas"} & set(sys.modules))
 """
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout == "set()\nset()\n"
+    assert python("-c", code).stdout == "set()\nset()\n"
 
 
 def test_defaults_of_parameters_are_values_in_json():
@@ -132,8 +132,7 @@ def reads():
     os.kill(os.getpid(), signal.SIGBUS)
 main(["reads"])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert done.returncode == -signal.SIGBUS
+    done = python("-c", code, status=-signal.SIGBUS)
     assert "Bus error" in done.stderr and "in reads" in done.stderr
 
 
@@ -156,11 +155,8 @@ main(["job", "problem", "p", "{{}}", "p.h5", "--seed", "0"])
 
 @pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGXCPU", "SIGUSR1", "SIGUSR2"])
 def test_a_job_that_a_signal_ends_says_so_and_leaves_nothing(tmp_path, name):
-    done = subprocess.run(
-        [sys.executable, "-c", ENDED.format(name=name)],
-        cwd=tmp_path, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode == 1 and name in done.stderr and not list(tmp_path.iterdir())
+    done = python("-c", ENDED.format(name=name), status=1, cwd=tmp_path)
+    assert name in done.stderr and not list(tmp_path.iterdir())
 
 
 def test_a_job_too_large_for_the_machine_ends_in_a_sentence(tmp_path, monkeypatch):
@@ -218,12 +214,11 @@ def test_run_and_show_say_that_a_run_has_diverged(tmp_path):
 
 def test_partition_and_metric_and_reference(tmp_path):
     path = tmp_path / "h.h5"
-    result = call(
+    ran(
         "run", "yd2021", "w8a", "--surrogate", "-r", "2", "--partition", "by=label", "--metric",
         "kappa", "--set", "sigma_max=reference", "--set", "sigma_r=reference", "--set", "rounds=1",
         "--out", str(path),
     )  # fmt: skip
-    assert result.exit_code == 0, result.output
     history = History.load(path)
     assert history.about["problem"]["n_clients"] == 2
     assert history.about["name"] == "w8a by=label"
@@ -262,16 +257,10 @@ def test_run_fetches_what_is_not_there(tmp_path, monkeypatch):
 
 
 def test_a_program_of_its_own(tmp_path):
-    def program(*args):
-        return subprocess.run(
-            [sys.executable, "-m", "fedcore", *args],
-            capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
-        )  # fmt: skip
-
-    good = program(*RUN, "--out", str(tmp_path / "h.h5"))
-    assert (good.returncode, (tmp_path / "h.h5").is_file()) == (0, True)
-    bad = program("run", "power_gdd", "w8a", "-r", "3")
-    assert bad.returncode == 1
+    program = partial(python, "-m", "fedcore", env=os.environ | {"OMP_NUM_THREADS": "1"})
+    program(*RUN, "--out", tmp_path / "h.h5")
+    assert (tmp_path / "h.h5").is_file()
+    bad = program("run", "power_gdd", "w8a", "-r", "3", status=1)
     assert "did you mean 'power_gd'" in bad.stderr and "Traceback" not in bad.stderr
     assert program("--help").stdout.startswith("Usage: fedcore ")
 
@@ -285,8 +274,7 @@ def test_values_read_like_numbers():
 def test_a_folder_may_have_a_name_that_no_figure_has(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     require_output("--out", "runs.svg", "folder")
-    with pytest.raises(InputError, match=r"leave out \.svg"):
-        require_output("--plot", "runs.svg", "figure")
+    refused(lambda: require_output("--plot", "runs.svg", "figure"), InputError, "leave out .svg")
 
 
 def test_partition_words():

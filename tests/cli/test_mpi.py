@@ -33,8 +33,7 @@ def call(*words):
 
 
 def alone(problem, out, *words):
-    done = call("ssi", problem, "-r", "2", "--set", "rounds=20", "--out", out, *words)
-    assert done.exit_code == 0, done.output
+    commands.ran("run", "ssi", problem, "-r", "2", "--set", "rounds=20", "--out", out, *words)
     return out.read_bytes()
 
 
@@ -52,8 +51,7 @@ def test_all_draws_of_a_problem_file_are_run(problem, tmp_path):
     path = tmp_path / "draws.h5"
     storage.save([Problem("two", clients), Problem("two", [2 * x for x in clients])], path)
     words = ("-r", "2", "--repeats", "2", "--set", "rounds=80", "--set", "tol=0")
-    done = call("ssi", path, *words, "--out", tmp_path / "h.h5")
-    assert done.exit_code == 0, done.output
+    commands.ran("run", "ssi", path, *words, "--out", tmp_path / "h.h5")
     first, second = History.load(tmp_path / "h.h5")["objective"][:, -1]
     assert second == pytest.approx(4 * first)
 

@@ -25,9 +25,7 @@ call, refused = partial(commands.call, "pca"), partial(commands.refused_command,
 
 
 def found(*words):
-    done = call(*words, "--json")
-    assert done.exit_code == 0, done.output
-    return json.loads(done.stdout)
+    return json.loads(commands.ran("pca", *words, "--json").stdout)
 
 
 @pytest.fixture

@@ -3,13 +3,13 @@
 import io
 import json
 import os
-import subprocess
 import sys
 
 import pytest
 
 from fedcore.cli.blas import VARIABLES
 from fedcore.progress import RoundsBar
+from programs import python
 
 SAID = "--blas-threads"
 LIMITED = """
@@ -46,9 +46,7 @@ assert state() == before
 def test_one_blas_thread_unless_asked_and_said_once(cores, threads, variables, set_to, said):
     environment = {k: v for k, v in os.environ.items() if k not in VARIABLES} | variables
     code = LIMITED.format(cores=cores, threads=threads)
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True
-    )
+    done = python("-c", code, env=environment)
     assert json.loads(done.stdout) == [set_to, set_to]
     assert done.stderr.count(SAID) == said
 

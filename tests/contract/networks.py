@@ -6,6 +6,7 @@ The oracles use NumPy alone: the gradient of the small network ``tiny_mlp`` is w
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -70,6 +71,16 @@ def loss_gradient(data: Labelled) -> Any:
     return lambda w, rows: tiny_gradient(w, data.X[rows], data.y[rows])
 
 
+def in_a_round(
+    w: np.ndarray, i: int, clients: Clients, draws: Draws, params: Any, gradient: Any = None,
+    epochs: int | None = None, **more: Any,
+) -> np.ndarray:  # fmt: skip
+    """What a client makes of a network in a round, by default on its own loss."""
+    epochs = params.epochs if epochs is None else epochs
+    rows = batches(draws.clients[i], len(clients[i]), params, epochs)
+    return descend(w, gradient or loss_gradient(clients.labelled(i)), rows, params, **more)
+
+
 def plain_averaging(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
     """FedAvg and FedProx, with or without fine-tuning."""
     w, strength = first_network(draws), getattr(params, "strength", 0.0)
@@ -78,8 +89,7 @@ def plain_averaging(clients: Clients, draws: Draws, params: Any) -> list[np.ndar
         for i in chosen(draws, params, len(clients)):
             f = loss_gradient(clients.labelled(i))
             pulled = lambda v, rows, f=f, w=w: f(v, rows) + strength * (v - w)  # noqa: E731
-            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            new.append(descend(w, pulled, rows, params))
+            new.append(in_a_round(w, i, clients, draws, params, pulled))
         w = np.mean(new, axis=0)
     return tuned(w, clients, draws, params)
 
@@ -88,9 +98,9 @@ def tuned(w: np.ndarray, clients: Clients, draws: Draws, params: Any) -> list[np
     """The network of every client after fine-tuning of its head, if any."""
     found = [w] * len(clients)
     for i in range(len(clients)) if params.fine_tune else ():
-        rows = batches(draws.clients[i], len(clients[i]), params, params.fine_tune)
         f = loss_gradient(clients.labelled(i))
-        found[i] = descend(w, lambda v, rows, f=f: head_only(f(v, rows)), rows, params)
+        part = lambda v, rows, f=f: head_only(f(v, rows))  # noqa: E731
+        found[i] = in_a_round(w, i, clients, draws, params, part, params.fine_tune)
     return found
 
 
@@ -111,8 +121,8 @@ def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray
                 stages = [(params.head_epochs, head_only),
                           (params.epochs, lambda g: g - head_only(g))]  # fmt: skip
             for epochs, part in stages:
-                rows = batches(draws.clients[i], len(clients[i]), params, epochs)
-                v = descend(v, lambda v, rows, f=f, part=part: part(f(v, rows)), rows, params)
+                slope = lambda v, rows, f=f, part=part: part(f(v, rows))  # noqa: E731
+                v = in_a_round(v, i, clients, draws, params, slope, epochs)
             found[i] = v
         trained |= set(members) if params.first_head == "averaged" else set(range(len(clients)))
         mean = np.mean([found[i] for i in members], axis=0)
@@ -120,16 +130,6 @@ def plain_fedrep(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray
             np.concatenate([mean[:BODY], v[BODY:]]) if i in trained else mean
             for i, v in enumerate(found)
         ]
-    return found
-
-
-def plain_local(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
-    """Local Only."""
-    found = [first_network(draws)] * len(clients)
-    for _ in range(params.rounds):
-        for i in chosen(draws, params, len(clients)):
-            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
     return found
 
 
@@ -144,10 +144,8 @@ def plain_ditto(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]
             pull = lambda v, w=w: params.strength * (v - w)  # noqa: E731
             pulled = lambda v, rows, f=f, pull=pull: f(v, rows) + pull(v)  # noqa: E731
             rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            if params.pull == "inside":
-                found[i] = descend(found[i], pulled, rows, params)
-            else:
-                found[i] = descend(found[i], f, rows, params, beside=pull)
+            own = (pulled, rows, params) if params.pull == "inside" else (f, rows, params, pull)
+            found[i] = descend(found[i], *own)
             new.append(descend(w, f, rows, params))
         w = np.mean(new, axis=0)
     return found
@@ -171,17 +169,16 @@ def plain_apfl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
     return [a * v + (1 - a) * w for v in own]
 
 
-def plain_lg_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
-    """LG-FedAvg; the lower layers of the small network are its body."""
-    w = first_network(draws)
-    found = [w] * len(clients)
+def plain_local(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
+    """Local Only, and LG-FedAvg if there are lower layers: the body of the small network."""
+    found = [first_network(draws)] * len(clients)
     for _ in range(params.rounds):
         members = chosen(draws, params, len(clients))
         for i in members:
-            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
-        upper = np.mean([found[i][BODY:] for i in members], axis=0)
-        found = [np.concatenate([v[:BODY], upper]) for v in found]
+            found[i] = in_a_round(found[i], i, clients, draws, params)
+        if hasattr(params, "lower"):
+            upper = np.mean([found[i][BODY:] for i in members], axis=0)
+            found = [np.concatenate([v[:BODY], upper]) for v in found]
     return found
 
 
@@ -212,28 +209,24 @@ def plain_per_fedavg(clients: Clients, draws: Draws, params: Any) -> list[np.nda
     """Per-FedAvg without Hessians."""
     w, a, d = first_network(draws), params.inner_rate, params.difference
 
-    def meta(f: Any, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    def form(f: Any, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
         number = max(1, int(params.support * len(rows)))
         D, target = rows[:number], rows[number:] if number < len(rows) else rows
+        if params.form == "sum":
+            return f(v, D) + f(v, target)
         g = f(v - a * f(v, D), target)
         return g - a * (f(v + d * g, D) - f(v - d * g, D)) / (2 * d)
 
-    def both(f: Any, v: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        number = max(1, int(params.support * len(rows)))
-        return f(v, rows[:number]) + f(v, rows[number:] if number < len(rows) else rows)
-
-    form, own = {"meta": meta, "sum": both}[params.form], [w] * len(clients)
+    own = [w] * len(clients)
     for _ in range(params.rounds):
         members = chosen(draws, params, len(clients))
         for i in members:
-            f = loss_gradient(clients.labelled(i))
-            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            own[i] = descend(w, lambda v, r, f=f: form(f, v, r), rows, params)
+            slope = partial(form, loss_gradient(clients.labelled(i)))
+            own[i] = in_a_round(w, i, clients, draws, params, slope)
         w = np.mean([own[i] for i in members], axis=0)
     if params.form == "sum":
         for i in range(len(clients)) if params.fine_tune else ():
-            rows = batches(draws.clients[i], len(clients[i]), params, params.fine_tune)
-            own[i] = descend(own[i], loss_gradient(clients.labelled(i)), rows, params)
+            own[i] = in_a_round(own[i], i, clients, draws, params, epochs=params.fine_tune)
         return own
     if params.fine_tune:
         return tuned(w, clients, draws, params)
@@ -256,8 +249,7 @@ def plain_fed_mtl(clients: Clients, draws: Draws, params: Any) -> list[np.ndarra
                 penalty = 2 * params.strength * (W + W @ O @ O)[:, k]
                 return loss_gradient(clients.labelled(i))(w, rows) + penalty
 
-            rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-            found[i] = descend(found[i], gradient, rows, params)
+            found[i] = in_a_round(found[i], i, clients, draws, params, gradient)
     return found
 
 
@@ -273,8 +265,7 @@ def plain_l2gd(clients: Clients, draws: Draws, params: Any) -> list[np.ndarray]:
         mean = np.mean([found[i] for i in members], axis=0)
         for i in members:
             if t in local:
-                rows = batches(draws.clients[i], len(clients[i]), params, params.epochs)
-                found[i] = descend(found[i], loss_gradient(clients.labelled(i)), rows, params)
+                found[i] = in_a_round(found[i], i, clients, draws, params)
             else:
                 found[i] = (1 - theta) * found[i] + theta * mean
     return found
@@ -315,7 +306,7 @@ CASES = {
             NONE,
         ),
     ),
-    "lg_fedavg": case(plain_lg_fedavg, ({}, ALL_OF_THEM, WHOLE, NONE)),
+    "lg_fedavg": case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "local_only": case(plain_local, ({}, ALL_OF_THEM, WHOLE, NONE)),
     "per_fedavg": case(
         plain_per_fedavg,

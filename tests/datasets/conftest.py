@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 from pathlib import Path
 
 import pytest
 import yaml
-
-from fedcore.errors import DataError
 
 
 def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
@@ -23,22 +20,6 @@ def _source(loader: str, splits: dict, files: dict[str, bytes], **more) -> dict:
     ]
     head = {"status": "official", "note": "A test file.", "loader": loader}
     return head | {"splits": splits, "files": described} | more
-
-
-@contextlib.contextmanager
-def _refused(file: Path, row: int | None = None):
-    """Require a DataError of one line that names the file, and the line in it if there is one."""
-    with pytest.raises(DataError) as error:
-        yield error
-    said = str(error.value)
-    assert row is None or f"line {row + 1}:" in said
-    assert str(file) in said and "\n" not in said and len(said) <= 1000
-
-
-@pytest.fixture
-def refused():
-    """The context in which a file must be refused; see `_refused`."""
-    return _refused
 
 
 @pytest.fixture

@@ -5,28 +5,23 @@ from __future__ import annotations
 import csv
 import io
 import itertools
-import zipfile
+from functools import partial
 
 import numpy as np
 import pytest
 from PIL import Image
 
+from archives import zipped
 from fedcore.datasets import partition, reading
 from fedcore.datasets.formats import letters, tweets
 from fedcore.errors import ConfigError, DataError
 from fedcore.experiments import build
-
-
-def zipped(path, members: dict[str, bytes]) -> None:
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, content in members.items():
-            file.writestr(name, content)
+from refused import refused
 
 
 @pytest.mark.parametrize("wrong", ["", "aa", "ä", 3])
 def test_letters_that_are_none(wrong):
-    with pytest.raises(ConfigError, match="letters"):
-        reading.check("femnist", {"letters": wrong})
+    refused(lambda: reading.check("femnist", {"letters": wrong}), ConfigError, "letters")
 
 
 def png(level: int, side: int = 128) -> bytes:
@@ -35,27 +30,26 @@ def png(level: int, side: int = 128) -> bytes:
     return out.getvalue()
 
 
-def test_nist_images_by_class(tmp_path, refused):
+def test_nist_images_by_class(tmp_path):
     names = [f"by_class/61/train_61/train_61_0000{i}.png" for i in (2, 0, 1)]
     others = ["by_class/61/hsf_0/hsf_0_00000.png", "by_class/62/train_62/train_62_00000.png"]
     levels = dict(zip([*names, *others], (20, 0, 10, 99, 255), strict=True))
     zipped(tmp_path / "z.zip", {name: png(level) for name, level in levels.items()})
-    loaded = letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="ab")
+    read = partial(letters.read, tmp_path, {"archive": "z.zip"}, 784)
+    loaded = read(letters="ab")
     np.testing.assert_array_equal(loaded.y, [0, 0, 0, 1])
     assert loaded.x.shape == (4, 784) and loaded.x.dtype == np.uint8
     np.testing.assert_array_equal(loaded.x[:, 0], [0, 10, 20, 255])
-    few = letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="ab", per_class=1)
+    few = read(letters="ab", per_class=1)
     np.testing.assert_array_equal(few.x[:, 0], [0, 255])
-    with refused(tmp_path / "z.zip"):
-        letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="abc")
+    refused(lambda: read(letters="abc"), DataError, tmp_path / "z.zip")
 
 
 @pytest.mark.parametrize("content", [b"no image", png(0, 400)], ids=["none", "large"])
-def test_a_nist_image_that_is_none(tmp_path, refused, content):
+def test_a_nist_image_that_is_none(tmp_path, content):
     zipped(tmp_path / "z.zip", {"by_class/61/train_61/train_61_00000.png": content})
-    with refused(tmp_path / "z.zip") as error:
-        letters.read(tmp_path, {"archive": "z.zip"}, 784, letters="a")
-    assert "train_61_00000.png" in str(error.value)
+    read = partial(letters.read, tmp_path, {"archive": "z.zip"}, 784, letters="a")
+    refused(read, DataError, tmp_path / "z.zip", "train_61_00000.png")
 
 
 TWEETS = {"archive": "t.zip", "members": ["t.csv"], "vectors": "v.zip", "words": "v.txt"}
@@ -102,20 +96,17 @@ def test_tweets_are_word_vectors_with_users(tmp_path):
     assert drawn == {(0, 1), (1, 0), (1,)}  # of ann, bob and eve
 
 
-def test_tweets_damage(tmp_path, refused):
+def test_tweets_damage(tmp_path):
     tables, vectors = tmp_path / "t.zip", tmp_path / "v.zip"
+    read = partial(tweets.read, tmp_path, TWEETS, 8)
     write_tweets(tmp_path)
-    with refused(tables):
-        tweets.read(tmp_path, TWEETS, 8, users=3, at_least=2)
-    with pytest.raises(DataError):
-        tweets.read(tmp_path, TWEETS, 7, users=2, at_least=2)
-    for wrong, row in (([1, "x"], 1), ([1], None)):
+    refused(lambda: read(users=3, at_least=2), DataError, tables)
+    refused(lambda: tweets.read(tmp_path, TWEETS, 7, users=2, at_least=2), DataError)
+    for wrong, line in (([1, "x"], "line 2:"), ([1], "")):
         write_tweets(tmp_path, vectors=VECTORS | {"day": wrong})
-        with refused(vectors, row):
-            tweets.read(tmp_path, TWEETS, 8, users=2, at_least=2)
+        refused(lambda: read(users=2, at_least=2), DataError, vectors, line)
     zipped(tables, {"t.csv": b'"0","1","2"\n'})
-    with refused(tables, 0):
-        tweets.read(tmp_path, TWEETS, 8, users=1, at_least=1)
+    refused(lambda: read(users=1, at_least=1), DataError, tables, "line 1:")
 
 
 def test_a_problem_of_users_and_one_of_consecutive_classes():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fedcore.datasets import partition
 from fedcore.errors import ConfigError, InputError
+from refused import refused
 
 SEEDS = st.integers(0, 2**32 - 1)
 LABELS = st.lists(st.integers(-3, 6), min_size=1, max_size=80).map(np.array)
@@ -38,8 +39,7 @@ def test_by_label_is_pure(labels):
 def test_even_and_shuffled(n, clients, seed):
     rng = np.random.default_rng(seed)
     if clients > n:
-        with pytest.raises(InputError):
-            partition.even(n, clients)
+        refused(lambda: partition.even(n, clients), InputError)
         return
     parts, mixed = partition.even(n, clients), partition.shuffled(n, clients, rng)
     for found in (parts, mixed):

@@ -86,8 +86,7 @@ def test_a_core_by_its_number_is_a_core_and_mps_refuses_double_precision(monkeyp
     monkeypatch.setenv(device.VARIABLE, "cpu:0")
     assert device.read_device() == device.CPU
     monkeypatch.setattr(device, "read_device", lambda: device.Device(torch.device("mps"), True))
-    with pytest.raises(InputError, match="mps"):
-        Learner(Params(**PARAMS), images())
+    refused(lambda: Learner(Params(**PARAMS), images()), InputError, "mps")
     Learner(Params(**PARAMS), images(dtype=np.float32))
 
 

@@ -10,6 +10,7 @@ from fedcore.deep.settings import Params
 from fedcore.errors import InputError
 from fedcore.problems.clients import Clients
 from fedcore.testing.samples import images
+from refused import refused
 
 torch = pytest.importorskip("torch", reason="networks need PyTorch, the extra deep")
 
@@ -132,8 +133,7 @@ def test_a_ground_is_for_the_channels_of_images_that_move(ground, augment):
 
 
 def test_augmentation_is_for_images_and_follows_the_seed():
-    with pytest.raises(InputError, match="augment"):
-        Learner(params(augment=True), images())
+    refused(lambda: Learner(params(augment=True), images()), InputError, "augment")
     rng = np.random.default_rng(0)
     pictures = Clients([rng.standard_normal((6, 3072))], labels=[np.arange(6) % 3.0])
     learner = Learner(params(model="cifar10_cnn", augment=True, batch=3), pictures)

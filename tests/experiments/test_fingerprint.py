@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from fedcore.experiments.cell import AUDITS, Cell
 from fedcore.experiments.fingerprint import NOT_COUNTED, digests
 from fedcore.problems import storage
 from fedcore.testing.subject import Subject
+from programs import python
 from refused import refused
 
 METHOD = '''
@@ -261,9 +260,7 @@ def run_cells(tmp_path_factory):
         cells.append(dataclasses.asdict(made))
 
     def run(*muted):
-        call = [sys.executable, "-c", RUN, str(folder), json.dumps(cells), json.dumps(muted)]
-        done = subprocess.run(call, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        done = python("-c", RUN, folder, json.dumps(cells), json.dumps(muted))
         return {name: (set(loaded), arrays)
                 for name, loaded, arrays in map(json.loads, done.stdout.splitlines())}  # fmt: skip
 
@@ -296,8 +293,7 @@ def test_what_is_not_there_and_what_is_no_python_is_named(toy, content):
     with pytest.raises(ModuleNotFoundError, match="nothing"):
         fresh("toy.nothing")
     (toy / "toy" / "tools.py").write_bytes(content)
-    with pytest.raises(ConfigError, match=r"tools\.py"):
-        fresh("toy.method")
+    refused(lambda: fresh("toy.method"), ConfigError, "tools.py")
     path = toy / "paper.ipynb"
     cell = {"cell_type": "code", "source": ["%matplotlib inline\n", "def f(:"]}
     for wrong in (b"no JSON", b"\xff", b"[]", b"{}", json.dumps({"cells": [cell]}).encode()):

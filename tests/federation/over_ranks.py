@@ -123,8 +123,7 @@ def test_a_transcript_sees_single_replies_or_the_sum():
 def test_the_first_error_in_the_order_of_the_clients_is_raised_and_all_ranks_go_on(ask):
     federation = Federation(drawn())
     federation.broadcast([12, 5, 17])
-    with pytest.raises(InputError, match="of 17 samples"):
-        getattr(federation, ask)(failing)
+    refused(lambda: getattr(federation, ask)(failing), InputError, "of 17 samples")
     federation.broadcast([])
     federation.sum(failing)
 
@@ -155,8 +154,7 @@ def test_replies_that_cannot_cross_are_refused():
 
 def test_a_row_that_is_too_long_at_another_rank_is_an_error_at_once():
     federation = Federation([np.ones((4, 3)), np.ones((4, 3)), 5 * np.ones((4, 3))])
-    with pytest.raises(InputError, match="client 2"):
-        federation.bound_rows(2.0)
+    refused(lambda: federation.bound_rows(2.0), InputError, "client 2")
     federation.bound_rows(2.0, clip=True)
     norms = np.linalg.norm(np.vstack(federation.clients), axis=1)
     np.testing.assert_allclose(norms, 4 * [3**0.5] + 4 * [3**0.5] + 4 * [2.0])

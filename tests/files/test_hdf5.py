@@ -17,6 +17,7 @@ from fedcore.files import hdf5
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.problems.problem import Problem
+from refused import refused
 
 # Of a history of 16 kB: HDF5 metadata whose damage has brought the process down.
 CRASHING = (6305, 11155)
@@ -116,9 +117,8 @@ def load(path):
 
 def sentence(path, load=load) -> str:
     """The sentence with which a file is refused: a way on, if it can be given."""
-    with pytest.raises((HistoryError, DataError)) as caught:
-        load(path)
-    message = str(caught.value)
+    caught = refused(lambda: load(path), (HistoryError, DataError))
+    message = str(caught)
     assert message.startswith(str(path)) and "\n" not in message and len(message) < 500
     return message
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 
 import h5py
@@ -18,6 +17,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
+from programs import python
 from refused import refused
 
 METHODS = [
@@ -166,9 +166,7 @@ def test_data_larger_than_a_limit_on_memory(kind, tmp_path):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     said = []
     for role in ("limited", "free"):
-        call = [sys.executable, "-c", LIMITED, kind, str(tmp_path / "big.h5"), role]
-        done = subprocess.run(call, capture_output=True, text=True, env=environment)
-        assert done.returncode == 0, done.stderr
+        done = python("-c", LIMITED, kind, tmp_path / "big.h5", role, env=environment)
         said.append((done.stdout, done.stderr))
     assert said[0][1] == "too large\n"  # the data do not fit
     assert said[0][0] == said[1][0]

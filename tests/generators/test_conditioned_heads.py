@@ -7,6 +7,7 @@ import pytest
 
 from fedcore.errors import InputError
 from fedcore.generators import generate, shared_heads
+from refused import refused
 
 
 def draw(seed=0, **params):
@@ -46,5 +47,4 @@ def test_heads_differ_from_draw_to_draw_and_from_client_to_client():
 
 def test_heads_that_are_not_found_are_told(monkeypatch):
     monkeypatch.setattr(shared_heads, "TURNS", 2)
-    with pytest.raises(InputError, match="condition"):
-        draw()
+    refused(draw, InputError, "condition")

@@ -64,8 +64,7 @@ def test_an_exact_count_of_the_algorithm_is_no_rule_either_and_its_threshold_is(
     def look(row):
         seen.append(dict(row))
         assert "filtered" not in row and row.get("no such thing", 7) == 7
-        with pytest.raises(InputError):
-            row["filtered"]
+        refused(lambda: row["filtered"], InputError)
         with pytest.raises(KeyError):
             row["no such thing"]
         return row["threshold"] > 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from functools import partial
 
@@ -15,6 +14,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
+from programs import python
 from refused import refused
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}
@@ -92,8 +92,7 @@ def test_a_generator_that_yields_something_else_when_called_again_is_refused(
 def test_a_generator_that_yields_sparse_clients_is_refused(monkeypatch):
     yielded = scipy.sparse.csr_array(np.eye(3))
     monkeypatch.setattr(generators, "generate", lambda *_: iter([yielded]))
-    with pytest.raises(InputError, match="dense"):
-        build.build("p", WHITE, **OPTIONS)
+    refused(lambda: build.build("p", WHITE, **OPTIONS), InputError, "dense")
 
 
 class Frame(np.ndarray):
@@ -148,9 +147,7 @@ def test_a_problem_larger_than_a_limit_on_memory_is_written(kind, tmp_path):
     if sys.platform != "linux":
         pytest.skip("the limit holds for all of a process's memory on Linux only")
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    call = [sys.executable, "-c", LIMITED, str(tmp_path / "p.h5"), kind]
-    done = subprocess.run(call, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = python("-c", LIMITED, tmp_path / "p.h5", kind, env=environment)
     assert done.stdout == "too large\n"  # in memory
     problem = storage.load(tmp_path / "p.h5")
     S = np.vstack(problem.clients)

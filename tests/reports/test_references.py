@@ -5,6 +5,7 @@ import pytest
 from fedcore import algorithms
 from fedcore.errors import InputError
 from fedcore.reports import references
+from refused import refused
 
 ENTRIES = references.ENTRY.findall(references.read())
 
@@ -34,5 +35,4 @@ def test_entries_are_whole_and_of_methods():
 
 def test_a_method_of_another_package_has_none(monkeypatch):
     monkeypatch.setattr(references, "read", lambda: "")
-    with pytest.raises(InputError, match="another package"):
-        references.bibtex("faps")
+    refused(lambda: references.bibtex("faps"), InputError, "another package")

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from fedcore.errors import DataError, InputError
 from fedcore.files import checksums
 from fedcore.reports import tables
+from refused import refused
 
 values = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)
 words = st.sampled_from(["true", "nan", "-inf", "1e-6", "007", " x", '"', 'a"b', "a\tb", "x\r\n"])
@@ -74,8 +75,7 @@ def test_numbers_are_shown_to_four_digits(value, text):
 def test_a_damaged_or_missing_file_is_refused(tmp_path, content, name):
     if content is not None:
         (tmp_path / "t.tsv").write_bytes(content)
-    with pytest.raises(DataError, match=name):
-        tables.read(tmp_path / "t.tsv")
+    refused(lambda: tables.read(tmp_path / "t.tsv"), DataError, name)
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,11 @@ def test_a_damaged_or_missing_file_is_refused(tmp_path, content, name):
         ([{"a\tb": 1}], "t.tsv", "column"),
         ([{"": 1}], "t.tsv", "column"),
         ([{}], "t.tsv", "columns"),
-        ([{"a": 1}], "t.csv", r"\.tsv"),
+        ([{"a": 1}], "t.csv", ".tsv"),
     ],
 )
 def test_what_is_no_table_is_refused_and_leaves_no_file(tmp_path, rows, file, name):
-    with pytest.raises(InputError, match=name):
-        tables.write(rows, tmp_path / file)
+    refused(lambda: tables.write(rows, tmp_path / file), InputError, name)
     assert not list(tmp_path.iterdir())
 
 
@@ -128,8 +127,7 @@ def test_a_damaged_table_is_noticed_wherever_the_damage_is(tmp_path):
     damages += [whole[:i] for i in range(len(whole))]
     for damage in damages:
         path.write_bytes(damage)
-        with pytest.raises(DataError, match=r"t\.tsv"):
-            tables.read(path)
+        refused(lambda: tables.read(path), DataError, "t.tsv")
     path.write_bytes(whole)
     assert tables.read(path)[1] == {"a": 13, "b": "y"}
 
@@ -140,7 +138,6 @@ def test_a_damaged_checksum_is_noticed_and_a_table_without_one_is_read(tmp_path)
     known = checksums.place(path)
     assert known.read_text() == f"{hashlib.sha256(path.read_bytes()).hexdigest()}  t.tsv\n"
     known.write_bytes(b"\xff")
-    with pytest.raises(DataError, match=r"t\.tsv"):
-        tables.read(path)
+    refused(lambda: tables.read(path), DataError, "t.tsv")
     known.unlink()
     assert tables.read(path) == [{"a": 1}]

@@ -14,6 +14,13 @@ def call(*words: Any) -> Result:
     return CliRunner().invoke(main, list(map(str, words)))
 
 
+def ran(*words: Any) -> Result:
+    """Run a command that must end well."""
+    result = call(*words)
+    assert result.exit_code == 0, result.output
+    return result
+
+
 def refused_command(*words: Any) -> str:
     """Run a command that must fail for a user's reason; return its one line."""
     result = call(*words)

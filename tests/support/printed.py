@@ -9,8 +9,6 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +17,7 @@ import click
 from snakemake.cli import get_argument_parser
 
 from fedcore.__main__ import main
+from programs import program, python
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(
@@ -114,8 +113,7 @@ def _mpiexec(words: list[str]) -> None:
 
 
 def _make(words: list[str]) -> None:
-    done = subprocess.run(["make", "-n", *words], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    program("make", "-n", *words, cwd=ROOT)
 
 
 def _snakemake(words: list[str]) -> None:
@@ -157,9 +155,7 @@ def _python(words: list[str]) -> None:
     """Hold the options of a script of the repository against those that it has."""
     if words[:2] == ["-m", "venv"]:
         return
-    command = [sys.executable, *words, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python(*words, "--help", cwd=ROOT)
 
 
 PARSERS: dict[str, Callable[[list[str]], None]] = {

@@ -13,7 +13,7 @@ from fedcore.errors import LONGEST, FedcoreError, format_error
 def refused(
     call: Callable[[], object],
     error: type[FedcoreError] | tuple[type[FedcoreError], ...],
-    *names: str,
+    *names: object,
     **attributes: Any,
 ) -> FedcoreError:
     """Assert that a call raises such an error, which says these names and has these attributes."""
@@ -25,7 +25,7 @@ def refused(
         for way in caught.value.advice:
             assert way.format(command) in message  # which is not cut off
     for name in names:
-        assert name in str(caught.value)
+        assert str(name) in str(caught.value)
     for name, value in attributes.items():
         assert getattr(caught.value, name) == value, name
     return caught.value

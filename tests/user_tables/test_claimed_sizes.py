@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from fedcore.errors import DataError
 from fedcore.user_tables import claimed_sizes
+from refused import refused
 
 
 def lying(shape, content=b"\0" * 64, dtype="<f8"):
@@ -41,8 +42,7 @@ def test_a_false_head_is_refused_at_once(tmp_path_factory, shape, dtype, how):
             archive.writestr("x.npy", lying(shape, dtype=dtype))
     tracemalloc.start()
     try:
-        with pytest.raises(DataError):
-            claimed_sizes.heads(path)
+        refused(lambda: claimed_sizes.heads(path), DataError)
         assert tracemalloc.get_traced_memory()[1] < 10**7
     finally:
         tracemalloc.stop()
@@ -64,14 +64,12 @@ def test_what_numpy_and_scipy_write_is_taken(tmp_path):
 def test_few_bytes_that_become_very_many_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(claimed_sizes, "MOST", 10**6)
     np.savez_compressed(tmp_path / "zeros.npz", x=np.zeros((1000, 1000)))
-    with pytest.raises(DataError):
-        claimed_sizes.heads(tmp_path / "zeros.npz")
+    refused(lambda: claimed_sizes.heads(tmp_path / "zeros.npz"), DataError)
     np.savez(tmp_path / "zeros.npz", x=np.zeros((1000, 1000)))
     claimed_sizes.heads(tmp_path / "zeros.npz")
 
 
 @pytest.mark.parametrize("columns", [claimed_sizes.WIDEST + 1, 2**31, 2**40])
 def test_more_columns_than_a_table_can_have_are_refused(columns):
-    with pytest.raises(DataError):
-        claimed_sizes.require_shape(__file__, 2, columns)
+    refused(lambda: claimed_sizes.require_shape(__file__, 2, columns), DataError)
     claimed_sizes.require_shape(__file__, 2, claimed_sizes.WIDEST)

@@ -19,11 +19,12 @@ from fedcore.errors import ColumnWarning, FedcoreError, TableError
 from fedcore.experiments import from_files
 from fedcore.user_tables import doubts, names, own_files
 from fedcore.user_tables.matrices import check_clients, check_labels, check_matrix
+from own_tables import NAMES, WRITERS, written
+from refused import refused
 
 pandas = pytest.importorskip("pandas")
 pyarrow = pytest.importorskip("pyarrow")
 pytest.importorskip("pyarrow.parquet")
-NAMES = ["age", "dose", "iron"]
 
 
 def every(step, *ways):
@@ -102,9 +103,8 @@ def test_names_with_a_comma_over_decimal_commas_are_asked_about(tmp_path, names,
     x = np.random.default_rng(0).uniform(1, 9, 12).round(places)
     lines = [names, *(f"{v:.{places}f}".replace(".", ",") for v in x)]
     (path := tmp_path / "a.csv").write_text("\n".join(lines))
-    with pytest.raises(TableError) as told:
-        own_files.read(path)
-    two, one = [own_files.read(path, **way.options).x for way in told.value.advice]
+    told = refused(lambda: own_files.read(path), TableError)
+    two, one = [own_files.read(path, **way.options).x for way in told.advice]
     assert two.shape == (12, 2)
     np.testing.assert_array_equal(one[:, 0], x)
 
@@ -178,8 +178,7 @@ def test_a_row_that_sums_up_the_others_is_told(tmp_path, recwarn, what, top, pla
     if kind in ("frame", "groups"):
         assert sum(one.category is ColumnWarning for one in recwarn) == len(what)
         return
-    {"csv": lambda: frame.to_csv(path, index=False), "parquet": lambda: frame.to_parquet(path),
-     "npz": lambda: np.savez(path, x=frame.to_numpy(), columns=NAMES)}[kind]()  # fmt: skip
+    WRITERS[kind](frame, path)
     assert said(path).count("below it" if top else "above it") == len(what)
 
 
@@ -258,9 +257,7 @@ def test_all_codes_for_missing_values_are_told(tmp_path, recwarn, codes, times, 
         told = " ".join(str(one.message) for one in recwarn if one.category is ColumnWarning)
     else:
         path = tmp_path / f"a.{kind}"
-        np.savez(path, x=x, columns=["a", "b"]) if kind == "npz" else frame.to_csv(
-            path, index=False
-        )
+        WRITERS[kind](frame, path)
         told = said(path)
     assert all(f"{code:g}" in told for code in codes) and "'b'" in told and "'a'" not in told
 
@@ -339,9 +336,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_sentence(tmp_path_factory, end
 def test_a_quotation_that_does_not_end_is_refused_with_its_line(tmp_path, opens, rows):
     lines = ["age,dose,note", "1,2,3", "4,5,6", opens, *["7,8,9"] * rows]
     (path := tmp_path / "a.csv").write_text("\n".join(lines))
-    with pytest.raises(TableError) as told:
-        own_files.read(path, without=["note"])
-    assert told.value.row == 3
+    refused(lambda: own_files.read(path, without=["note"]), TableError, row=3)
 
 
 @pytest.mark.parametrize("ending", ["csv", "svm"])
@@ -409,15 +404,9 @@ PAIRS += [("dose", "dsoe"), ("bmi", "bmj"), ("x\u00b2", "x2"), ("iron", "\u0456r
 
 
 def pair(folder, other, kind, first=NAME):
-    rng, paths = np.random.default_rng(0), []
-    for i, name in enumerate((first, other)):
-        frame = pandas.DataFrame(rng.standard_normal((12, 2)), columns=[name, "age"])
-        paths.append(str(folder / f"{i}.{kind}"))
-        if kind == "npz":
-            np.savez(paths[-1], x=frame.to_numpy(), columns=[*frame.columns])
-        else:
-            getattr(frame, f"to_{kind}")(paths[-1], index=False)
-    return paths
+    x, names = np.random.default_rng(0).standard_normal((2, 12, 2)), (first, other)
+    frames = [pandas.DataFrame(x[i], columns=[names[i], "age"]) for i in range(2)]
+    return written(folder, frames, kind)
 
 
 @pytest.mark.parametrize("how", SAME)
@@ -456,16 +445,14 @@ def test_a_name_that_is_nearly_another_is_asked_about_before_columns_are_left_ou
     tmp_path, name, other, kind
 ):
     paths = pair(tmp_path, other, kind, name)
-    with pytest.raises(TableError) as told:
-        own_files.together(paths)
-    assert not told.value.advice[0].options and repr(other) in told.value.advice[0].what
-    assert {one.meant for one in told.value.parts} == {name, other}
+    told = refused(lambda: own_files.together(paths), TableError)
+    assert not told.advice[0].options and repr(other) in told.advice[0].what
+    assert {one.meant for one in told.parts} == {name, other}
     (ranges := tmp_path / "r.csv").write_text(f"column,low,high\n{other},-9,9\nage,-9,9\n")
     line = call("pca", paths[0], "--bounds", ranges).stderr
     assert f"did you mean {other!r}" in line
     frames = [pandas.DataFrame(np.eye(2), columns=[one, "age"]) for one in (name, other)]
-    with pytest.raises(TableError, match="did you mean"):
-        fedcore.FederatedPCA(1).fit(frames)
+    refused(lambda: fedcore.FederatedPCA(1).fit(frames), TableError, "did you mean")
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
 from fedcore.problems.clients import Clients
 from fedcore.user_tables import labelled
+from refused import refused
 
 pandas, polars, pyarrow, xarray = map(
     pytest.importorskip, ("pandas", "polars", "pyarrow", "xarray")
@@ -218,8 +219,7 @@ def test_run_takes_clients_by_name_and_names_them():
     named = fedcore.run("ssi", CLIENTS, 2)
     np.testing.assert_array_equal(named.components, listed.components)
     broken = {**CLIENTS, "west": CLIENTS["west"] * np.nan}
-    with pytest.raises(InputError, match="west"):
-        fedcore.run("ssi", broken, 2)
+    refused(lambda: fedcore.run("ssi", broken, 2), InputError, "west")
 
 
 MISSING = {
@@ -342,8 +342,7 @@ def test_rows_of_an_array_have_no_labels_but_their_numbers():
     np.testing.assert_array_equal(labelled.per_row(left, "groups", N), SITES)
     with pytest.raises(InputError):
         labelled.per_row(pandas.Series(SITES, index=FRAME.index), "groups", N)
-    with pytest.raises(InputError):
-        labelled.per_row(left, "groups", N, list(FRAME.index))
+    refused(lambda: labelled.per_row(left, "groups", N, list(FRAME.index)), InputError)
 
 
 def test_held_out_samples_are_those_of_the_clients_and_their_columns():

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.repro.config.short_forms import merge
 from fedcore.repro.plan.plan import load_plan
+from programs import python
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(file.parent.name for file in ROOT.glob("papers/*/claims.yaml"))
@@ -99,9 +98,7 @@ def test_cells_of_networks_import_what_their_environment_has():
         "import fedcore.repro.commands.jobs, fedcore.deep.newcomers, fedcore.experiments.repeats\n"
         "print(sum(bool(algorithms.get(name).task.packages) for name in algorithms.names()))"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 5
+    assert int(python("-c", code, cwd=ROOT).stdout) > 5
 
 
 @pytest.mark.parametrize("size", [0, 1], ids=["full", "quick"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
+
+from programs import program
 
 PROFILES = Path(__file__).parents[2] / "workflow/profiles"
 EXECUTORS = {"slurm": "slurm", "lsf": "lsf", "kubernetes": "cluster-generic"}
@@ -35,10 +36,8 @@ def test_a_job_of_kubernetes_mounts_the_checkout(tmp_path):
     (tmp_path / "kubectl").write_text("#!/bin/sh\ncat\n")
     (tmp_path / "kubectl").chmod(0o755)
     asked = ["image:1", "claim", "/mounted", "2", "3000", "5", "/work dir/script.sh"]
-    made = subprocess.run(
-        [PROFILES / "kubernetes/submit.sh", *asked],
-        env={"PATH": f"{tmp_path}:/usr/bin:/bin"}, text=True, capture_output=True, check=True,
-    )  # fmt: skip
+    path = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    made = program(PROFILES / "kubernetes/submit.sh", *asked, env=path)
     assert made.stdout == ""
     job = yaml.safe_load(made.stderr)["spec"]
     (container,) = job["template"]["spec"]["containers"]

@@ -18,6 +18,7 @@ from fedcore.history import History
 from fedcore.repro.plan.machine import describe_machine
 from fedcore.repro.site import build, curves
 from fedcore.repro.verdicts import verdict_pages
+from refused import refused
 from site_pages import Page, dead_links, in_a_browser, opened, visited
 
 ROOT = Path(__file__).parents[2]
@@ -87,11 +88,9 @@ def test_a_damaged_table_leaves_the_old_site(done):
     before = {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()}
     table = done.root / "results/tiny/verdicts/tiny.tsv"
     table.write_text("nothing\n")
-    with pytest.raises(DataError):
-        build.write(done.root / "results/tiny", site, done.root)
+    refused(lambda: build.write(done.root / "results/tiny", site, done.root), DataError)
     assert {path.name: path.read_bytes() for path in site.iterdir() if path.is_file()} == before
-    with pytest.raises(DataError):
-        build.write(site, site)
+    refused(lambda: build.write(site, site), DataError)
 
 
 def twice(results):
@@ -279,5 +278,4 @@ def test_a_claim_shows_the_cells_it_is_judged_by_and_one_without_says_so(first_r
 
 def test_an_executed_notebook_that_is_cut_off_is_refused(tmp_path):
     (tmp_path / "n.ipynb").write_bytes(b'{"cells": [')
-    with pytest.raises(DataError, match=r"n\.ipynb"):
-        build.notebook(tmp_path / "n.ipynb")
+    refused(lambda: build.notebook(tmp_path / "n.ipynb"), DataError, "n.ipynb")

@@ -98,21 +98,21 @@ def wait_for(what, seconds=900):  # on a loaded machine
     raise AssertionError("it did not come to this")
 
 
-def snakemake(checkout, *args):
-    call = ["-m", "snakemake", *PROFILE, *SOON, *args]
-    return checkout.python(*call, stderr=subprocess.STDOUT)
+def snakemake(checkout, *args, status=0):
+    done = checkout.python("-m", "snakemake", *PROFILE, *SOON, *args, stderr=subprocess.STDOUT)
+    assert done.returncode == status, done.stdout
+    return done.stdout
 
 
-def tiny(checkout, *args, target=CELL):
-    return snakemake(checkout, "--configfile", "tiny.yaml", *args, "--", target)
+def tiny(checkout, *args, target=CELL, status=0):
+    return snakemake(checkout, "--configfile", "tiny.yaml", *args, "--", target, status=status)
 
 
 @pytest.mark.parametrize("node", [False, True], indirect=True, ids=["alone", "accounting"])
 def test_a_job_runs_to_its_end(node, fresh):
     """With accounting as the profile is, and without it as docs/cluster.md says."""
     options = () if node.accounting else SQUEUE
-    done = tiny(fresh, *options)
-    assert done.returncode == 0, done.stdout
+    tiny(fresh, *options)
     assert History.load(fresh.root / CELL).repeats == 3
 
 
@@ -126,9 +126,8 @@ def test_killed_and_resumed_is_the_local_run(node, fresh, local):
     left = queue()
     assert left and len(histories(fresh)) < len(whole)
     ask("scancel", "--me")
-    assert snakemake(fresh, *QUICK, "--unlock").returncode == 0
-    resumed = snakemake(fresh, *SQUEUE, *QUICK)
-    assert resumed.returncode == 0, resumed.stdout
+    snakemake(fresh, *QUICK, "--unlock")
+    snakemake(fresh, *SQUEUE, *QUICK)
     assert len(whole) > 20 and histories(fresh) == whole
     tables = "results/quick/tables/**/*.tsv"
     assert fresh.files(tables) == local.files(tables)
@@ -142,7 +141,7 @@ def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
     def repeats():
         return History.load(fresh.root / cell).repeats
 
-    assert tiny(fresh, *SQUEUE, target=PROBLEM.replace("other", "easy")).returncode == 0
+    tiny(fresh, *SQUEUE, target=PROBLEM.replace("other", "easy"))
     ask("scontrol", "update", "PartitionName=debug", "State=DOWN")  # jobs wait
     change = "overrides: {tiny: {experiments: {first: {repeats: 3}}}}\n"
     (fresh.root / "changed.yaml").write_text(change)
@@ -155,23 +154,21 @@ def test_a_late_job_of_a_killed_run_is_never_taken_for_a_new_one(node, fresh):
     ask("scontrol", "write", "batch_script", job, str(script))
     ask("scancel", job)
     ask("scontrol", "update", "PartitionName=debug", "State=UP")
-    assert tiny(fresh, "--unlock").returncode == 0
-    resumed = tiny(fresh, *SQUEUE, target=table)
-    assert resumed.returncode == 0, resumed.stdout
+    tiny(fresh, "--unlock")
+    tiny(fresh, *SQUEUE, target=table)
     made = (fresh.root / table).read_bytes()
     assert repeats() == 2
     subprocess.run(["sbatch", "--wait", str(script)], cwd=fresh.root, capture_output=True)
     assert repeats() == 3
-    refused = tiny(fresh, *SQUEUE, "--retries", "0", target=table)
-    assert refused.returncode == 1 and f"{cell} is not what is planned (" in refused.stdout
+    refused = tiny(fresh, *SQUEUE, "--retries", "0", target=table, status=1)
+    assert f"{cell} is not what is planned (" in refused
     (fresh.root / cell).unlink()
-    again = tiny(fresh, *SQUEUE, target=table)
-    assert again.returncode == 0, again.stdout
+    tiny(fresh, *SQUEUE, target=table)
     assert repeats() == 2 and (fresh.root / table).read_bytes() == made
 
 
 def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
-    assert tiny(fresh, *SQUEUE, target=PROBLEM).returncode == 0
+    tiny(fresh, *SQUEUE, target=PROBLEM)
     ask("scontrol", "update", "PartitionName=debug", "State=DOWN")  # jobs wait
     with started(fresh, *SQUEUE, "--configfile", "tiny.yaml", "--retries", "0", "--", CELL) as run:
         (job,) = wait_for(queue)
@@ -183,6 +180,5 @@ def test_a_job_that_is_cancelled_and_a_run_that_is_interrupted(node, fresh):
         assert run.wait(900) != 0
     assert not queue()
     ask("scontrol", "update", "PartitionName=debug", "State=UP")
-    again = tiny(fresh, *SQUEUE)  # both let go of the lock
-    assert again.returncode == 0, again.stdout
+    tiny(fresh, *SQUEUE)  # both let go of the lock
     assert History.load(fresh.root / CELL).repeats == 3

@@ -10,6 +10,7 @@ import pytest
 from fedcore.errors import ConfigError
 from fedcore.experiments.cell import Cell
 from fedcore.repro.plan import restored
+from refused import refused
 
 CELLS = [
     Cell("p", "e", "ssi", name, "x", {"n_components": 2}, 2, ["objective"], "last", 3,
@@ -66,5 +67,4 @@ def test_a_history_that_is_lost_or_made_anew_is_no_longer_put_back(put_back):
 def test_a_damaged_note_is_a_sentence(put_back, text):
     plan, results = put_back
     (results / "restored.json").write_text(text)
-    with pytest.raises(ConfigError, match="delete it, and run `make restore`"):
-        restored.paths(plan)
+    refused(lambda: restored.paths(plan), ConfigError, "delete it, and run `make restore`")

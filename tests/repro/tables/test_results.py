@@ -63,8 +63,7 @@ def test_runs_are_chosen_by_experiment_algorithm_and_tags(results):
     assert [run.label for run in results.runs("first", problem="hard")] == ["hard"]
     assert list(results.runs("first", kind="other")) == []
     assert list(results.runs("first", algorithm="faps")) == []
-    with pytest.raises(InputError, match="'first'"):
-        list(results.runs("frist"))
+    refused(lambda: list(results.runs("frist")), InputError, "'first'")
 
 
 def test_a_column_that_a_history_lacks_is_told_with_its_cell(results):

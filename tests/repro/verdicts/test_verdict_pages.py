@@ -13,6 +13,7 @@ from fedcore.reports import tables
 from fedcore.repro.verdicts import answers, verdict_pages, verdicts
 from fedcore.repro.verdicts.decision_rules import Part
 from fedcore.repro.verdicts.verdicts import FAILS, HOLDS, NOT_RUN, UNDECIDED, Change, Reading
+from refused import refused
 
 SIGNS = Change("signs", "the signs are other ones", "search", 20, "all of it")
 CENTRED = Change("centred", "pixels are centred", "left open")
@@ -47,11 +48,9 @@ def test_a_table_of_something_else_is_refused(tmp_path):
     row = verdict_pages.rows([made()])[0]
     for other in ({"a": 1}, row | {"a": 1}, row | {"readings": "none"}, row | {"readings": "[1]"}):
         tables.write([other], tmp_path / "v.tsv")
-        with pytest.raises(DataError):
-            verdict_pages.read(tmp_path / "v.tsv")
+        refused(lambda: verdict_pages.read(tmp_path / "v.tsv"), DataError)
     verdict_pages.write([made(word="passed")], tmp_path / "v.tsv")
-    with pytest.raises(DataError):
-        verdict_pages.read(tmp_path / "v.tsv")
+    refused(lambda: verdict_pages.read(tmp_path / "v.tsv"), DataError)
 
 
 def test_papers_are_read_together_in_order_of_their_names(tmp_path):

@@ -32,6 +32,7 @@ ITEM = {
     "test": {"most_runs": {}}, "because": "b",
 }  # fmt: skip
 NUMBER = {"number": {"of": "6"}}
+TWO = ITEM["select"] | {"where": {"way": ["own", "two"]}, "points": ["way"]}
 
 
 def item(**changes):
@@ -55,12 +56,13 @@ def flags(agree, n):
 def judge(tmp_path):
     """Write a table, judge items against it."""
 
-    def judge(table, *items, software=(), not_run=(), stand_ins=False, **more):
+    def judge(table, *items, not_run=(), stand_ins=False, quick=False, **more):
         if table is not None:
             tables.write(table, tmp_path / "t.tsv")
-        given = {"changes": CHANGES, "items": list(items), "software": list(software)}
-        read = written_out(given, "mf.yaml")
-        return verdicts.judge("mf", read, tmp_path, not_run=not_run, stand_ins=stand_ins, **more)
+        read = written_out({"changes": CHANGES, "items": list(items), **more}, "mf.yaml")
+        asked = {"not_run": not_run, "stand_ins": stand_ins, "quick": quick}
+        judge.read = read
+        return verdicts.judge("mf", read, tmp_path, **asked)
 
     return judge
 
@@ -210,7 +212,7 @@ def test_a_search_needs_evidence_that_is_as_many_times_as_strong(judge):
 
 
 def test_points_that_the_run_left_out_are_named(judge):
-    select = {"table": "t", "where": {"way": ["own", "two", "three"]}, "column": "value"}
+    select = ITEM["select"] | {"where": {"way": ["own", "two", "three"]}}
     table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
     given = item(select=select | {"points": ["way"]})
     (found,) = judge(table, given, not_run={"three"})
@@ -224,22 +226,19 @@ def test_points_that_the_run_left_out_are_named(judge):
 def test_an_item_without_a_result_at_one_of_its_points_cannot_hold(judge, test, silent):
     """Nor is it said that more runs would decide; the point is named."""
     given, (agrees, disagrees) = TESTS[test]
-    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
-    (found,) = judge(rows([agrees] * 14) + rows(silent, "two"), item(test=given, select=select))
+    (found,) = judge(rows([agrees] * 14) + rows(silent, "two"), item(test=given, select=TWO))
     assert (found.word, found.why) == (UNDECIDED, "there is no result at two")
     assert "no result" not in found.measured
     if not silent:
-        (found,) = judge(rows([disagrees] * 14), item(test=given, select=select))
+        (found,) = judge(rows([disagrees] * 14), item(test=given, select=TWO))
         assert found.word == FAILS and "no result at two" in found.measured
-    (found,) = judge(
-        rows([agrees] * 14) + rows([agrees] * 14, "two"), item(test=given, select=select)
-    )
+    (found,) = judge(rows([agrees] * 14) + rows([agrees] * 14, "two"), item(test=given, select=TWO))
     assert found.word == HOLDS
 
 
 def test_an_item_says_why_runs_are_silent_where_no_run_has_a_result(judge):
     select = {**ITEM["select"], "silent": "no run arrives"}
-    points = {**select, "where": {"way": ["own", "two"]}, "points": ["way"]}
+    points = TWO | {"silent": "no run arrives"}
     for given, table in ((select, rows([None] * 7)), (points, rows(flags(7, 7)))):
         (found,) = judge(table, item(select=given))
         assert found.word == UNDECIDED and found.why.endswith(": no run arrives")
@@ -249,10 +248,9 @@ def test_an_item_says_why_runs_are_silent_where_no_run_has_a_result(judge):
 
 def test_a_reading_has_what_its_runs_lack_as_data(judge):
     """Its kind, its counts and its points stand apart from the words."""
-    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
 
     def part(table, test=ITEM["test"], **more):
-        (found,) = judge(table, item(select=select | more, test=test))
+        (found,) = judge(table, item(select=TWO | more, test=test))
         ((name, one),) = found.readings[0].parts.items()
         assert (name, one.state, bool(one.lack)) == ("", found.word, found.word == UNDECIDED)
         return one
@@ -270,12 +268,9 @@ def test_a_reading_has_what_its_runs_lack_as_data(judge):
 
 
 def test_the_parts_of_a_failing_reading_have_their_own_states(judge):
-    cells = {way: {"where": {"way": way}} for way in ("held", "lost", "open")}
     table = rows(flags(9, 9), "held") + rows(flags(0, 9), "lost") + rows(flags(5, 9), "open")
-    bare = {key: value for key, value in ITEM.items() if key != "select"}
-    select = {"table": "t", "where": {}, "column": "value"}
-    (found,) = judge(table, bare | {"select": select, "cells": {
-        way: {"select": cell} for way, cell in cells.items()}})  # fmt: skip
+    cells = {way: {"select": {"where": {"way": way}}} for way in ("held", "lost", "open")}
+    (found,) = judge(table, item(select=ITEM["select"] | {"where": {}}, cells=cells))
     parts = found.readings[0].parts
     assert {name: one.state for name, one in parts.items()} == {
         "held": HOLDS, "lost": FAILS, "open": UNDECIDED
@@ -300,31 +295,27 @@ def test_a_run_that_is_lost_agrees_with_nothing(judge, value, test):
         (4, 7, ""), (7, 7, ""),  # only what fails has a cause
     ],
 )  # fmt: skip
-def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(tmp_path, printed, without, cause):
-    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": ["code"]}}
+def test_a_cause_is_named_if_the_item_fails_and_holds_without_it(judge, printed, without, cause):
     given = item(cause="signs", readings=[reading("code", "code")])
     table = rows(flags(printed, 7)) + rows(flags(without, 7), "code")
-    tables.write(table, tmp_path / "t.tsv")
-    read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
-    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
+    (found,) = judge(table, given, causes=signs("code"))
     assert (found.word == FAILS, found.cause) == (printed == 0, cause)
-    (told,) = read["items"]
-    assert verdicts.retold(found, told, read) == found
+    (told,) = judge.read["items"]
+    assert verdicts.retold(found, told, judge.read) == found
 
 
-def test_a_reading_that_replaces_more_than_a_cause_does_not_show_it(tmp_path):
-    causes = {"signs": {"what": "the signs", "because": "b", "taken_away": ["code"]}}
+def signs(*taken_away):
+    return {"signs": {"what": "the signs", "because": "b", "taken_away": list(taken_away)}}
+
+
+def test_a_reading_that_replaces_more_than_a_cause_does_not_show_it(judge):
     readings = [reading("code", "code"), reading("both", "code", "found")]
     table = rows(flags(0, 7)) + rows(flags(0, 7), "code") + rows(flags(100, 100), "both")
-    tables.write(table, tmp_path / "t.tsv")
-    given = item(cause="signs", readings=readings)
-    read = written_out({"changes": CHANGES, "causes": causes, "items": [given]}, "mf.yaml")
-    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
-    assert [one.state for one in found.readings] == [FAILS, FAILS, HOLDS]
-    assert found.cause == ""
-    read["causes"]["signs"]["taken_away"].append("found")
-    (found,) = verdicts.judge("mf", read, tmp_path, not_run={}, stand_ins=False)
-    assert found.cause == "the signs"
+    for taken_away, cause in ((("code",), ""), (("code", "found"), "the signs")):
+        given = item(cause="signs", readings=readings)
+        (found,) = judge(table, given, causes=signs(*taken_away))
+        assert [one.state for one in found.readings] == [FAILS, FAILS, HOLDS]
+        assert found.cause == cause
 
 
 def test_several_changes_are_told_apart_by_semicolons(judge):
@@ -336,21 +327,19 @@ def test_several_changes_are_told_apart_by_semicolons(judge):
 
 def test_runs_are_taken_in_the_order_of_their_seeds(judge):
     table = rows(flags(8, 20)) + rows(flags(7, 7), "two")
-    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
     shuffled = random.Random(1).sample(table, len(table))
-    assert judge(shuffled, item(select=select))[0].measured == "14 of 14"
+    assert judge(shuffled, item(select=TWO))[0].measured == "14 of 14"
 
 
 def test_points_whose_runs_agree_unequally_often_are_told_apart(judge):
     table = rows(flags(2, 7)) + rows(flags(7, 7), "two")
-    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value", "points": ["way"]}
     for called, name in (({}, "two"), ({"two": "α = 2"}, "α = 2")):
-        (found,) = judge(table, item(select=select | {"called": called}))
+        (found,) = judge(table, item(select=TWO | {"called": called}))
         assert found.measured == f"9 of 14 (2 of 7 at own; 7 at {name})"
 
 
 def test_two_rows_of_one_run_are_no_two_runs(judge):
-    select = {"table": "t", "where": {"way": ["own", "two"]}, "column": "value"}
+    select = ITEM["select"] | {"where": {"way": ["own", "two"]}}
     table = rows(flags(7, 7)) + rows(flags(7, 7), "two")
     refused(lambda: judge(table, item(select=select)), ConfigError, "mf, a", "points")
 
@@ -398,8 +387,7 @@ def test_not_run_says_why_in_a_sentence(judge):
 def test_an_unknown_status_or_a_damaged_table_is_an_error_and_no_verdict(judge, tmp_path):
     refused(lambda: judge(rows(flags(7, 7), status="surogate"), item()), DataError, "'surrogate'")
     (tmp_path / "t.tsv").write_text("way\tvalue\nown\n")
-    with pytest.raises(DataError):
-        judge(None, item())
+    refused(lambda: judge(None, item()), DataError)
 
 
 def test_a_quick_run_has_no_words(judge):
