@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedcore.testing import check_algorithm
-from programs import python
+from processes import python
 
 PAGE = Path(__file__).parents[1] / "docs" / "adding.md"
 EXAMPLE = PAGE.parents[1] / "examples" / "plugin"
@@ -51,7 +51,7 @@ def test_the_algorithm_with_its_case_keeps_the_whole_contract(method, monkeypatc
     declared = method.ALGORITHM
     wrong = {**declared.case, "oracle": lambda *given: (2 * method.plain(*given)[0], None)}
     monkeypatch.setattr(method, "ALGORITHM", replace(declared, case=wrong))
-    with pytest.raises(AssertionError, match="failed .*oracle"):
+    with pytest.raises(AssertionError, match=r"failed .*oracle"):
         check_algorithm(method)
     monkeypatch.setattr(method, "ALGORITHM", replace(declared, case={}))
     bare = check_algorithm(method)

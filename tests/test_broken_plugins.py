@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from programs import python
+from processes import python
 
 PARTS = """from dataclasses import dataclass
 from fedcore import algorithms

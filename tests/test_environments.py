@@ -13,7 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from programs import program, python
+from processes import program, python
 
 pytestmark = pytest.mark.skipif(not shutil.which("make"), reason="needs make")
 MAKEFILE = Path(__file__).parents[1] / "Makefile"

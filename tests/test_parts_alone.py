@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-import programs
-
 ROOT = Path(__file__).parents[1]
 SMALL = ("run", "block_krylov", "w8a", "--components", "2", "--surrogate", "--set", "rounds=2")
 IMPORT_ALL = """
@@ -30,7 +28,7 @@ def copied(tmp_path):
     shutil.copy(ROOT / "Snakefile", tmp_path)
 
     paths = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    return tmp_path, lambda *words: programs.python(*words, cwd=tmp_path, env=paths).stdout
+    return tmp_path, lambda *words: processes.python(*words, cwd=tmp_path, env=paths).stdout
 
 
 def test_the_library_works_without_papers_and_reproduction(copied):

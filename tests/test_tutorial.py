@@ -14,7 +14,7 @@ import pytest
 from matplotlib import image
 
 from printed import ROOT, blocks, require_output, session
-from programs import python
+from processes import python
 
 PAGE = ROOT / "docs" / "tutorial.md"
 SCRIPTS = ROOT / "examples" / "three_hospitals"

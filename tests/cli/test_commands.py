@@ -20,7 +20,7 @@ from fedcore.deep.models import MODELS
 from fedcore.errors import ConfigError, DataError, InputError
 from fedcore.history import History
 from fedcore.parts.convergence_test import TOL
-from programs import python
+from processes import python
 from refused import refused
 
 RUN = ["run", "power_gd", "w8a", "--surrogate", "--components", "3", "--set", "local_steps=4"]

@@ -9,7 +9,7 @@ import pytest
 
 from fedcore.cli.blas import VARIABLES
 from fedcore.progress import RoundsBar
-from programs import python
+from processes import python
 
 SAID = "--blas-threads"
 LIMITED = """

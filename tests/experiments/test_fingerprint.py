@@ -19,7 +19,7 @@ from fedcore.experiments.cell import AUDITS, Cell
 from fedcore.experiments.fingerprint import NOT_COUNTED, digests
 from fedcore.problems import storage
 from fedcore.testing.subject import Subject
-from programs import python
+from processes import python
 from refused import refused
 
 METHOD = '''

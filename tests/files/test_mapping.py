@@ -17,7 +17,7 @@ from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
 from fedcore.recorder import Recording
 from fedcore.runs import execute
-from programs import python
+from processes import python
 from refused import refused
 
 METHODS = [

@@ -14,7 +14,7 @@ from fedcore import generators
 from fedcore.errors import InputError
 from fedcore.experiments import build
 from fedcore.problems import storage
-from programs import python
+from processes import python
 from refused import refused
 
 IMAGES = {"dataset": "mnist", "partition": {"by": "label"}, "scale": "unit"}

@@ -17,7 +17,7 @@ import click
 from snakemake.cli import get_argument_parser
 
 from fedcore.__main__ import main
-from programs import program, python
+from processes import program, python
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(

@@ -15,7 +15,7 @@ from fedcore import algorithms
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.repro.config.short_forms import merge
 from fedcore.repro.plan.plan import load_plan
-from programs import python
+from processes import python
 
 ROOT = Path(__file__).parents[2]
 PAPERS = sorted(file.parent.name for file in ROOT.glob("papers/*/claims.yaml"))

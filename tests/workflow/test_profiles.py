@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from programs import program
+from processes import program
 
 PROFILES = Path(__file__).parents[2] / "workflow/profiles"
 EXECUTORS = {"slurm": "slurm", "lsf": "lsf", "kubernetes": "cluster-generic"}
