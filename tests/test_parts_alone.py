@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+import processes
+
 ROOT = Path(__file__).parents[1]
 SMALL = ("run", "block_krylov", "w8a", "--components", "2", "--surrogate", "--set", "rounds=2")
 IMPORT_ALL = """

@@ -109,7 +109,7 @@ def _run_sum(
 
     def gradient(w: Tensor, batch: Batch) -> Tensor:
         support, target = batch.cut(params.support)
-        return f(w, support).add_(f(w, target))
+        return f(w, support).add_(f(w, target, decays=False))  # the weights decay once in a step
 
     @learner.step
     def update(data: Labelled, state: Any, w: np.ndarray) -> np.ndarray:

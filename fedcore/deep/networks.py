@@ -64,8 +64,8 @@ class Network:
         with torch.no_grad():
             return self._outputs(one_client.COMPUTE, self._tensors(w), x, None)
 
-    def gradient(self, w: Tensor, batch: Batch) -> Tensor:
-        """Return the gradient of a batch's mean cross-entropy at `w`, plus the weight decay.
+    def gradient(self, w: Tensor, batch: Batch, *, decays: bool = True) -> Tensor:
+        """Return the gradient of a batch's mean cross-entropy at `w`, plus any weight decay.
 
         For n clients, `w` has one row of parameters for each client, and `batch` joins their
         batches. The result then has one row for each client's gradient.
@@ -78,7 +78,7 @@ class Network:
         else:
             scores = self._outputs(clients.COMPUTE, tensors, batch.x, clients.noise_of(batch))
             found = torch.autograd.grad(clients.loss(scores, batch.y), tensors)
-        if self._decay:
+        if self._decay and decays:
             pairs = zip(found, tensors, strict=True)
             found = [g + self._decay * p.detach() if p.ndim > 1 + lead else g for g, p in pairs]
         return torch.cat([part.flatten(lead) for part in found], dim=-1)

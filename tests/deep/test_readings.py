@@ -197,7 +197,11 @@ class Theirs:
         self.data = torch.tensor(data.X), torch.tensor(data.y).long()
         nn.utils.vector_to_parameters(torch.as_tensor(w).clone(), self.net.parameters())
         options = {"lr": settings.rate, "momentum": settings.momentum}
-        self.optimiser = torch.optim.SGD(self.net.parameters(), **options)
+        weights, biases = (
+            [part for part in self.net.parameters() if part.ndim == n] for n in (2, 1)
+        )
+        decaying = {"params": weights, "weight_decay": settings.weight_decay}
+        self.optimiser = torch.optim.SGD([decaying, {"params": biases}], **options)
 
     @property
     def w(self):
@@ -282,7 +286,8 @@ def test_scaffolds_clip_is_that_of_pytorch():
     assert np.abs(free.networks[-1][0] - expected).max() > 1e-3
 
 
-def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost():
+@pytest.mark.parametrize("decay", [0.0, 0.03])
+def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost(decay):
     def loop(theirs, orders, w):
         for rows in orders:
             split = int(8 * len(rows) / 10)
@@ -291,7 +296,9 @@ def test_per_fedavg_in_their_form_is_their_loop_in_which_the_inner_step_is_lost(
             theirs.optimiser.step()
             theirs.optimiser.zero_grad()
 
-    found, ends, draws = one_round("per_fedavg", loop, form="sum", batch=4, fine_tune=5)
+    found, ends, draws = one_round(
+        "per_fedavg", loop, form="sum", batch=4, fine_tune=5, weight_decay=decay
+    )
     np.testing.assert_allclose(found.networks[1], ends, rtol=0, atol=1e-14)
     for i, end in enumerate(ends):  # five epochs of the whole network, `last` in LocalUpdate
         data = images((11, 12)).labelled(i)
