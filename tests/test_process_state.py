@@ -7,7 +7,6 @@ import locale
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import warnings
@@ -25,6 +24,7 @@ from fedcore import algorithms, datasets
 from fedcore.errors import ArbitraryWarning, ConvergenceWarning, FedcoreError, unwanted, warn
 from fedcore.files import libsvm
 from fedcore.testing.samples import images
+from processes import python
 
 threadpoolctl = pytest.importorskip("threadpoolctl")
 pandas = pytest.importorskip("pandas")
@@ -161,7 +161,7 @@ assert warnings.filters == before, [one for one in warnings.filters if one not i
 
 def test_the_first_calls_of_a_process_set_no_filter():
     """What they import does, if it is imported only then."""
-    subprocess.run([sys.executable, "-W", "ignore", "-c", FIRST_CALLS], check=True)
+    python("-W", "ignore", "-c", FIRST_CALLS)
 
 
 def test_functions_of_the_caller_see_the_error_state_of_the_caller():

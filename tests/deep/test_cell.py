@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -16,6 +13,7 @@ from fedcore.experiments.repeats import run_cell
 from fedcore.history import History
 from fedcore.problems import storage
 from fedcore.repro.plan.plan import check_cell, load_plan
+from processes import python
 from refused import refused
 
 SPEC = {
@@ -116,4 +114,4 @@ assert "torch" not in sys.modules
 fedcore.run("fedavg", list(data), labels=data.labels, model="tiny_mlp", rounds=1, batch=5)
 assert there == [True], there
 """
-    subprocess.run([sys.executable, "-c", code], check=True)
+    python("-c", code)

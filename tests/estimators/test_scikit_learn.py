@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import warnings
 
 import numpy as np
@@ -11,6 +9,7 @@ import pytest
 
 from fedcore.errors import InputError
 from fedcore.estimators import FederatedPCA
+from processes import python
 from refused import refused
 
 sklearn = pytest.importorskip("sklearn")
@@ -191,8 +190,7 @@ def test_scikit_learn_need_not_be_there():
         "except fedcore.FedcoreError as error: print(type(error).__name__)\n"
         "print(pca.fit_transform(X, groups=[0, 1] * 15).shape)\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "NotFittedError\n(30, 2)\n"
+    assert python("-c", code).stdout == "NotFittedError\n(30, 2)\n"
 
 
 def test_no_warning_for_the_last_of_all_components():

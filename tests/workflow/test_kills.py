@@ -18,6 +18,7 @@ from fedcore.files import atomic
 from fedcore.history import History
 from fedcore.problems import storage
 from mpiexec import alive
+from processes import python
 from refused import is_a_line, refused
 
 # Every Python process of the run imports this code first. At one file operation the code makes a
@@ -233,7 +234,7 @@ def test_temporary_files_of_killed_writers_are_removed(tmp_path):
     whole = {made / f"t{number}.tsv": "a whole table" for number in range(3)}
     for path, text in whole.items():
         path.write_text(text)
-    subprocess.run([sys.executable, "-c", KILLED_WRITERS, str(made), "20"], check=True)
+    python("-c", KILLED_WRITERS, made, 20)
     left = set(made.iterdir()) - whole.keys()
     assert len(left) == 20 and {path.read_text() for path in left} == {"a part"}
     atomic.remove_left_overs_of(made / "t1.tsv")
