@@ -252,7 +252,7 @@ KINDS = {
 }
 LIMITS = (
     "The estimate is too small if all messages are orthogonal to a direction of the exact "
-    "subspace. After a random start, this does not happen. A user's `start` may be a wrong "
+    "subspace, up to rounding. A random start is hardly ever so. A user's `start` may be a wrong "
     "subspace that the covariance maps to itself. fedcore therefore adds random columns to it, at "
     "least as many as components, which show the missing directions. With `n_oversamples=0` and a "
     "random start, there are no extra columns, and equal singular values are not noticed. A method "

@@ -132,7 +132,8 @@ class ConvergenceTest:
         value, error = (0.0, 0.0) if whole else following or (np.nan, np.nan)
         gap = float(theta[-1]) - value - UNCERTAINTY * error
         # While the next Ritz value changes, another round may still show how wide the gap is.
-        known = gap > 0 or not error > rounding or following == self._shown
+        turns = self._turns(error, value, float(theta[-1]), rounding)
+        known = not turns and (gap > 0 or not error > rounding or following == self._shown)
         stalled = residual <= rounding and (final or (known and residual > self._last / 2))
         sudden = self._last > SUDDEN_FALL * residual * _gain(float(theta[-1]), value)
         self._last, self._shown = residual, following
@@ -140,9 +141,21 @@ class ConvergenceTest:
         self._estimate = 0.0 if whole else residual / gap if gap > 0 else np.inf
         # One round may miss a direction in which the start has a small component, and so may the
         # round that uses up all other directions. The next round then shows the missed direction.
-        enough = whole or final or not sudden
+        enough = whole or final or not (sudden or turns)
         self._met = bool(stalled or (enough and self._estimate <= self._tol))
         return self._met
+
+    def _turns(self, error: float, value: float, least: float, rounding: float) -> bool:
+        """Return whether the next Ritz vector turns to an eigenvector that the test has not seen.
+
+        Suppose that the next Ritz vector has a small component along an eigenvector whose
+        eigenvalue is at least `least`, the p-th Ritz value. In one round, this component and the
+        residual `error` grow by ``least / value`` or more. A growth above halfway from 1 to this
+        factor counts as such a turn.
+        """
+        if self._shown is None or not error > rounding:
+            return False
+        return 2 * value * error > (value + least) * self._shown[1]
 
     def output(self) -> dict[str, Any]:
         """Return the entries that the test adds to an algorithm's output.
@@ -270,40 +283,40 @@ def warn_of_end(
     if not output["converged"]:
         if iterations >= settings.rounds and estimate <= settings.tol:
             warn(
-                f"{algorithm} may have converged in its last round, because its residual fell at "
-                f"once. Another round would show it: allow {settings.rounds + 1} rounds",
+                f"{algorithm} may have converged in its last round, but only another round can "
+                f"confirm this: allow {settings.rounds + 1} rounds",
                 ConvergenceWarning,
             )
         elif iterations >= settings.rounds:
             warn(
                 f"{algorithm} has not converged in {counted(settings.rounds, 'round')}: the "
                 f"subspace may be off {angle} (tol = {settings.tol:g}). Allow more rounds or a "
-                f"larger tol, or choose n_components at a wider gap than that between {between}; "
-                "block_krylov needs the fewest rounds",
+                f"larger tol, or choose n_components where the gap is wider than between {between}."
+                " Of all methods, block_krylov needs the fewest rounds",
                 ConvergenceWarning,
             )
     elif estimate <= max(WARNING_SINE, settings.tol):
         return
     elif not known:
         warn(
-            f"{algorithm} has found a subspace that its rounds do not change, and no round has "
-            f"shown singular value {p + 1}: other subspaces may be as good. Give n_oversamples=1, "
-            "which looks for it",
+            f"{algorithm} has found a subspace that its rounds do not change, but has not found "
+            f"singular value {p + 1}, so other subspaces may be as good: give n_oversamples=1 to "
+            "look for this value",
             ArbitraryWarning,
         )
     elif sigma - following > LEAST_DIFFERENCE * sigma and sigma**2 > _rounding(clients):
         dtype = np.result_type(*clients.dtypes)
         double = "give float64 data or " if dtype == np.float32 else ""
         warn(
-            f"rounding of {dtype} data may turn the subspace {angle}, because component 1 is so "
-            f"much larger than the gap between {between}: {double}scale the features",
+            f"rounding of {dtype} data may turn the subspace {angle}, because singular value 1 is "
+            f"so much larger than the gap between {between}: {double}scale the features",
             ConvergenceWarning,
         )
     else:
         warn(
             f"{between} are as good as equal in the precision of the data, so that rounding "
-            f"turns the subspace {angle}: components are arbitrary to that extent. Choose "
-            "n_components where the singular values part",
+            f"turns the subspace {angle} and the components are arbitrary: choose n_components "
+            "where the gap between singular values is wider",
             ArbitraryWarning,
         )
 

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 import fedcore
-from fedcore.parts.convergence_test import TOL
+from fedcore.federation.ledger import Shape
+from fedcore.parts.convergence_test import TOL, ConvergenceTest, by_ritz_values
 
 TESTED = ["block_krylov", "momentum_power", "ssi"]
 with_a_test = pytest.mark.parametrize("name", TESTED)
@@ -154,3 +155,31 @@ def test_single_precision_ends_where_its_rounding_does(name, matrix_with):
     assert found.output["converged"] and found.ledger.rounds < 200
     # ε = 1.2e-7 of a gap of (0.49² - 0.34²) = 0.12, and a few roundings more.
     assert angle(found.components.T.astype(float), S) < 3e-5
+
+
+@pytest.mark.parametrize("share", [1e-2, 1e-4, 1e-6])
+@pytest.mark.parametrize("third", [1.9, 1.45, 0.1])
+def test_a_column_that_turns_to_a_direction_not_yet_seen_is_waited_for(share, third):
+    """One column mixes two nearly equal directions; the other one has a little of what is left."""
+    G = np.diag([2.0, 2.0 - 1e-7, third, 1e-6])
+    start = np.array([[1.0, share], [1.0, -share], [0.0, 1.0], [0.0, 0.0]])
+    Z, test = np.linalg.qr(start)[0], ConvergenceTest(1e-2, Shape(1, 4, 4), 1)
+    for _ in range(1000):
+        Z, U = by_ritz_values(Z, G @ Z)
+        if test.blocks(Z, U):
+            break
+        Z = np.linalg.qr(U)[0]
+    assert np.linalg.norm(Z[1:, 0]) <= 100 * test.output()["angle_estimate"]
+
+
+def test_a_slow_turn_below_the_gap_delays_nothing():
+    """The next two eigenvalues are nearly equal, so that their Ritz vector turns for ever."""
+    G = np.diag([2.0, 1.0, 1.0 - 1e-6, 1e-6])
+    start = np.array([[1.0, 0.0], [1e-3, 1e-3], [1e-3, 1.0], [1e-3, 1e-3]])
+    Z, test, rounds = np.linalg.qr(start)[0], ConvergenceTest(1e-8, Shape(1, 4, 4), 1), 0
+    while not test.output()["converged"]:
+        rounds += 1
+        Z, U = by_ritz_values(Z, G @ Z)
+        test.blocks(Z, U)
+        Z = np.linalg.qr(U)[0]
+    assert rounds <= 30  # 27 halvings of 1e-3 or so
