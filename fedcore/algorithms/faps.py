@@ -149,21 +149,23 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         federation.broadcast(Z)
         Z = orth(federation.sum(client))
         counts = {
-            "inner_products": int(sum(federation.observe(products_so_far))),
-            "penalty": float(sum(federation.observe(own_penalty))),
+            "inner_products": int(sum(federation.client_state("products"))),
+            "penalty": float(sum(federation.client_state("beta"))),
         }
         record(k, basis=Z, counts=counts, clients=held)
     found: dict[str, Any] = {"basis": Z}
     if k > 0:  # rounds in which the mean was sent leave no Xᵢ
-        federation.local(finish)
-        found |= {name: federation.client_state(name) for name in ("X", "W")}
+        bases, images = (federation.client_state(name) for name in ("basis", "image"))
+        found["X"] = [X.T for X in bases]
+        found["W"] = [outside(X, -image).T for X, image in zip(bases, images, strict=True)]
     return found
 
 
 def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.ndarray:
     """Client step: improve the basis Xᵢ by the inner iteration, and return Yᵢ of equation (19).
 
-    The client keeps Xᵢ in ``state.basis`` and the product AᵢAᵢᵀXᵢ in ``state.image``.
+    The client keeps Xᵢ in ``state.basis``, the product AᵢAᵢᵀXᵢ in ``state.image``, the penalty βᵢ
+    in ``state.beta``, and its number of products with AᵢAᵢᵀ in ``state.products``.
     """
     Z, first = transposed(Z), not hasattr(state, "basis")
     most = (1 + params.inner_steps) * Z.shape[-2]
@@ -217,29 +219,10 @@ def improved(params: Params, data: np.ndarray, state: Any, Z: np.ndarray) -> np.
     return transposed(Y)
 
 
-@stacked
-def finish(data: np.ndarray, state: Any, Z: np.ndarray) -> None:
-    """Client step: store Xᵢ and Wᵢ in the client's state, as arrays of shape (n_features, p)."""
-    state.X = transposed(state.basis)
-    state.W = transposed(outside(state.basis, -state.image))
-
-
 def own_iterate(data: np.ndarray, state: Any, Z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Client step: return Xᵢ and Wᵢ of shape (n_features, p); Xᵢ = Z before the first round."""
     X = getattr(state, "basis", Z.T)
     return X.T, outside(X, -((X @ data.T) @ data)).T
-
-
-@stacked
-def products_so_far(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: return the number of products with AᵢAᵢᵀ that the client has made."""
-    return state.products
-
-
-@stacked
-def own_penalty(data: np.ndarray, state: Any, Z: np.ndarray) -> Any:
-    """Client step: return the client's penalty βᵢ."""
-    return state.beta
 
 
 def signs_follow(params: Params) -> bool:

@@ -1,7 +1,9 @@
 """Read an HDF5 file's arrays through a memory map; verify each array's checksum at its first use.
 
 The memory map is read-only and backed by the file. The map does not count towards a limit on the
-process's memory (``ulimit -d``).
+process's memory (``ulimit -d``). Whenever an array is read for the first time, the process gives
+back the memory of all others; the system reads them again if they are used again. A pass over all
+arrays therefore takes the memory of one.
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ class Mapped(LazyMatrices):
     ) -> None:
         super().__init__(self._checked, len(datasets))
         self._told = told
-        self._map = memoryview(mmap.mmap(file.raw.fileno(), 0, access=mmap.ACCESS_READ))
+        self._map = mmap.mmap(file.raw.fileno(), 0, access=mmap.ACCESS_READ)
         self._places = [(d.name, d.id.get_offset(), d.shape, d.dtype) for d in datasets]
         self._sums = [d.attrs.get(hdf5.SUM) for d in datasets]
         # Few numbers may lie among the structures of the file, without a place of their own.
@@ -57,7 +59,9 @@ class Mapped(LazyMatrices):
         found = self._found[i]
         if found is None:
             name, start, shape, dtype = self._places[i]
-            content = self._map[start : start + int(np.prod(shape)) * dtype.itemsize]
+            if hasattr(mmap, "MADV_DONTNEED"):  # Windows has none
+                self._map.madvise(mmap.MADV_DONTNEED)
+            content = memoryview(self._map)[start : start + int(np.prod(shape)) * dtype.itemsize]
             with self._told():
                 hdf5.require_sum(name, content, self._sums[i])
             found = np.frombuffer(content, dtype).reshape(shape)

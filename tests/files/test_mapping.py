@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import h5py
 import numpy as np
@@ -170,3 +171,24 @@ def test_data_larger_than_a_limit_on_memory(kind, tmp_path):
         said.append((done.stdout, done.stderr))
     assert said[0][1] == "too large\n"  # the data do not fit
     assert said[0][0] == said[1][0]
+
+
+def mapped() -> int:
+    """Bytes of files in this process's memory."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (line for line in status.splitlines() if line.startswith("RssFile:"))
+    return int(line.split()[1]) << 10
+
+
+def test_a_pass_over_all_arrays_takes_the_memory_of_one(tmp_path):
+    if sys.platform != "linux":
+        pytest.skip("other systems do not say how much of a file is in memory")
+    path = tmp_path / "large.h5"
+    storage.save(Problem("p", [np.ones((10_000 + i, 200)) for i in range(10)]), path)
+    clients, most = storage.load(path).clients, 0
+    before = mapped()
+    for rows in clients:
+        assert rows.sum() == rows.size
+        most = max(most, mapped() - before)
+    assert 0 < most < 3 * clients[0].nbytes
+    assert all((rows == 1).all() for rows in clients)  # also when they are read again
