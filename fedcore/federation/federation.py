@@ -51,6 +51,7 @@ from fedcore.privacy.noise import Source, Weakened
 from fedcore.problems.clients import Clients
 from fedcore.rowspace import Frame
 from fedcore.seeds import SERVER, child, root_of
+from fedcore.validation import POSITIVE, require_valid
 from fedcore.words import counted
 
 
@@ -125,13 +126,16 @@ class Federation:
         ids = list(range(len(data))) if ids is None else np.ravel(as_array(ids, "ids")).tolist()
         if len(ids) != len(data) or len(set(ids)) != len(ids):
             raise InputError(
-                f"one distinct id is needed for each of {counted(len(data), 'client')}; got {ids}"
+                f"ids must be distinct, one for each of {counted(len(data), 'client')}, got {ids}"
             )
         if transcript is not None and not isinstance(transcript, Transcript):
             raise InputError(f"transcript must be a Transcript, got {transcript!r}")
         watched = None if transcript is None else transcript.clients
         if watched is not None and not set(watched) <= set(range(len(data))):
-            raise InputError(f"cannot watch clients {list(watched)} of {len(data)}")
+            raise InputError(
+                f"the transcript cannot watch clients {list(watched)} of {len(data)}: clients are "
+                "numbered from 0"
+            )
         apart = transcript is not None and not transcript.sums_only
         setup = Setup(data, root_of(seed), ids, labelled, noise, apart)
         self._transport = (engine or type(self).engine)(setup)
@@ -166,9 +170,14 @@ class Federation:
         own = self.ledger.privacy
         if own is not None and (own.delta, own.neighbours) == (delta, neighbours):
             return  # an exchange before the algorithm has called it
-        if self.ledger.rounds or self.ledger.privacy is not None:
+        if own is not None:
             raise InputError(
-                "protect comes once, before the first upload; center makes one: take center=False, "
+                f"protect was called before, with delta={own.delta:g} and "
+                f"neighbours='{own.neighbours}': call it once"
+            )
+        if self.ledger.rounds:
+            raise InputError(
+                "protect comes before the first upload, and center makes one: take center=False, "
                 "and subtract a public mean"
             )
         simulated = self._noise is not None
@@ -209,7 +218,9 @@ class Federation:
         """
         self.require_single_rows()
         if self.ledger.rounds or self.ledger.privacy is not None:
-            raise InputError("center comes once, before the first upload, in a run without noise")
+            raise InputError(
+                "center may be called only once, before the first upload, in a run without noise"
+            )
         total = self._sum_in_double(sum_count_and_far)
         mean = mean_of(total[:-1])
         self._subtract(mean)
@@ -288,8 +299,10 @@ class Federation:
         Raises
         ------
         InputError
-            If a row has a norm above `bound` and is not clipped.
+            If `bound` is not a positive finite number, or if a row has a norm above `bound` and is
+            not clipped.
         """
+        require_valid(POSITIVE, bound=bound)
         reduction = self.clients.reduction
         if reduction is not None:
             require_norm(reduction.largest_row, bound, "the longest row", advice="")
@@ -306,7 +319,7 @@ class Federation:
         """
         if self.clients.reduction is not None:
             raise InputError(
-                "this method reads single rows, and these data were reduced to factors: "
+                "this method reads single rows, but these data were reduced to factors: "
                 "make the problem with reduce = false"
             )
 
@@ -325,16 +338,19 @@ class Federation:
 
         Raises
         ------
+        InputError
+            If `to` names a client that does not exist.
         TypeError
-            If the ledger cannot count the message; see `fedcore.federation.ledger.payload`.
+            If the ledger cannot count the message; see `fedcore.federation.ledger.payload`. No
+            client gets such a message.
         """
         message = messages.read_only(messages.narrow(message) if self._single else message)
         receivers = self._positions(to)
+        self.ledger.download(message, len(receivers))  # no client gets what it cannot count
         self._transport.hold(message, receivers)
         if self._inbox is not None:
             for position in receivers:
                 self._inbox[position] = message
-        self.ledger.download(message, len(receivers))
 
     def frame(self, start: np.ndarray) -> Frame | None:
         """Return coordinates in which iterations from `start` cost little, or None if none exist.
@@ -384,6 +400,8 @@ class Federation:
 
         Raises
         ------
+        InputError
+            If `of` names a client that does not exist.
         TypeError
             If the ledger cannot count a reply; see `fedcore.federation.ledger.payload`.
         """
@@ -414,8 +432,8 @@ class Federation:
         Raises
         ------
         InputError
-            If no client takes part, if replies differ in shape, or if a reply is not an array of
-            real numbers.
+            If no client takes part, or one that does not exist. If replies differ in shape, or if a
+            reply is not an array of real numbers.
         TypeError
             See `gather`.
         """
@@ -444,7 +462,8 @@ class Federation:
         ndarray or number
             The mean, in the shape of one reply.
         """
-        return self.sum(step, of=of) / len(self._positions(of))
+        positions = self._positions(of)
+        return self.sum(step, of=positions) / len(positions)
 
     def local(self, step: Step, *, of: Sequence[int] | None = None) -> None:
         """Run a step at each client without communication, and drop the replies.
@@ -495,10 +514,20 @@ class Federation:
         return self._transport.states
 
     def _positions(self, of: Any) -> Any:
-        """Return `of` as positions: None becomes all clients, and an array becomes a list."""
-        if of is None:
+        """Return `of` as checked positions: None becomes all clients, and other values a list."""
+        if of is None or of is self._everyone:
             return self._everyone
-        return of.tolist() if isinstance(of, np.ndarray) else of
+        try:
+            positions = list(of.tolist() if isinstance(of, np.ndarray) else of)
+        except TypeError as error:
+            raise InputError(f"clients are chosen by a list of positions, got {of!r}") from error
+        n = self.shape.n_clients
+        for i in positions:
+            if isinstance(i, bool) or not hasattr(i, "__index__") or not 0 <= i < n:
+                raise InputError(
+                    f"there is no client at position {i!r}: give positions from 0 to {n - 1}"
+                )
+        return of if isinstance(of, range) else positions
 
     def _show(
         self,

@@ -51,6 +51,9 @@ class Reduction:
 class Clients(Sequence[Any]):
     """Sequence of client matrices that knows shapes and data types before it reads a matrix.
 
+    The matrices and labels cannot be written to, because later runs use them, and results in `kept`
+    depend on them.
+
     Parameters
     ----------
     matrices : sequence of ndarray or SparseRows of shape (n_i, d), or callable
@@ -92,9 +95,13 @@ class Clients(Sequence[Any]):
         reduction: Reduction | None = None,
     ) -> None:
         self._read = matrices if callable(matrices) else None
-        self._stack: np.ndarray | None = matrices if isinstance(matrices, np.ndarray) else None
+        self._stack: np.ndarray | None = None
+        if isinstance(matrices, np.ndarray):
+            self._stack = matrices = _read_only(matrices)
         here = shapes is None  # else nothing is read here
-        self._matrices = [] if callable(matrices) else list(matrices) if here else matrices
+        self._matrices = [] if callable(matrices) else matrices
+        if here:
+            self._matrices = [_read_only(matrix) for matrix in self._matrices]
         self.shapes = [m.shape for m in self._matrices] if shapes is None else list(shapes)
         self.dtypes = [m.dtype for m in self._matrices] if dtypes is None else list(dtypes)
         self.sparse = here and len(self) > 0 and isinstance(self._matrices[0], SparseRows)
@@ -102,6 +109,10 @@ class Clients(Sequence[Any]):
         self.kept = SimpleNamespace()
         self.kept_of = [SimpleNamespace() for _ in self.shapes]
         self.labels = labels
+        if isinstance(labels, np.ndarray):
+            self.labels = _read_only(labels)
+        elif labels is not None:
+            self.labels = [_read_only(of_client) for of_client in labels]
         self.reduction = reduction
 
     def __len__(self) -> int:
@@ -115,8 +126,8 @@ class Clients(Sequence[Any]):
         """Return matrix `i`; if the matrices come from a function, the first call reads all."""
         if self._read is not None:
             found, self._read = self._read(), None
-            self._stack = found if isinstance(found, np.ndarray) else None
-            self._matrices = list(found)
+            self._stack = _read_only(found) if isinstance(found, np.ndarray) else None
+            self._matrices = [_read_only(matrix) for matrix in found]
         return self._matrices[i]
 
     def hold(self) -> None:
@@ -142,7 +153,7 @@ class Clients(Sequence[Any]):
         if self._read is not None:
             self[0]  # reads all, maybe as one array
         if self._stack is None:
-            self._stack = np.stack(self[:])
+            self._stack = _read_only(np.stack(self[:]))
         return self._stack
 
     @property
@@ -156,6 +167,7 @@ class Clients(Sequence[Any]):
         assert self.labels is not None
         if not isinstance(self.labels, np.ndarray):
             self.labels = np.stack(self.labels)
+            self.labels.flags.writeable = False
         return self.labels
 
     @property
@@ -193,6 +205,15 @@ class Clients(Sequence[Any]):
         return float(sum(np.einsum("ij,ij->", m, m, dtype=np.float64) for m in self))
 
 
+def _read_only(matrix: Any) -> Any:
+    """Return a view of an array that cannot be written to; return `SparseRows` unchanged."""
+    if not isinstance(matrix, np.ndarray):
+        return matrix
+    view = matrix.view()
+    view.flags.writeable = False
+    return view
+
+
 def require_size(clients: Clients, what: str = "the data") -> None:
     """Raise an error if the data are all zero, or if their squares overflow or underflow.
 
@@ -221,8 +242,8 @@ def require_size(clients: Clients, what: str = "the data") -> None:
     low, high = np.sqrt(float(limits.tiny)), np.sqrt(float(limits.max) / entries)
     if not low <= largest <= high:
         raise InputError(
-            f"the largest entry of {what} is {largest:.3g}: in {dtype}, squares and sums of "
-            f"squares leave the range; divide the data by {10.0 ** round(np.log10(largest)):g}"
+            f"the largest entry of {what} is {largest:.3g}: squares and sums of squares leave the "
+            f"range of {dtype}; divide the data by {10.0 ** round(np.log10(largest)):g}"
         )
 
 
@@ -234,11 +255,17 @@ def require_alike(held_out: Clients, clients: Clients) -> None:
     InputError
     """
     if len(held_out) != len(clients):
-        raise InputError(f"held-out samples of {len(held_out)} clients do not fit {len(clients)}")
+        raise InputError(
+            f"held-out samples are given for {counted(len(held_out), 'client')} instead of "
+            f"{len(clients)}: give every client one matrix of them"
+        )
     if held_out.n_features != clients.n_features:
         raise InputError(
-            f"held-out samples have {counted(held_out.n_features, 'feature')}, the clients' "
-            f"own have {clients.n_features}: give both the same"
+            f"held-out samples have {counted(held_out.n_features, 'feature')}, but the clients' "
+            f"samples have {clients.n_features}: give both the same features"
         )
     if held_out.labels is None or clients.labels is None:
-        raise InputError("held-out samples measure a classifier: give labels to them and the rest")
+        raise InputError(
+            "held-out samples measure a classifier: give labels of these samples and of the "
+            "clients' samples, or leave out held_out"
+        )

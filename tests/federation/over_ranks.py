@@ -197,7 +197,7 @@ def test_what_is_done_once_is_done_at_rank_0_and_known_at_all(ranks):
     with pytest.raises(KeyError):
         federation.once(lambda: federation.observe(broken))
     hidden = partial(federation.observe, lambda data, state, message: 0)
-    refused(lambda: federation.once(hidden), InputError, "def in a module")
+    refused(lambda: federation.once(hidden), InputError, "top level of a module")
     refused(lambda: federation.once(lambda: federation.sum(first_row)), InputError, "only rank 0")
 
 

@@ -442,3 +442,53 @@ def test_what_cannot_be_stacked_runs_one_by_one(clients, messages):
     expected = [messages[i % len(messages)] * c.sum() for i, c in enumerate(clients)]
     np.testing.assert_allclose(np.ravel(replies), expected, rtol=1e-6)
     assert axes == [2] * len(clients)
+
+
+@pytest.mark.parametrize("stack", [False, True])
+@pytest.mark.parametrize("as_one", [False, True])
+def test_no_step_can_change_the_data(stack, as_one):
+    """They may be the caller's own arrays, which stay writable."""
+    given = np.ones((3, 2, 4)) if as_one else [np.ones((2, 4)) for _ in range(3)]
+    clients = Clients(given, labels=[np.zeros(2), np.zeros(2), np.zeros(2)])
+    federation = Federation(clients, engine=ENGINES[stack], check=False, labelled=True)
+
+    def spoil(data: Labelled, state: Any, message: Any) -> None:
+        for array in data:
+            with pytest.raises(ValueError, match="read-only"):
+                array += 1
+
+    federation.local(stacked(spoil) if stack else spoil)
+    assert all((matrix == 1).all() for matrix in given)
+    given[0][0] = 2  # the caller may go on
+
+
+def test_a_message_that_cannot_be_counted_reaches_nobody():
+    federation = Federation(blocks(1, 1))
+    federation.broadcast(1.0)
+    sent = federation.ledger.snapshot()
+    with pytest.raises(TypeError):
+        federation.broadcast("text")
+    assert federation.observe(lambda data, state, message: message) == [1.0, 1.0]
+    assert federation.ledger.snapshot() == sent
+
+
+@pytest.mark.parametrize("of", [[3], [-1], np.array([0, 3]), [1.0], [True, False, True], ["0"], 0])
+def test_positions_of_clients_that_do_not_exist_are_refused(of):
+    federation = Federation(blocks(1, 1, 1))
+    for call in (
+        lambda: federation.broadcast(1.0, to=of),
+        lambda: federation.gather(rows, of=of),
+        lambda: federation.sum(rows, of=of),
+        lambda: federation.mean(rows, of=of),
+        lambda: federation.local(rows, of=of),
+        lambda: federation.client_state("rng", of=of),
+    ):
+        refused(call, InputError, "position")
+    assert federation.ledger.rounds == 0 == federation.ledger.scalars_down
+
+
+@pytest.mark.parametrize("bound", [np.nan, np.inf, 0.0, -1.0, "1"])
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_bound_that_bounds_nothing_is_refused(bound, clip):
+    federation = Federation(blocks(1, 1))
+    refused(lambda: federation.bound_rows(bound, clip=clip), InputError, "bound must be")
