@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from fedcore import metrics
 from fedcore.errors import InputError, nearest
 from fedcore.federation import lockstep
 from fedcore.federation.ledger import Ledger
@@ -18,6 +19,7 @@ from fedcore.problems.problem import Problem
 from fedcore.snapshots import Snapshots
 from fedcore.stop_rules import StopRule, require_released
 from fedcore.validation import require_tall
+from fedcore.words import counted
 
 COLUMNS = {
     "iteration": ("iterations", "steps of the algorithm, local ones included"),
@@ -41,6 +43,40 @@ def released_columns(of_algorithm: Collection[str] = ()) -> frozenset[str]:
     whether a released iterate is finite, and compute ε from the parameters and earlier releases.
     """
     return frozenset(COLUMNS) | frozenset(of_algorithm)
+
+
+def require_columns(
+    algorithm: str, of_algorithm: Collection[str], measured: Collection[str]
+) -> None:
+    """Refuse names that two columns of a history would share, or that a history cannot store.
+
+    Parameters
+    ----------
+    algorithm : str
+        Name of the algorithm.
+    of_algorithm, measured : collection of str
+        Names of the algorithm's own columns, and of the metrics.
+
+    Raises
+    ------
+    InputError
+        Raised for such a name, including a name in `measured` that two registered metrics have.
+    """
+    families, _ = metrics.families()
+    registered = dict.fromkeys(metric for family in families.values() for metric in family)
+    named = [(name, f"column '{name}' of {algorithm}") for name in of_algorithm]
+    for one in registered:
+        if one.name in measured:
+            named.append((one.name, f"metric '{one.name}' ({one.code})"))
+    taken = {name: f"fedcore's column '{name}'" for name in COLUMNS}
+    for name, what in named:
+        if name in taken:
+            raise InputError(f"{what} and {taken[name]} have the same name: rename yours")
+        if "/" in name or not name.strip(". "):
+            raise InputError(
+                f"{what} cannot be stored under this name: rename it, with letters and without '/'"
+            )
+        taken[name] = what
 
 
 class _Readable(dict[str, float]):
@@ -179,7 +215,9 @@ class Recorder:
         ------
         InputError
             Raised if the iterate has no basis, factors or classifiers, or has an unknown attribute.
-            Raised if the iterate's matrix does not have `n_features` rows.
+            Raised if the iterate's matrix does not have `n_features` rows. Raised if the names in
+            `counts` are not those of the first record, or if a metric does not return one value for
+            each client.
         """
         self._spent += lockstep.cpu_seconds() - self._since
         self.seconds.append(self._spent)
@@ -188,6 +226,7 @@ class Recorder:
             self._asked.on_iterate(len(self.rows), iterate)
         record = partial(self._record, iteration, counts or {}, iterate, last)
         row, of_clients, self.ended = self.once(record)
+        self._require_columns_of_first(row)
         self.rows.append(row)
         for name in of_clients:
             self.by_client[name].append(of_clients[name])
@@ -238,6 +277,11 @@ class Recorder:
             if metric.each is not None:
                 nothing = np.full(len(self.problem.clients), np.nan)
                 values = metric.each(iterate, self.problem) if due else nothing
+                if np.shape(values) != nothing.shape:
+                    raise InputError(
+                        f"'each' of metric '{metric.name}' returns shape {np.shape(values)}: "
+                        f"return one value for each of the {counted(len(nothing), 'client')}"
+                    )
                 of_clients[metric.name] = values
         if self.ledger.privacy is None and due:
             diverged = any(m.fails(row[m.name]) for m in asked.metrics)
@@ -249,6 +293,15 @@ class Recorder:
                 ended = bool(asked.stop(readable)) or ended
         return row, of_clients, ended
 
+    def _require_columns_of_first(self, row: Mapping[str, float]) -> None:
+        """Require that a row has the columns of the first record, apart from `COLUMNS`."""
+        first = self.rows[0] if self.rows else row
+        for name in (row.keys() ^ first.keys()).difference(COLUMNS):
+            raise InputError(
+                f"{self._algorithm} gives '{name}' in the counts of record 0 or of record "
+                f"{len(self.rows)}, but not of both: give it in the counts of every record"
+            )
+
     def _due(self, iteration: int) -> bool:
         """Return whether the metrics are computed at this iteration."""
         every, last = self._asked.measured.get("every", 1), self._asked.measured.get("last", 0)
@@ -259,7 +312,7 @@ class Recorder:
         if not shown.keys() & {"basis", "factors", "classifiers"}:
             given = ", ".join(shown) or "nothing"
             raise InputError(
-                f"{self._algorithm} records {given}: record takes basis or factors, or classifiers"
+                f"{self._algorithm} records {given}: give record basis, factors or classifiers"
             )
         for name in shown.keys() - set(ITERATE_FIELDS):
             raise InputError(f"{self._algorithm} records {name}: {nearest(name, ITERATE_FIELDS)}")

@@ -6,7 +6,7 @@ import dataclasses
 import difflib
 import html
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import wraps
@@ -28,7 +28,7 @@ from fedcore.parts import convergence_test
 from fedcore.privacy.noise import simulated
 from fedcore.problems.clients import Clients
 from fedcore.problems.problem import Problem
-from fedcore.recorder import COLUMNS, NOT_RELEASED, Recorder, Recording
+from fedcore.recorder import NOT_RELEASED, Recorder, Recording, require_columns
 from fedcore.runs import Begin, Finish, execute, require_orthonormal, subtract_mean
 from fedcore.seeds import root_of
 from fedcore.stop_rules import StopRule
@@ -48,12 +48,6 @@ class RunHistory(History, Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         return self.columns[name][0]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
-
-    def __len__(self) -> int:
-        return len(self.columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +257,7 @@ def run(
     problem = Problem("clients", samples, held_out=apart)
     if measure is None:
         wanted = [metrics.get(name) for name in chosen.task.measures(problem)]
-    require_columns(chosen, {metric.name for metric in wanted})
+    require_columns(chosen.name, chosen.columns, {metric.name for metric in wanted})
     require_valid(FLAG, simulate=simulate, center=center)
     noise = simulated(root_of(seed), algorithm, given_params) if simulate else None
     last: dict[str, Iterate] = {}
@@ -282,7 +276,6 @@ def run(
             finish=None if finish is None else _mapping_of("finish", finish),
             transcript=transcript, noise=noise,
         )  # fmt: skip
-    require_equal_rows(algorithm, recorder)
     iterations = recorder.rows[-1]["iteration"]
     convergence_test.warn_of_end(algorithm, settings, output, iterations, recorder.problem.clients)
     chosen.task.require(output, "begin or finish", problem.n_features)  # both may replace results
@@ -312,7 +305,6 @@ def run(
         about["privacy"] = recorder.ledger.privacy.about()
     units = units_of(wanted, chosen.columns)
     history = RunHistory.from_run(recorder, output, units, about=about)
-    require_value_of_each(history, len(samples))
     if history.released is not None:
         for name in history.protected:
             del history.about["problem"][name]
@@ -335,7 +327,7 @@ def _mapping_of(option: str, exchange: Callable[..., Any]) -> Callable[..., Any]
         found = exchange(*args)
         if not isinstance(found, Mapping):
             raise InputError(
-                f"{option} must return a mapping of names to results, {{}} if it has none, got "
+                f"{option} must return a mapping of names to results ({{}} for no results), got "
                 f"{found!r}"
             )
         return found
@@ -405,53 +397,6 @@ def _require_parameters(algorithm: Algorithm, params: Mapping[str, Any]) -> None
         )
 
 
-def require_columns(algorithm: Algorithm, measured: Collection[str]) -> None:
-    """Refuse names that two columns of a history would share, or that a history cannot store.
-
-    The columns are `fedcore.recorder.COLUMNS`, the columns that the algorithm declares, and the
-    metrics with the names `measured`.
-
-    Raises
-    ------
-    InputError
-        Raised for such a name, including a name in `measured` that two registered metrics have.
-    """
-    families, _ = metrics.families()
-    registered = dict.fromkeys(metric for family in families.values() for metric in family)
-    named = [(name, f"column '{name}' of {algorithm.name}") for name in algorithm.columns]
-    for one in registered:
-        if one.name in measured:
-            named.append((one.name, f"metric '{one.name}' ({one.code})"))
-    taken = {name: f"fedcore's column '{name}'" for name in COLUMNS}
-    for name, what in named:
-        if name in taken:
-            raise InputError(f"{what} and {taken[name]} have the same name: rename yours")
-        if "/" in name or not name.strip(". "):
-            raise InputError(f"{what} cannot be stored under this name: rename it")
-        taken[name] = what
-
-
-def require_equal_rows(algorithm: str, recorder: Recorder) -> None:
-    """Raise `InputError` unless a run's records have the same columns, apart from `COLUMNS`."""
-    first, *others = recorder.rows
-    for number, row in enumerate(others, start=1):
-        for name in (row.keys() ^ first.keys()).difference(COLUMNS):
-            raise InputError(
-                f"{algorithm} gives '{name}' in the counts of record 0 or of record {number}, but "
-                "not of both: give it in the counts of every record"
-            )
-
-
-def require_value_of_each(history: History, n_clients: int) -> None:
-    """Raise `InputError` if a metric's function `each` has not returned one value per client."""
-    for name, values in history.clients.items():
-        if values.shape[2:] != (n_clients,):
-            raise InputError(
-                f"'each' of metric '{name}' returns shape {values.shape[2:]}: return one value for "
-                f"each of the {counted(n_clients, 'client')}"
-            )
-
-
 def _bar(
     algorithm: Algorithm, settings: Any, problem: Problem, asked: bool | int
 ) -> AbstractContextManager[bars.RoundsBar | None]:
@@ -475,7 +420,7 @@ def _tell_of_end(algorithm: str, recorder: Recorder) -> None:
     if reached > zero * (1 + 1e-9):
         found = f"ends at an objective of {reached:.3g}, larger than the {zero:.3g} of a zero model"
     elif last["diverged"]:
-        found = "has diverged, its result or a measure of it is not finite"
+        found = "has diverged (its result or a measure is not finite)"
     else:
         return
     warn(
@@ -498,7 +443,9 @@ def held_out_samples(
 ) -> Clients:
     """Return held-out samples and labels, ordered like the clients and the clients' columns."""
     if not isinstance(pair, Sequence) or isinstance(pair, str) or len(pair) != 2:
-        raise InputError("held_out must be a pair (matrices, labels), with one of each per client")
+        raise InputError(
+            "held_out must be a pair (matrices, labels) with one matrix and one vector per client"
+        )
     matrices, labels = pair
     if isinstance(matrices, Clients):
         return matrices

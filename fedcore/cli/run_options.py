@@ -351,8 +351,8 @@ class RunOptions(SimpleNamespace):
         from fedcore.experiments.repeats import run_repeats
         from fedcore.federation.ledger import Shape
         from fedcore.progress import RoundsBar, complete_rounds
+        from fedcore.recorder import require_columns
         from fedcore.runs import require_orthonormal
-        from fedcore.user_runs import require_columns, require_value_of_each
         from fedcore.words import named
 
         # A task without labels is measured against the best subspace of the samples alone.
@@ -360,7 +360,7 @@ class RunOptions(SimpleNamespace):
         measure = list(self.measure or (FIT if fit else algorithm.task.printed))
         for metric in measure:
             metrics.get(metric)
-        require_columns(algorithm, measure)
+        require_columns(algorithm.name, algorithm.columns, measure)
         cell = Cell(
             "command line", "run", algorithm.name, data.name, data.seed_name,
             params, self.repeats, measure, self.iterates, self.seed,
@@ -378,7 +378,6 @@ class RunOptions(SimpleNamespace):
             history = run_repeats(
                 cell, data.draws, progress=bar.repeats, seen=bar.seen, keep_exact=self.keep_exact
             )
-        require_value_of_each(history, len(problem.clients))
         if data.scales is not None:
             of_repeat = [data.scales[n % len(data.scales)] for n in range(self.repeats)]
             history.final["scale"] = np.stack(of_repeat)

@@ -28,13 +28,12 @@ from fedcore.files import atomic
 from fedcore.files.schemas import check
 from fedcore.files.strict_yaml import read_yaml
 from fedcore.privacy.noise import WEAKENED
-from fedcore.recorder import COLUMNS, released_columns
+from fedcore.recorder import COLUMNS, released_columns, require_columns
 from fedcore.repro.config import claims
 from fedcore.repro.config import papers as paper_files
 from fedcore.repro.config.papers import PaperFiles
 from fedcore.repro.config.short_forms import merge, require_written_out, written_out
 from fedcore.stop_rules import StopRules, require_released
-from fedcore.user_runs import require_columns
 from fedcore.words import counted
 
 MADE = ".snakemake/fedcore-plans"  # where the start of a run writes plans
@@ -490,7 +489,7 @@ def check_cell(cell: Cell, where: str) -> None:
         measured = [*cell.metrics, *([cell.tune["by"]] if cell.tune else [])]
         for name in measured:
             metrics.get(name)
-        require_columns(algorithm, measured)
+        require_columns(algorithm.name, algorithm.columns, measured)
         recorded = {*COLUMNS, *algorithm.columns, *cell.metrics}
         _check_names(cell.stop, recorded, "stop: there is no column")
         StopRules(cell.stop)
