@@ -56,11 +56,12 @@ _PUBLIC = {"name", "status", "note", "n_clients", "n_features"}  # of a private 
 _PARTS = ("params", "problem", "seed", "versions", "privacy")  # of the provenance
 
 
-@dataclass
+@dataclass(eq=False)
 class History:
     """Records of repeated runs of one algorithm on one problem, or of one `fedcore.run`.
 
-    Each parameter is also an attribute.
+    Each parameter is also an attribute. ``history[name]`` is a column, and ``name in history``,
+    ``list(history)`` and ``len(history)`` treat the history as a mapping of its columns.
 
     Parameters
     ----------
@@ -240,6 +241,15 @@ class History:
             raise InputError(f"this history has no column '{name}': it has {sorted(self.columns)}")
         return self.columns[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
     def last(self, name: str) -> np.ndarray:
         """Return the last recorded value of a column in each repeat.
 
@@ -265,6 +275,8 @@ class History:
     @property
     def protected(self) -> list[str]:
         """Return the keys of ``about["problem"]`` whose values are not public in a private run."""
+        if self.released is None:
+            raise InputError("this history is not of a private run, so no guarantee protects it")
         facts, relation = self.about["problem"], self.about["privacy"]["neighbours"]
         fixed = set() if relation == "add_or_remove_one" else {"n_samples"}
         return sorted(facts.keys() - _PUBLIC - fixed)
@@ -276,7 +288,13 @@ class History:
         -------
         History
             The entry ``about["privacy"]["left_out"]`` names the columns that were left out.
+
+        Raises
+        ------
+        InputError
+            Raised if the run was not private.
         """
+        protected = self.protected
         kept: dict[str, Any] = {
             group: {k: v for k, v in arrays.items() if self._mark(group, k) == "released"}
             for group, arrays in self._groups().items()
@@ -284,7 +302,7 @@ class History:
         columns, problem = kept.pop("history"), self.about["problem"]
         about = {
             **self.about,
-            "problem": {k: v for k, v in problem.items() if k not in self.protected},
+            "problem": {k: v for k, v in problem.items() if k not in protected},
             "privacy": self.about["privacy"] | {"left_out": sorted(self.columns.keys() - columns)},
         }
         return replace(self, columns=columns, about=about, seconds=None, **kept)
@@ -407,8 +425,8 @@ class History:
             version = int(file.attrs["schema"])
             if version != schema.VERSION:
                 raise HistoryError(
-                    f"{path}: history of schema {version}, this version reads {schema.VERSION}; "
-                    "run its cell again, or read it with the fedcore that wrote it"
+                    f"{path} has schema {version}, but this version reads {schema.VERSION}: run "
+                    "the history's cell again, or read the file with the fedcore that wrote it"
                 )
             return cls._decode(file)
 
@@ -540,7 +558,7 @@ class History:
         if ending not in (".csv", ".parquet"):
             raise InputError(f"export writes .csv and .parquet, not '{path}': change the ending")
         if os.path.lexists(path):
-            raise InputError(f"{path} is not replaced: remove it, or name another file")
+            raise InputError(f"{path} exists and is not replaced: remove it, or name another file")
         records = self._records()
         with atomic.replace(path) as temporary:
             if ending == ".csv":
@@ -657,7 +675,7 @@ def read_seconds(path: str | os.PathLike[str]) -> np.ndarray:
         return np.loadtxt(path, delimiter="\t", skiprows=1, ndmin=2).T
     except (OSError, ValueError) as error:
         raise HistoryError(
-            f"{path} has no CPU seconds ({error}): delete its history, and run again"
+            f"{path} has no CPU seconds ({error}): delete the history beside it, and run again"
         ) from error
 
 

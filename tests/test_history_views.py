@@ -186,3 +186,15 @@ def test_xarray_has_the_names_of_columns(uneven):
     uneven.about["features"] = ["age", "dose"]
     mean = uneven.to_xarray()["final"]["mean"]
     assert mean.sel(feature="dose").values.tolist() == [1.0, 3.0]
+
+
+def test_a_history_is_a_mapping_of_its_columns(uneven):
+    assert "round" in uneven and "rounds" not in uneven
+    assert list(uneven) == [*uneven.columns] and len(uneven) == 3
+    other = fedcore.History(dict(uneven.columns))
+    assert uneven == uneven and uneven != other and len({uneven, other}) == 2
+
+
+def test_a_history_without_privacy_has_nothing_that_was_released_alone(uneven):
+    refused(uneven.released_alone, InputError, "not of a private run")
+    refused(lambda: uneven.protected, InputError, "not of a private run")

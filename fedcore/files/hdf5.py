@@ -196,7 +196,10 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
         if os.path.exists(path) and not os.path.isfile(path):  # a pipe may wait for ever
             raise Foreign("it is a folder, a pipe or a device")
         raw = stack.enter_context(open(path, "rb"))
-        end = max(os.fstat(raw.fileno()).st_size - TAIL, 0)
+        size = os.fstat(raw.fileno()).st_size
+        if not size:  # what a power cut leaves, and nobody's own file
+            raise BrokenSeal("it is empty")
+        end = max(size - TAIL, 0)
         head = raw.read(_HEAD)
         raw.seek(end)
         seal = raw.read(TAIL).rstrip(b"\0")
@@ -210,7 +213,7 @@ def read(path: str | os.PathLike[str]) -> Iterator[Opened]:
         # By its name HDF5 might find another file, which took it after the seal was checked.
         file = stack.enter_context(Opened(raw, "r"))
         file.raw, file.large = raw, bool(bounds)
-        _refuse_foreign(file, os.fstat(raw.fileno()).st_size)
+        _refuse_foreign(file, size)
         yield file
 
 
@@ -237,7 +240,7 @@ def translate_errors(
         raise failure(f"{path} does not exist; {first} first") from error
     except Foreign as error:
         raise failure(
-            f"{path} is not a whole {kind} file of fedcore ({error}): name one that it wrote"
+            f"{path} is not a whole {kind} file of fedcore ({error}): name one that fedcore wrote"
         ) from error
     except BrokenSeal as error:
         raise failure(
@@ -248,7 +251,7 @@ def translate_errors(
     except Exception as error:  # the seal is right, so the file holds something else
         reason = " ".join(f"{type(error).__name__}: {error}".split())[:_SHOWN]
         raise failure(
-            f"{path} is not a whole {kind} file of fedcore ({reason}): name one that it wrote"
+            f"{path} is not a whole {kind} file of fedcore ({reason}): name one that fedcore wrote"
         ) from error
 
 
@@ -307,7 +310,7 @@ def _refuse_foreign(file: h5py.File, size: int) -> None:
         if kind != h5py.h5l.TYPE_HARD:
             raise Foreign(f"/{name} is a link")
         if address in seen:
-            raise Foreign(f"/{name} is a second name of something")
+            raise Foreign(f"/{name} is a second name of another entry")
         seen.add(address)
         item = h5py.h5o.open(file.id, name.encode())
         if isinstance(item, h5py.h5g.GroupID):

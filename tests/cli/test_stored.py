@@ -33,11 +33,12 @@ def files(tmp_path_factory):
     return folder
 
 
-FOREIGN = ["own.h5", "folder.h5", "w8a", "raw.csv", "empty.h5", "short.h5"]
+FOREIGN = ["own.h5", "folder.h5", "w8a", "raw.csv", "short.h5"]
+LOST = ["cut.h5", "empty.h5"]  # to be made again
 
 
 @pytest.mark.parametrize("command", ["show", "plot"])
-@pytest.mark.parametrize("name", [*FOREIGN, "problem.h5", "cut.h5", "missing.h5", "history.h5"])
+@pytest.mark.parametrize("name", [*FOREIGN, *LOST, "problem.h5", "missing.h5", "history.h5"])
 def test_what_is_no_history_is_named_and_only_fedcores_own_is_to_be_deleted(
     files, tmp_path, command, name
 ):
@@ -47,15 +48,15 @@ def test_what_is_no_history_is_named_and_only_fedcores_own_is_to_be_deleted(
         assert call(command, path, *extra).exit_code == 0
         return
     says = refused_command(command, path, *extra)
-    assert str(path) in says and ("delete" in says) == (name == "cut.h5")
+    assert str(path) in says and ("delete" in says) == (name in LOST)
     assert not any(word in says for word in ("KeyError", "Errno", "Traceback"))
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", [*sorted({*FOREIGN} - {"raw.csv"}), "history.h5", "cut.h5", "."])
+@pytest.mark.parametrize("name", [*sorted({*FOREIGN} - {"raw.csv"}), *LOST, "history.h5", "."])
 def test_what_is_no_problem_is_named(files, name):
     says = refused_command("run", "ssi", files / name, "-r", 1)
-    assert str(files / name) in says and ("delete" in says) == (name == "cut.h5")
+    assert str(files / name) in says and ("delete" in says) == (name in LOST)
 
 
 def test_the_last_folder_of_compare_is_made(tmp_path):

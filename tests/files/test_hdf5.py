@@ -163,7 +163,7 @@ def test_every_changed_byte_is_noticed_when_all_is_read(path, kind):
 
 def test_a_file_cut_off_or_longer_is_noticed(path):
     whole = path.read_bytes()
-    kept = [*range(0, len(whole), 301), *range(len(whole) - 130, len(whole))]
+    kept = [*range(301, len(whole), 301), *range(len(whole) - 130, len(whole))]
     for content in (*(whole[:k] for k in kept), whole + b"\0"):
         path.write_bytes(content)
         assert ("delete" in sentence(path)) == (len(content) > 1000)  # where the mark is left
@@ -359,3 +359,9 @@ def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path, kind):
      "device": lambda: path.symlink_to("/dev/zero")}[kind]()  # fmt: skip
     with pytest.raises(hdf5.Foreign), hdf5.read(path):
         pass
+
+
+def test_an_empty_file_is_to_be_deleted(path):
+    """A power cut may leave one where fedcore wrote, and a user loses nothing by it."""
+    path.write_bytes(b"")
+    assert "it is empty" in sentence(path) and "delete it" in sentence(path)
