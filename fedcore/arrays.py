@@ -30,10 +30,10 @@ def as_array(given: Any, who: str) -> np.ndarray:
     if np.ma.is_masked(given):
         raise InputError(f"{who} has masked values: fill them with .filled(value), or drop them")
     if hasattr(given, "toarray"):
-        raise InputError(f"{who} must be dense, got {kind_of(given)}: give .toarray() of it")
+        raise InputError(f"{who} must be dense, got {kind_of(given)}: call .toarray() on it")
     if hasattr(given, "coords") and hasattr(given, "to_pandas"):
         raise InputError(
-            f"{who} is {kind_of(given)}, with labels of its own: give .to_pandas() of it"
+            f"{who} is {kind_of(given)}, with labels of its own: call .to_pandas() on it"
         )
     if isinstance(given, str | bytes | bytearray | Set | Iterator | Mapping):
         raise InputError(f"{who} must be a list or an array, got {kind_of(given)}")
@@ -58,7 +58,7 @@ def as_array(given: Any, who: str) -> np.ndarray:
     except Exception as error:  # other libraries' containers raise what they like
         said = str(error).partition("\n")[0]
         raise InputError(
-            f"{who} must be a list or an array, and none can be made of {kind_of(given)}: {said}"
+            f"{who} must be a list or an array, but {kind_of(given)} cannot be made one: {said}"
         ) from error
     if values.dtype.names or (values.dtype == object and values.ndim == 0):
         raise InputError(f"{who} must be a list or an array, got {kind_of(given)}")
@@ -93,9 +93,9 @@ def numbers(values: np.ndarray, who: str) -> np.ndarray:
             except OverflowError as error:
                 raise InputError(f"{who} must hold numbers: {error}") from error
         wrong = next(p for p in plain if not isinstance(p, Real | Decimal | np.bool_))
-        raise InputError(f"{who} must hold numbers, and has {kind_of(wrong)}")
+        raise InputError(f"{who} must hold numbers, but has {kind_of(wrong)}")
     if values.dtype.kind not in "biuf":
-        raise InputError(f"{who} must hold numbers, and has {values.dtype}")
+        raise InputError(f"{who} must hold numbers, but has {values.dtype}")
     return values.astype(np.float64)
 
 
@@ -178,8 +178,8 @@ def check_each(clients: Iterable[Any]) -> Iterator[np.ndarray]:
 def _check_unnamed(client: Any, i: int) -> Any:
     if hasattr(client, "columns") or hasattr(client, "column_names"):
         raise InputError(
-            f"{words.client(i)} has named columns, and nothing matches them here: give "
-            "check_clients(clients), of fedcore.user_tables.matrices"
+            f"{words.client(i)} has named columns, which are not matched here: give "
+            "check_clients(clients), from fedcore.user_tables.matrices, instead of clients"
         )
     return check_array(client, words.client(i))
 
@@ -195,7 +195,10 @@ def check_labels_of(values: np.ndarray, who: str, dtype: Any) -> np.ndarray:
     y = numbers(values, f"the labels of {who}")
     if not np.isfinite(y).all():
         row = int(np.argmin(np.isfinite(y)))
-        raise InputError(f"the labels of {who} have {y[row]} at row {row}")
+        place = words.row(who, row)
+        raise InputError(
+            f"the labels of {who} have {y[row]} at row {place}: give every sample a finite label"
+        )
     return y.astype(dtype)
 
 
@@ -218,7 +221,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
         lacking = "sample" if data.shape[0] == 0 else "feature"
         raise InputError(
             f"{who} is empty and has 0 {lacking}(s) (shape={data.shape}) while a minimum of 1 is "
-            "required. Drop it or give it samples"
+            "required. Drop it or give it data"
         )
     if data.dtype.kind == "c":
         raise InputError(f"{who} is of {data.dtype}. Complex data not supported: give real numbers")
@@ -232,7 +235,7 @@ def check_array(matrix: Any, who: str, order: Sequence[int] | None = None) -> An
         row, column = np.argwhere(~np.isfinite(data))[0]
         at = f"row {words.row(who, row)}, {words.feature(column)}"
         wrong = str(data[row, column]).replace("nan", "NaN")
-        raise InputError(f"{who} has {wrong} at {at}")
+        raise InputError(f"{who} has {wrong} at {at}: drop this row or replace the value")
     return np.ascontiguousarray(data)
 
 
@@ -260,7 +263,10 @@ def require_width(matrix: Any, i: int, n_features: int) -> None:
     """Require that client `i` has as many features as client 0."""
     if matrix.shape[1] != n_features:
         own = counted(matrix.shape[1], "feature")
-        raise InputError(f"{words.client(i)} has {own}, {words.client(0)} has {n_features}")
+        raise InputError(
+            f"{words.client(i)} has {own}, but {words.client(0)} has {n_features}: give all "
+            "clients the same features"
+        )
 
 
 def require_no_path(value: Any, who: str) -> None:
@@ -268,8 +274,8 @@ def require_no_path(value: Any, who: str) -> None:
     if isinstance(value, str | os.PathLike):
         path = os.fspath(value)
         call = f"from fedcore.user_tables import own_files; matrix = own_files.read({path!r}).x"
-        read = Advice("read it", call=call)
-        raise InputError(f"{who} is a text and no matrix; if it is a path", advice=[read])
+        read = Advice("read the file", call=call)
+        raise InputError(f"{who} must be a matrix, got a text or a path", advice=[read])
 
 
 def _require_present(client: Any, who: str) -> None:

@@ -163,7 +163,10 @@ class Iterate:
         if self.factors is not None:
             return self.factors.V
         if self.basis is None:
-            raise InputError("this metric needs a subspace, and the algorithm learns classifiers")
+            raise InputError(
+                "this metric needs a subspace, but the algorithm learns classifiers: choose "
+                "another metric"
+            )
         return self.basis
 
     @property

@@ -46,8 +46,8 @@ class Registry:
         others = {point.name: point.value for point in entry_points(group=self._package)}
         for name in others.keys() & own.keys():
             warn(
-                f"entry point {self._package}: '{name}' = {others[name]} is ignored: fedcore's own "
-                f"{self._noun} has this name; give yours another"
+                f"entry point {self._package}: '{name}' = {others[name]} is ignored, because "
+                f"fedcore's own {self._noun} has this name: rename the entry point"
             )
         return others | own  # an entry point cannot replace what is built in
 

@@ -93,7 +93,7 @@ def execute(
         federation.once(partial(algorithm.task.check_samples, problem.clients))
     if algorithm.labelled and problem.clients.labels is None:
         raise InputError(
-            f"{algorithm.name} learns from labels and these data have none: give labels, one "
+            f"{algorithm.name} learns from labels, but these data have no labels: give labels, one "
             "vector per client, or choose another algorithm"
         )
     for package in algorithm.task.packages:  # the seconds of its import are not the run's
@@ -106,7 +106,9 @@ def execute(
     with np.errstate(over="ignore", invalid="ignore"):  # the recorder marks a diverged iterate
         output = algorithm.run(federation, settings, federation.rng, recorder)
     if not recorder.rows:
-        raise InputError(f"{algorithm.name} has recorded no iterate: run calls record(0, …) first")
+        raise InputError(
+            f"{algorithm.name} has recorded no iterate: let run call record(0, …) first"
+        )
     algorithm.task.require(output, algorithm.name, problem.n_features)
     recorder.end(output)
     if federation.ledger.privacy is not None:  # its parameters need not have said so
@@ -131,7 +133,9 @@ def subtract_mean(
         overflow or underflow.
     """
     if federation.shape.n_samples == 1:
-        raise InputError("n_samples = 1: one sample has no variance about its mean")
+        raise InputError(
+            "n_samples = 1: one sample has no variance about its mean; give more samples"
+        )
     mean = federation.center()
     if prepare is not None:
         prepare()
@@ -142,8 +146,8 @@ def subtract_mean(
 def _require_variance(federation: Federation, mean: np.ndarray) -> None:
     if mean.any() and not federation.clients.largest:
         raise InputError(
-            "all samples are equal: nothing is left of them but their mean",
-            advice=[Advice("keep it", {"center": False})],
+            "all samples are equal, so nothing is left when their mean is subtracted",
+            advice=[Advice("keep the mean", {"center": False})],
         )
     require_size(federation.clients, "the data less their mean")
 
@@ -153,12 +157,12 @@ def _require_noise(begin: Sequence[Begin], finish: Finish | None) -> None:
     if not getattr(finish, "protected", finish is None):
         raise InputError(
             "an exchange without noise after this algorithm (FederatedPCA's last round) would void "
-            "its guarantee: use fedcore.run, without finish"
+            "its privacy guarantee: use fedcore.run, without finish"
         )
     if not all(getattr(exchange, "protected", False) for exchange in begin):
         raise InputError(
             "an exchange without noise before this algorithm (center=True sends the mean) would "
-            "void its guarantee: take center=False and no begin, and subtract a public mean"
+            "void its privacy guarantee: take center=False and no begin, and subtract a public mean"
         )
 
 
@@ -170,5 +174,5 @@ def require_orthonormal(algorithm: str, rows: np.ndarray | None) -> None:
     if error > LARGEST_SKEW:
         raise InputError(
             f"{algorithm} returns a basis whose columns are not orthonormal (off by {error:.2g}): "
-            f"return orth(Z) of fedcore.linalg; fedcore check {algorithm} finds more"
+            f"return orth(Z), from fedcore.linalg; `fedcore check {algorithm}` finds more faults"
         )

@@ -26,7 +26,7 @@ SMALL_SIDE = 64  # of the shorter side of a matrix whose norm is computed densel
 def refuse(what: str) -> NoReturn:
     """Raise an `InputError` for an operation that would need a dense matrix."""
     raise InputError(
-        f"{what} needs dense samples, and these clients are sparse: call .toarray() on every "
+        f"{what} needs dense samples, but these clients are sparse: call .toarray() on every "
         "client's matrix, or take a method that only multiplies by the samples (block_krylov)"
     )
 
@@ -336,19 +336,20 @@ def checked(matrix: Any, who: str) -> SparseRows:
         return matrix
     if not scipy.sparse.issparse(matrix):
         raise InputError(
-            f"{who} is sparse, but not of scipy.sparse: call .toarray() on it, or convert it"
+            f"{who} is sparse, but not of scipy.sparse: call .toarray() on it, or make it "
+            "a csr_array"
         )
     if matrix.ndim != 2:
         raise InputError(f"{who}: expected a 2-D (samples, features) matrix, got {matrix.ndim}-D")
     if 0 in matrix.shape:
-        raise InputError(f"{who} is empty (shape {matrix.shape}); drop it or give it samples")
+        raise InputError(f"{who} is empty (shape {matrix.shape}): drop it or give it data")
     if matrix.dtype.kind not in "biuf":
-        raise InputError(f"{who}: dtype {matrix.dtype} is not numeric")
+        raise InputError(f"{who} has dtype {matrix.dtype}: give real numbers")
     if hasattr(matrix, "check_format"):
         try:  # sparse products do not check indices: wrong ones would read foreign memory
             matrix.check_format(full_check=True)
         except ValueError as error:
-            raise InputError(f"{who} is not a whole sparse matrix: {error}") from error
+            raise InputError(f"{who} is not a valid sparse matrix: {error}") from error
     rows = scipy.sparse.csr_array(matrix)  # another object around the same arrays
     if not rows.has_canonical_format:
         rows = rows.copy()
@@ -360,5 +361,8 @@ def checked(matrix: Any, who: str) -> SparseRows:
         place = int(np.searchsorted(rows.indptr, at, side="right")) - 1
         column = feature(int(rows.indices[at]))
         wrong = str(rows.data[at]).replace("nan", "NaN")
-        raise InputError(f"{who} has {wrong} at row {row(who, place)}, {column}")
+        raise InputError(
+            f"{who} has {wrong} at row {row(who, place)}, {column}: drop this row or replace the "
+            "value"
+        )
     return SparseRows(rows)

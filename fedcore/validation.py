@@ -160,7 +160,10 @@ def declared(owner: Callable[..., Any]) -> dict[str, tuple[list[Check], bool]]:
     try:
         hints = get_type_hints(owner, include_extras=True)
     except NameError as error:
-        raise InputError(f"annotations of {owner.__module__}: {error}; import it") from error
+        raise InputError(
+            f"annotations of {owner.__module__} cannot be read ({error}): import this name outside "
+            "TYPE_CHECKING"
+        ) from error
     found = {}
     for name, hint in hints.items():
         kinds = get_args(hint) if type(None) in get_args(hint) else (hint,)
@@ -254,7 +257,10 @@ def require_start(start: np.ndarray, n_features: int, n_components: int) -> None
     if not np.isfinite(start).all():
         raise InputError("start contains NaN or infinity")
     if np.linalg.matrix_rank(start) < n_components:
-        raise InputError(f"start has rank {np.linalg.matrix_rank(start)}, expected {n_components}")
+        raise InputError(
+            f"start has rank {np.linalg.matrix_rank(start)}, expected {n_components}: give "
+            "linearly independent columns"
+        )
 
 
 def require_tall(matrix: Any, n_features: int, who: str) -> None:

@@ -65,9 +65,9 @@ WRONG = [  # recorded, returned, and what is said of it
     ({"basis": TALL.T}, {"basis": TALL}, "(1, 3)"),
     ({"basis": TALL[:, 0]}, {"basis": TALL}, "(3,)"),
     (None, {"basis": TALL}, "record(0"),
-    ({"basis": TALL}, {"U": [TALL]}, "no V"),
-    ({"basis": TALL}, TALL, "no V"),
-    ({"basis": TALL}, None, "no V"),
+    ({"basis": TALL}, {"U": [TALL]}, "neither V"),
+    ({"basis": TALL}, TALL, "neither V"),
+    ({"basis": TALL}, None, "neither V"),
     ({"basis": TALL}, {"V": TALL.T}, "V of shape (1, 3)"),
     ({"basis": TALL}, {"basis": 3.0 * TALL}, "returns a basis"),
 ]

@@ -175,8 +175,8 @@ def bad(place, index, value):
 SECOND = [  # clients, the first of which is right
     (bad("data", 7, np.nan), "has NaN", "row 2, feature 1"),
     (bad("data", 0, -np.inf), "has -inf", "row 0, feature 0"),
-    (bad("indices", 4, 99), "not a whole sparse matrix"),
-    (bad("indptr", 4, 99), "not a whole sparse matrix"),
+    (bad("indices", 4, 99), "not a valid sparse matrix"),
+    (bad("indptr", 4, 99), "not a valid sparse matrix"),
     (csr(np.ones((4, 3), complex)), "complex128"),
     (csr((0, 3)), "is empty", "(0, 3)"),
     (csr((3, 0)), "is empty", "(3, 0)"),

@@ -47,7 +47,7 @@ FAULTS = {
         "two runs with one seed differ",
     ),
     "returns another name": (
-        END, END.replace("basis", "W"), "own_method returns no V and no basis",
+        END, END.replace("basis", "W"), "own_method returns neither V nor basis",
     ),
     "counts a column of the ledger": (
         "record(0, basis=Z[:, :p])", "record(0, basis=Z[:, :p], counts={'bytes_up': 1})",

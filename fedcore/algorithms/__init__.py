@@ -152,8 +152,8 @@ class Algorithm:
             raise InputError(f"ALGORITHM has paper={self.paper!r}: write the paper's short name")
         if not isinstance(self.task, Task):
             raise InputError(
-                f"ALGORITHM has task={self.task!r}: write task=CLASSIFIERS, of "
-                "fedcore.problems.tasks, or leave it out for a subspace"
+                f"ALGORITHM has task={self.task!r}: write task=CLASSIFIERS, from "
+                "fedcore.problems.tasks, or leave task out for a subspace"
             )
         for part in ("run", "communication"):
             if not callable(getattr(self, part)):
@@ -270,6 +270,6 @@ def from_module(name: str, module: ModuleType) -> Algorithm:
     if not isinstance(found, Algorithm):
         raise InputError(
             f"algorithm '{name}': {module.__name__} has no ALGORITHM: end the file with {FORM}, "
-            "and take Algorithm from fedcore.algorithms"
+            "and import Algorithm from fedcore.algorithms"
         )
     return dataclasses.replace(found, name=name, module=module)

@@ -102,8 +102,8 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
         if params.epsilon is not None:
             if len(data) < params.batches:
                 raise InputError(
-                    f"the rows of every client are split into batches = {params.batches}, and one "
-                    f"client has {len(data)}{EXACT}: choose batches of at most that"
+                    f"batches = {params.batches} is larger than the number of rows of one client, "
+                    f"{len(data)}{EXACT}: choose batches of at most the fewest rows of a client"
                 )
             stream = state.privacy.bounded(params.epsilon, params.delta, "DP-PCA")
         for t, batch in enumerate(np.array_split(stream.permutation(len(data)), params.batches)):

@@ -111,8 +111,8 @@ class Params(Parameters):
         super().__post_init__()
         if self.target is not None and self.target > self.n_components:
             raise InputError(
-                f"n_components = {self.n_components} is below target = {self.target}: iterate with "
-                "at least as many columns as directions sought"
+                f"n_components = {self.n_components} is smaller than target = {self.target}: "
+                "choose n_components of at least target"
             )
 
 
@@ -127,7 +127,10 @@ def run(federation: Federation, params: Params, rng: np.random.Generator, record
     m, K = federation.shape.n_clients, params.participants
     if K is not None and K > m and not params.replacement:
         there = counted(m, "client")
-        raise InputError(f"{K} participants cannot be drawn from {there} without replacement")
+        raise InputError(
+            f"participants = {K} cannot be drawn from {there} without replacement: choose at most "
+            f"{m}, or replacement = true"
+        )
     product, single = products(federation, params)
     k = params.target or params.n_components
     if params.start is None and params.entries == "gaussian":

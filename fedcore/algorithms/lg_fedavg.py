@@ -47,7 +47,10 @@ class Params(settings.Params):
         super().__post_init__()
         layers = len(models.MODELS[self.model].body)
         if self.lower is not None and self.lower > layers:
-            raise InputError(f"lower must be at most {layers}, the layers of {self.model}'s body")
+            raise InputError(
+                f"lower must be at most {layers}, the number of layers in the body of "
+                f"'{self.model}', got {self.lower}"
+            )
 
     def lower_size(self, n_features: int) -> int:
         """Return the number of parameters of the lower layers."""

@@ -115,8 +115,8 @@ def noise_multiplier(params: Params) -> float:
     spent = accounting.epsilon({Gaussian(z): releases}, delta)
     if spent > epsilon:
         raise InputError(
-            f"epsilon = {epsilon:g}: the paper's calibration would spend {spent:.4g} at delta = "
-            f"{delta:g}; choose a smaller epsilon, or use calibration = 'tight'"
+            f"epsilon = {epsilon:g}: the paper's calibration would spend an epsilon of {spent:.4g} "
+            f"at delta = {delta:g}; choose a smaller epsilon, or use calibration = 'tight'"
         )
     return z
 

@@ -70,7 +70,9 @@ class Params(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.start is not None and self.samples > 1:
-            raise InputError(f"start replaces the samples: leave samples at 1, got {self.samples}")
+            raise InputError(
+                f"start replaces the random matrices: leave samples at 1, got {self.samples}"
+            )
 
 
 def run(federation: Federation, params: Params, rng: np.random.Generator, record: Any) -> dict:
@@ -160,9 +162,9 @@ def _warn(lost: int, V: np.ndarray, power: int) -> None:
     advice += ["a smaller power"] if power else []
     advice += ["float64 data"] if V.dtype == np.float32 else []
     warn(
-        f"rounding leaves less than two digits of {lost} of the {V.shape[1]} directions of "
-        f"V = (SᵀS)^{power} SᵀΦ: singular values of the data fall too fast for {V.dtype}; "
-        f"take {' or '.join(advice)}",
+        f"rounding leaves fewer than two correct digits in {lost} of the {V.shape[1]} directions "
+        f"of V = (SᵀS)^{power} SᵀΦ, because the singular values of the data fall too fast for "
+        f"{V.dtype}: take {' or '.join(advice)}",
         RoundingWarning,
     )
 

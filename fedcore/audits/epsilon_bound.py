@@ -131,8 +131,8 @@ def score(pair: canary.NeighbourPair, exchange: Exchange) -> float:
     Z = Z if np.shape(Z) == np.shape(reply) else np.eye(d)
     if np.shape(reply) != Z.shape:
         raise InputError(
-            f"the canary audit reads d×r products with a Gram matrix, d×d Gram matrices and bases; "
-            f"this method sends an array of shape {np.shape(reply)}: it cannot be audited so"
+            "the canary audit reads only d×r products with a Gram matrix, d×d Gram matrices and "
+            f"bases, but this method sends an array of shape {np.shape(reply)}: leave out the audit"
         )
     return float(np.sum((reply - between @ Z) * (change @ Z)))
 

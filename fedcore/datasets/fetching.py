@@ -69,8 +69,8 @@ def _require_checksums(form: Mapping[str, Any], *folders: Path | None) -> None:
             places = [folder / file["name"] for folder in folders if folder is not None]
             own = [f"{sums_of(p, file)[algorithm]} of {p}" for p in places if exists(p)]
             raise DataError(
-                f"the registry has zeros as {algorithm} of '{file['name']}': write its own there, "
-                + (own or ["as its publisher says"])[0]
+                f"the registry has zeros as {algorithm} of '{file['name']}': replace the zeros by "
+                + (own or [f"the {algorithm} that its publisher states"])[0]
             )
 
 

@@ -101,8 +101,8 @@ def read(
     loaded = loader(raw, parts, wanted, **taken)
     if loaded.x.shape[1] != wanted:
         raise DataError(
-            f"{raw} has {counted(loaded.x.shape[1], 'feature')} in its files and {wanted} in the "
-            "registry"
+            f"the files in {raw} have {counted(loaded.x.shape[1], 'feature')}, but the registry "
+            f"says n_features = {wanted}: correct n_features"
         )
     listed = "".join(f"{name} {value}\n" for name, value in sorted(used.items()))
     return loaded, hashlib.sha256(listed.encode()).hexdigest()

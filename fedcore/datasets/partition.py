@@ -61,7 +61,8 @@ def _values(labels: Any) -> np.ndarray:
         raise InputError(f"labels have shape {values.shape}: give one value per sample")
     lacking = missing(values)
     if lacking.any():
-        raise InputError(f"labels have none at row {int(lacking.argmax())}: every sample needs one")
+        number = int(lacking.argmax())
+        raise InputError(f"the label of sample {number} is missing: give every sample a label")
     return values
 
 
@@ -120,13 +121,19 @@ def shards(
     total = clients * shards_per_client
     classes = by_label(labels)
     if total % len(classes):
-        raise InputError(f"{total} shards cannot be cut equally from {len(classes)} classes")
+        raise InputError(
+            f"clients * shards_per_client = {total} must be a multiple of {len(classes)}, the "
+            "number of classes"
+        )
     deal = rng.permutation(total).reshape(clients, -1)
     pool: Parts = []
     for number, members in enumerate(classes):
         if len(members) < total // len(classes):
             has = counted(len(members), "sample")
-            raise InputError(f"class {number} has {has}, fewer than its shards: take fewer of them")
+            raise InputError(
+                f"class {number} has {has}, fewer than its shards: lower clients or "
+                "shards_per_client"
+            )
         pool += np.array_split(rng.permutation(members), total // len(classes))
     return _checked([np.concatenate([pool[shard] for shard in hand]) for hand in deal])
 
@@ -170,8 +177,9 @@ def dirichlet(
         if len(dealt[smallest]) >= min_size:
             return _checked(dealt)
     raise InputError(
-        f"client {smallest} of {clients} would get {counted(len(dealt[smallest]), 'sample')}, "
-        f"fewer than {min_size}, in {_TRIES} draws: raise alpha or take fewer clients"
+        f"none of {_TRIES} draws gives each of {clients} clients min_size = {min_size} samples "
+        f"(client {smallest} would get {len(dealt[smallest])}): take fewer clients, a larger alpha "
+        "or a smaller min_size"
     )
 
 
@@ -196,7 +204,10 @@ def lognormal(
     """
     counts = minimum + np.floor(np.minimum(rng.lognormal(mean, sigma, clients), n + 1)).astype(int)
     if counts.sum() > n:
-        raise InputError(f"{clients} clients ask for {counts.sum()} samples of {n}")
+        raise InputError(
+            f"{clients} clients need {counts.sum()} samples, but the data have {n}: lower clients, "
+            "mean or minimum"
+        )
     return _checked(np.split(rng.permutation(n)[: counts.sum()], np.cumsum(counts)[:-1]))
 
 
@@ -238,7 +249,10 @@ def classes(
     """
     pool = by_label(labels)
     if classes_per_client > len(pool):
-        raise InputError(f"a client asks for {classes_per_client} classes of {len(pool)}")
+        raise InputError(
+            f"classes_per_client = {classes_per_client} is more than the {len(pool)} classes of "
+            "the data"
+        )
     draws = np.minimum(rng.lognormal(mean, sigma, clients), len(labels) + 1)
     counts = minimum + np.floor(draws).astype(int)
     if not overlapping:
@@ -252,8 +266,8 @@ def classes(
             taken[number] = first + len(rows)
             if taken[number] > len(pool[number]):
                 raise InputError(
-                    f"clients 0 to {client} ask for {taken[number]} samples of class {number}, "
-                    f"which has {len(pool[number])}"
+                    f"class {number} has {counted(len(pool[number]), 'sample')}, but up to client "
+                    f"{client} {taken[number]} are needed: lower clients, mean or minimum"
                 )
             mine.append(pool[number][first : taken[number]])
         parts.append(np.concatenate(mine))
@@ -279,8 +293,8 @@ def held_out(
     number = max(1, round(share * len(part)))
     if number == len(part):
         raise InputError(
-            f"a client with {counted(len(part), 'sample')} cannot hold out {share:g} of them "
-            "and keep one"
+            f"held_out = {share:g} of a client's {counted(len(part), 'sample')} leaves no sample "
+            "to train on"
         )
     order = rng.permutation(part)
     return np.sort(order[number:]), np.sort(order[:number])

@@ -36,5 +36,7 @@ def opened(
     with Image.open(io.BytesIO(content), formats=formats) as picture:
         width, height = picture.size
         if width * height > most:
-            raise ValueError(f"{width} x {height} pixels are more than {most}")
+            raise ValueError(
+                f"it has {width} x {height} pixels, more than the {most} that are allowed"
+            )
         yield picture

@@ -67,7 +67,10 @@ def missing(
         return None if found else f"data set '{name}' has no 'surrogate': run it on its own files"
     raw, there = Path(raw_dir) / name, mirror_folder(name, mirror)
     if there is not None and not whole(entry, raw) and not os.path.isdir(there.parent):
-        return f"the mirror {there.parent} is no folder: set FEDCORE_MIRROR to one, or to nothing"
+        return (
+            f"the mirror {there.parent} is no folder: set 'mirror' (--mirror) or FEDCORE_MIRROR to "
+            "a folder, or set neither"
+        )
     absent = [] if whole(entry, raw, there) else lacking(entry, raw, there)
     known = [file.get("urls", ()) for file in absent]
     if all(any(answers is None or answers(url) for url in urls) for urls in known):
@@ -85,5 +88,5 @@ def to_provide(name: str, entry: Mapping[str, Any], raw: Path, mirror: Path | No
     how = entry.get("manual") or (
         f"get it from {' and '.join(urls)}" if urls else "no address is known"
     )
-    where = f"{raw} or in $FEDCORE_MIRROR/{name}"
+    where = f"{raw} or in the folder {name} of a mirror (--mirror or FEDCORE_MIRROR)"
     return f"data set '{name}' needs {files}{others} in {where}: {how}"

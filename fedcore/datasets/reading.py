@@ -129,7 +129,7 @@ def _require_whole(made: Dataset, what: str) -> None:
             )
     for part in ("name", "status", "note", "checksum"):
         if not isinstance(text := getattr(made, part), str) or not text:
-            raise ConfigError(f"{what}: {part} is {text!r}; write a text")
+            raise ConfigError(f"{what}: {part} must be a text that is not empty, got {text!r}")
     require_known(made.status, STATUSES, f"{what}: unknown status", ConfigError)
 
 
@@ -180,7 +180,7 @@ def load(
         what = f"third-party data set '{name}' ({plugin.value})"
         made = loader_of(plugin)(raw_dir, split=split, surrogate=surrogate, options=chosen)
         if not isinstance(made, Dataset):
-            raise ConfigError(f"{what} returned no Dataset")
+            raise ConfigError(f"{what} must return a fedcore.datasets.Dataset")
         _require_whole(made, what)
         return made
     loaders.check(name, entry, split, chosen)
@@ -197,5 +197,5 @@ def load(
     samples = chosen.get("samples", 0)
     if samples > len(loaded.x):
         has = counted(len(loaded.x), "row")
-        raise InputError(f"data set '{name}' has {has}, fewer than {samples}")
+        raise InputError(f"data set '{name}' has {has}: lower samples = {samples}")
     return _arrange(name, loaded, form["status"], form["note"], checksum, chosen)

@@ -92,8 +92,8 @@ def room(where: torch.device | str, what: str, remedy: str = "a smaller batch") 
             raise
         said = ". ".join(str(error).splitlines()[0].split(". ")[:3]).rstrip(".")
         raise InputError(
-            f"{where} has too little memory for {what}: take {remedy}, let no other job use it "
-            f"meanwhile, or take FEDCORE_DEVICE=cpu (PyTorch: {said})"
+            f"{where} has too little memory for {what}: take {remedy}, let no other job use the "
+            f"device meanwhile, or set FEDCORE_DEVICE=cpu (PyTorch: {said})"
         ) from error
 
 
@@ -108,6 +108,6 @@ def _named(name: str) -> Device:
         reason = str(error).splitlines()[0].rstrip(".")
         raise FedcoreError(
             f"{VARIABLE} = {name!r}: PyTorch {torch.__version__} has no such device here "
-            f"({reason}); take cpu, together, or one that it has, such as cuda or mps"
+            f"({reason}); take cpu, together, or a device that PyTorch has, such as cuda or mps"
         ) from error
     return CPU if where.type == "cpu" else Device(where, together=True)

@@ -100,7 +100,10 @@ def sample_shape(name: str, n_features: int) -> Size:
     known = math.prod(side for side in sample if side > 0)
     if n_features % known or (-1 not in sample and n_features != known):
         sides = " × ".join("any" if side < 0 else str(side) for side in sample)
-        raise InputError(f"{name} takes samples of {sides} numbers, and these have {n_features}")
+        raise InputError(
+            f"{name} takes samples of {sides} numbers, and these samples have {n_features}: take "
+            "another model"
+        )
     return tuple(n_features // known if side < 0 else side for side in sample)
 
 

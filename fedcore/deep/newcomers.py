@@ -54,8 +54,8 @@ def network(output: Mapping[str, Any]) -> np.ndarray:
     if "models" in output:
         return _mean(output["models"])
     raise InputError(
-        "newcomers need a network, and this method returns no parameters, no body with heads and "
-        "no models"
+        "newcomers need a network, and this method returns none: return 'parameters', 'body' with "
+        "'heads', or 'models'"
     )
 
 
@@ -107,8 +107,8 @@ class Newcomers:
         name = f"problem {problem.name}"
         if not cost.scalars_up:
             raise InputError(
-                "newcomers get a network that the clients have trained together, and here no "
-                "client sends anything: leave this method out"
+                "newcomers get a network that the clients have trained together, and no client of "
+                "this method sends anything: leave this method out"
             )
         if problem.held_out is None or problem.held_out.labels is None:
             raise InputError(f"{name} has no held-out samples for newcomers: give it 'held_out'")

@@ -51,7 +51,9 @@ class Trained:
     def _of(self, client: int, X: np.ndarray) -> np.ndarray:
         """Return one client's scores for `X`; to save time, other clients score only one sample."""
         if not whole(0).admits(client) or client >= self.n_clients:
-            raise InputError(f"client = {client!r}: clients are 0 to {self.n_clients - 1}")
+            raise InputError(
+                f"client = {client!r}: give a whole number from 0 to {self.n_clients - 1}"
+            )
         asked = [X if i == client else X[:1] for i in range(self.n_clients)]
         return self.classifiers.scores(asked)[client]
 

@@ -65,14 +65,22 @@ class Learner:
         _THERE.clear()
         self._dtype = np.result_type(*clients.dtypes)
         if device.read_device().where.type == "mps" and self._dtype == np.float64:
-            raise InputError("mps computes in single precision, and these samples are float64")
+            raise InputError(
+                "mps computes in single precision, and these samples are float64: give float32 "
+                "samples"
+            )
         self.sizes = models.sizes(params.model, clients.n_features)
         if params.augment and len(shape) != 3:
-            raise InputError(f"augment moves and mirrors images, and {params.model} takes none")
-        if params.ground is not None and (not params.augment or len(params.ground) != shape[0]):
             raise InputError(
-                "ground has a number for each channel of the images that augment moves: give "
-                f"{counted(shape[0], 'number')} and augment, or no ground"
+                f"augment moves and mirrors images, but {params.model} takes no images: leave out "
+                "augment"
+            )
+        if params.ground is not None and not params.augment:
+            raise InputError("ground fills moved images: give augment, or leave out ground")
+        if params.ground is not None and len(params.ground) != shape[0]:
+            raise InputError(
+                f"ground has {counted(len(params.ground), 'number')}, but the images have "
+                f"{counted(shape[0], 'channel')}: give one number for each channel"
             )
         decay = params.weight_decay
         self.body = Network(model.body, shape, decay)

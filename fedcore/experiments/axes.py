@@ -59,8 +59,8 @@ def execute_cut(
     """
     if algorithm.commutes is None or not algorithm.commutes(settings):
         raise ConfigError(
-            f"{algorithm.name} does not say that it commutes with rotations of the features: leave "
-            "out 'cut'"
+            "'cut' needs an algorithm that commutes with rotations of the features, and "
+            f"{algorithm.name} does not declare this: leave out 'cut'"
         )
     sigma, right = problem.reference
     J = int(np.count_nonzero(sigma**2 > cut * sigma[0] ** 2))

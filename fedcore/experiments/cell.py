@@ -77,13 +77,15 @@ class Cell:
             If a key is unknown, a required key is missing, or `given` is not a JSON object.
         """
         if not isinstance(given, Mapping):
-            raise ConfigError(f"a cell is {given!r}: give its settings by name, as a JSON object")
+            raise ConfigError(
+                f"a cell must be a JSON object with its settings by name, got {given!r}"
+            )
         known = {one.name: one for one in fields(cls)}
         for key in given:
             require_known(key, known, "a cell takes no key")
         for key, one in known.items():
             if key not in given and one.default is MISSING and one.default_factory is MISSING:
-                raise ConfigError(f"a cell has no '{key}': give it, every cell needs one")
+                raise ConfigError(f"a cell has no '{key}': add '{key}', which every cell needs")
         return cls(**given)
 
     @property
@@ -151,7 +153,7 @@ def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
         if value == "reference":
             if name not in REFERENCES:
                 raise ConfigError(
-                    f"'{name}: reference' is not possible: take a number; only "
+                    f"'{name}: reference' is not possible: give {name} as a number, as only "
                     f"{', '.join(sorted(REFERENCES))} have a reference"
                 )
             rank, most = params.get("n_components"), min(problem.n_samples, problem.n_features)
@@ -166,6 +168,6 @@ def resolve(params: Mapping[str, Any], problem: Problem) -> dict[str, Any]:
 def _truth(problem: Problem) -> Truth:
     if problem.truth is None:
         raise ConfigError(
-            f"problem {problem.name}: no model of its labels is known; give head_sigma as a number"
+            f"problem {problem.name} has no known model of its labels: give head_sigma as a number"
         )
     return problem.truth

@@ -120,7 +120,7 @@ def _read(module: str) -> tuple[str, frozenset[str]]:
     """Return the digest of a module, and the names of its imports and enclosing packages."""
     source = _find(module)
     if source is None or source.is_dir():
-        raise ModuleNotFoundError(f"no Python source for module {module}")
+        raise ModuleNotFoundError(f"module {module} has no Python source file")
     if source.suffix != ".py":  # a compiled module
         return checksums.file_sha256(source)[:16], frozenset()
     tree = _parsed(source.read_bytes(), source)

@@ -45,8 +45,8 @@ def make(
     first = spec.get("first", len(data.x))
     if first > len(data.x):
         raise ConfigError(
-            f"problem {name} asks for the first {counted(first, 'sample')}, but {data.name} "
-            f"has {len(data.x)}"
+            f"problem {name}: first = {first} is more than the {counted(len(data.x), 'sample')} of "
+            f"{data.name}: lower 'first'"
         )
     rows = _rows(name, spec, data.x[:first])
     labels, owners = (None if a is None else a[:first] for a in (data.y, data.owners))
@@ -54,14 +54,20 @@ def make(
         parts = partition.split(spec["partition"], first, labels, rng, owners)
         return Problem(name, _clients(rows, parts), data.status, data.note)
     if labels is None:
-        raise ConfigError(f"problem {name}: {data.name} has no labels to hold out samples with")
+        raise ConfigError(
+            f"problem {name}: {data.name} has no labels, which 'held_out' needs: leave out "
+            "'held_out'"
+        )
     deal = copy.deepcopy(rng)
     parts, note = partition.split(spec["partition"], first, labels, rng, owners), data.note
     if spec["held_out"] == "test":
         _require_paired(spec["partition"]["by"])
         test = load(split="test")
         if test.y is None or set(test.y) != set(labels):
-            raise ConfigError(f"problem {name}: {data.name} has other classes in its test samples")
+            raise ConfigError(
+                f"problem {name}: test and training samples of {data.name} differ in their "
+                "classes: give 'held_out' as a share"
+            )
         # From the same state the partition deals the same classes.
         alike = partition.split(spec["partition"], len(test.x), test.y, deal, test.owners)
         clients = _clients(rows, parts, labels)
@@ -82,8 +88,8 @@ def _scaled(name: str, spec: Mapping[str, Any], x: np.ndarray) -> np.ndarray:
         mean, deviation = (np.array(spec["standardise"][key]) for key in ("mean", "deviation"))
         if len(mean) != len(deviation) or x.shape[1] % len(mean):
             raise ConfigError(
-                f"problem {name}: standardise needs as many means as deviations, one of each per "
-                f"channel of {x.shape[1]} features"
+                f"problem {name}: give 'standardise' one mean and one deviation per channel; the "
+                f"number of channels must divide the {x.shape[1]} features"
             )
         pixels = x.shape[1] // len(mean)
         x = (x - np.repeat(mean, pixels)) / np.repeat(deviation, pixels)
@@ -122,8 +128,8 @@ def _require_paired(by: str) -> None:
     """Refuse a partition that may give a client other classes for testing than for training."""
     if by not in PAIRED_PARTITIONS:
         raise ConfigError(
-            f"partition '{by}' would not give a client test samples of its own classes: hold out a "
-            f"share, or take one of {', '.join(PAIRED_PARTITIONS)}"
+            f"partition '{by}' could test a client on classes on which it does not train: give "
+            f"'held_out' as a share, or take the partition {' or '.join(PAIRED_PARTITIONS)}"
         )
 
 

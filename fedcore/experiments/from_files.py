@@ -139,7 +139,7 @@ def _clients(
         try:
             sides.append(partition.held_out(np.arange(len(x)), held_out, rng))
         except InputError as error:
-            raise InputError(f"{client(i)}: {error}: leave its file out") from error
+            raise InputError(f"{client(i)}: {error}: leave this client out") from error
     kept, apart = zip(*sides, strict=True)
 
     def chosen(rows: Sequence[np.ndarray]) -> Clients:

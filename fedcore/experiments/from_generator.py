@@ -40,7 +40,7 @@ def make(
     elif known is not None:
         raise InputError(
             f"generator {spec['generator']} returned a {type(known).__name__} beside the matrices: "
-            "return a Reference or a Truth, and a Reduction within Clients"
+            "return a Reference or a Truth there, and put a Reduction into Clients"
         )
     return problem
 
@@ -63,8 +63,8 @@ def _yielded(draw: Callable[[], Iterator[np.ndarray]]) -> Clients:
         last, matrix = next((pair for pair in left if pair[0] == i), (i, None))
         if matrix is None or (matrix.shape, _sum(matrix)) != (shapes[i], sums[i]):
             raise InputError(
-                f"the generator yields another client {i} when it is called again: take all "
-                "random numbers from rng, and keep nothing between calls"
+                f"the generator yields another matrix for client {i} when it is called again: "
+                "take all random numbers from rng, and keep nothing between calls"
             )
         return matrix.copy()  # a generator may fill one array again and again
 

@@ -349,7 +349,9 @@ def _newcomers(
     if not cell.newcomers:
         return None
     if newcomers is None:
-        raise ConfigError(f"this cell needs the file of its newcomers, {cell.newcomers}")
+        raise ConfigError(
+            f"this cell has newcomers = {cell.newcomers}: give the file of that problem"
+        )
     settings = algorithm.params(resolve(params, problem))
     shape = Shape(len(problem.clients), problem.n_samples, problem.n_features)
     cost, epochs = algorithm.communication(settings, shape), cell.newcomers["epochs"]
@@ -385,8 +387,8 @@ def trial(
     if cell.cut is not None:
         if cell.center or cell.audit:
             raise ConfigError(
-                f"{cell.short} has 'cut' beside an audit or centring, which read the features: "
-                "leave one of them out"
+                f"{cell.short} has 'cut', but its audit or centring needs all features: leave out "
+                "'cut'"
             )
         return execute_cut(algorithm, problem, settings, seed, recording, cell.cut)
     noise: Source | None = simulated(seed, cell.short, params) if cell.simulate else None

@@ -61,8 +61,8 @@ def tune(cell: Cell, draws: Sequence[Problem], trial: Callable[..., Any]) -> dic
     repeats = asked["repeats"] if first else min(cell.repeats, asked["repeats"])
     if first and 1 < len(draws) < first + repeats:
         raise ConfigError(
-            f"{cell.name}: tune takes the repeats {first} to {first + repeats - 1}, and the "
-            f"problem has {counted(len(draws), 'draw')}: give it {first + repeats}"
+            f"{cell.name}: tune takes the repeats {first} to {first + repeats - 1}, but the "
+            f"problem has {counted(len(draws), 'draw')}: give the problem {first + repeats} draws"
         )
     settings, values, diverged = combinations(over), [], []
     for changes in settings:

@@ -129,8 +129,8 @@ def perturbed(algorithm: Algorithm, pattern: int = 0) -> Algorithm:
         output = algorithm.run(federation, params, nudged, record)
         if not nudged.arrays:
             raise ConfigError(
-                f"twin: rounding changes the start, and the server of {algorithm.name} neither "
-                "draws nor broadcasts one: give it a 'start' or leave the twin out"
+                f"a twin changes the start, and the server of {algorithm.name} neither draws nor "
+                "broadcasts a start: give the parameter 'start', or leave out 'twin'"
             )
         return output
 

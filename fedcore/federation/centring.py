@@ -149,7 +149,9 @@ def mean_of(total: np.ndarray) -> np.ndarray:
     mean = total[:-1] / total[-1]
     if not np.isfinite(mean).all():
         feature = int(np.argmin(np.isfinite(mean)))
-        raise InputError(f"the sum of feature {feature} is not finite: divide the data by a scale")
+        raise InputError(
+            f"the sum of feature {feature} is not finite: divide the data by a large number"
+        )
     return mean
 
 

@@ -188,7 +188,10 @@ def payload(message: Any) -> tuple[int, int]:
         parts = [payload(part) for part in message]
         return sum(part[0] for part in parts), sum(part[1] for part in parts)
     kind = f" of {message.dtype}" if isinstance(message, np.ndarray) else ""
-    raise TypeError(f"a message of type {type(message).__name__}{kind} cannot be sent or counted")
+    raise TypeError(
+        f"a message of type {type(message).__name__}{kind} cannot be sent or counted: send "
+        "numbers, or arrays, lists or mappings of numbers"
+    )
 
 
 def guarantee(privacy: Privacy) -> str:

@@ -78,7 +78,7 @@ def added(replies: Sequence[Any], positions: Sequence[int]) -> Any:
         if other.shape != first.shape:
             raise ReplyError(
                 f"client {positions[0]} replied with shape {first.shape} and client {i} with "
-                f"{other.shape}: replies to sum and mean have one shape"
+                f"{other.shape}: replies to sum and mean must have one shape"
             )
     return reduce(np.add, others, first) if others else first.copy()[()]
 
@@ -90,7 +90,7 @@ def _addend(reply: Any, client: int) -> np.ndarray:
     if np.ma.is_masked(reply):
         raise ReplyError(
             f"client {client} replied with masked entries: fill them with .filled(value), because "
-            "a sum would take what lies under the mask"
+            "a sum would add the values under the mask"
         )
     try:
         array = np.asarray(reply)

@@ -18,7 +18,7 @@ class State(SimpleNamespace):
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(
-            f"state.{name} is missing: the client has run no step that makes it", name=name
+            f"state.{name} is missing: first run a client step that sets state.{name}", name=name
         )
 
     @cached_property
@@ -62,8 +62,8 @@ class StackedState:
             stack = np.stack([getattr(state, name) for state in self._states])
             if stack.dtype == object:
                 raise InputError(
-                    f"a stacked step asks for state.{name}, which is no array: remove @stacked "
-                    "from a step that draws, adds noise or keeps anything but arrays"
+                    f"a stacked step reads state.{name}, which is no array: remove @stacked from a "
+                    "step that draws random numbers, adds noise or keeps anything but arrays"
                 )
             self._share(name, stack)
         return self._arrays[name]

@@ -41,7 +41,7 @@ def require(
     final = Path(path)
     for source in inputs:
         if _is_or_holds(source, final):
-            raise InputError(f"{path} is not written, as it is read here: name another output")
+            raise InputError(f"{path} is not written, as it is also an input: name another output")
     if not os.path.lexists(final):
         _require_writable(final)
     elif final.exists() and not final.is_file():

@@ -149,4 +149,4 @@ def find_shipped(in_wheel: str, in_checkout: str) -> Path:
     for path in candidates:
         if path.is_file():
             return path
-    raise ConfigError(f"no file at {' or '.join(map(str, candidates))}")
+    raise ConfigError(f"no file at {' or '.join(map(str, candidates))}: install fedcore again")

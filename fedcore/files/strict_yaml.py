@@ -71,8 +71,8 @@ def _require_bounded(text: str) -> None:
             sizes[anchor] = total - before
         if len(around) > DEEPEST or total > LARGEST:
             problem = (
-                f"it is more than {DEEPEST} levels deep, or larger than {LARGEST:,} or endless "
-                "with its aliases written out: write less of it"
+                f"the text is more than {DEEPEST} levels deep or, with its aliases written out, "
+                f"endless or larger than {LARGEST:,}: shorten the text"
             )
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=event.start_mark)
 

@@ -55,9 +55,12 @@ def generate(
     require_valid(whole(max(2, communities)), nodes=nodes)
     factors = floats(scales, "scales")
     if factors.ndim != 1 or not len(factors) or not np.isfinite(factors).all():
-        raise InputError(f"scales must be a list of numbers, got {scales!r}")
+        raise InputError(f"scales must be a list of finite numbers, got {scales!r}")
     if factors.min() < 0.0 or factors.max() * max(within, between) > 1.0:
-        raise InputError(f"within and between times {factors.max():g} of scales must lie in [0, 1]")
+        raise InputError(
+            "within and between, multiplied by any number of scales (the largest is "
+            f"{factors.max():g}), must lie in [0, 1]"
+        )
     community = np.arange(nodes) * communities // nodes
     W = np.where(community[:, None] == community[None, :], float(within), float(between))
     parts = np.array_split(np.arange(n_clients), len(scales))

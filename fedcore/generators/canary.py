@@ -96,8 +96,8 @@ def generate(
     one = replaced + removed + zeroed <= 1 and not (held and lean)
     if not one or (held and (replaced or removed)) or (lean and (removed or zeroed)):
         raise InputError(
-            "the canary has one neighbour at a time: give one of replaced, removed and zeroed, "
-            "lean only with replaced, and held only with zeroed"
+            "the canary has one neighbour at a time: give at most one of replaced, removed and "
+            "zeroed, lean without removed, zeroed and held, and held without replaced and removed"
         )
     if axes:
         others = np.eye(n_features)[np.arange(samples - 1) % n_features]

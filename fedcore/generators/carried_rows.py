@@ -64,8 +64,8 @@ def generate(
     m = round(carriers * n_samples)
     if not 1 <= m <= n_samples or abs(m - carriers * n_samples) > 1e-6:
         raise InputError(
-            f"carriers = {carriers!r}: the share of n_samples = {n_samples} rows must be a whole "
-            f"number from 1 to {n_samples}"
+            f"carriers * n_samples must be a whole number from 1 to n_samples = {n_samples}, got "
+            f"carriers = {carriers!r}"
         )
     signs = rng.choice((-1.0, 1.0), (n_samples, n_features))
     signs[m:, 0] = 0.0

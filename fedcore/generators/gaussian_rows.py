@@ -94,7 +94,9 @@ def generate(
     """
     minor = n_features - 1 if minor is None else minor
     if minor >= n_features:
-        raise InputError(f"minor = {minor}: n_features = {n_features} leaves {n_features - 1}")
+        raise InputError(
+            f"minor must be at most {n_features - 1} for n_features = {n_features}, got {minor}"
+        )
     if (moments and not exact) or (canary and exact) or (removed and not canary):
         raise InputError("moments needs exact, removed needs canary, and canary excludes exact")
     require_valid(whole(minor + 1 if exact else 1), n_samples=n_samples)

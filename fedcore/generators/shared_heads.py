@@ -62,7 +62,7 @@ def _conditioned(n: int, k: int, condition: float, rng: np.random.Generator) -> 
         if np.abs(lengths - 1.0).max() <= CLOSENESS:
             return W
     raise InputError(  # there always are some (Schur and Horn)
-        f"no {n} heads of length √{k} with condition {condition:g} were found in {TURNS} turns: "
+        f"{n} heads of length √{k} with condition = {condition:g} were not found in {TURNS} turns: "
         "take a smaller condition or more clients"
     )
 
@@ -133,9 +133,9 @@ def generate(
             f"{min(n_clients, n_features)}"
         )
     if condition != 1.0 and heads != "conditioned":
-        raise InputError(f"condition = {condition:g} is for heads: conditioned, not for {heads!r}")
+        raise InputError(f"condition = {condition:g} needs heads = 'conditioned', got {heads!r}")
     if condition < 1.0 or (rank == 1 and condition != 1.0):
-        raise InputError(f"condition is at least 1, and 1 for rank = 1, got {condition:g}")
+        raise InputError(f"condition must be at least 1, and 1 if rank = 1, got {condition:g}")
     W, B = HEADS[heads](n_clients, rank, condition, rng), haar(n_features, rank, rng)
     X = rng.standard_normal((n_clients, samples, n_features))
     y = predict(X, W @ B.T) + noise * rng.standard_normal((n_clients, samples))

@@ -76,7 +76,7 @@ def generate(
     s = top_share(n_features - 1, gap)
     if not s <= carriers <= 1 or (kind == "gaussian" and carriers != 1):
         raise InputError(
-            f"carriers must be from {s:.3g} to 1, and 1 for gaussian; got {carriers!r}"
+            f"carriers must be from {s:.3g} to 1, and 1 if kind = 'gaussian', got {carriers!r}"
         )
     rows = np.empty((n_samples, n_features), dtype)
     step = max(1, ENTRIES // n_features)

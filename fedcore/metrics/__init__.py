@@ -56,7 +56,7 @@ class Metric:
     def __post_init__(self) -> None:
         for name in ("name", "units", "description"):
             if not isinstance(text := getattr(self, name), str):
-                raise InputError(f"the {name} of a metric is {text!r}: write a text")
+                raise InputError(f"the {name} of a metric must be a text, got {text!r}")
 
     def value(self, iterate: Iterate, problem: Problem) -> float:
         """Return the metric's value for an iterate.

@@ -53,9 +53,11 @@ def training_accuracy(iterate: Iterate, problem: Problem) -> float:
 
 def _accuracies(iterate: Iterate, samples: Clients) -> np.ndarray:
     if iterate.classifiers is None:
-        raise InputError("this metric needs classifiers, and the algorithm learns none")
+        raise InputError(
+            "this metric needs classifiers, and the algorithm learns none: take another metric"
+        )
     if samples.labels is None:
-        raise InputError("this metric needs labels, and these data have none")
+        raise InputError("this metric needs labels, and the data have none: take another metric")
     scores = iterate.classifiers.scores(samples[:])
     pairs = list(zip(scores, samples.labels, strict=True))
     for i, (found, y) in enumerate(pairs):

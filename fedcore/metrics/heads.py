@@ -22,7 +22,10 @@ def head_distance(iterate: Iterate, problem: Problem) -> float:
     Section 2.1, mention the heterogeneity of the heads, but do not define it.
     """
     if problem.truth is None:
-        raise InputError(f"problem {problem.name}: the model behind its labels is not known")
+        raise InputError(
+            f"the model behind the labels of problem {problem.name} is not known: take another "
+            "metric"
+        )
     distances = scipy.spatial.distance.pdist(problem.truth.heads)
     return float(np.mean(distances)) if len(distances) else 0.0
 

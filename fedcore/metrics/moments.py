@@ -66,7 +66,10 @@ def ruled_out(message: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 def _clients(problem: Problem) -> list[Labelled]:
     clients = problem.clients
     if clients.labels is None or len(clients) < 2:
-        raise InputError(f"problem {problem.name}: two clients with labels are needed")
+        raise InputError(
+            f"this metric needs at least two clients with labels, which problem {problem.name} "
+            "lacks: take another metric"
+        )
     return [clients.labelled(i) for i in range(len(clients))]
 
 

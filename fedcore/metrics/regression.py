@@ -105,9 +105,9 @@ def new_client_error(samples: int) -> Metric:
         truth = _truth(problem)
         if truth.new_features.shape[1] < samples or not len(truth.new_heads):
             raise InputError(
-                f"new_client_error_{samples}: problem {problem.name} has "
-                f"{counted(len(truth.new_heads), 'new client')} with "
-                f"{counted(truth.new_features.shape[1], 'sample')}"
+                f"new_client_error_{samples} needs new clients with {counted(samples, 'sample')}, "
+                f"but problem {problem.name} has {counted(len(truth.new_heads), 'new client')} "
+                f"with {counted(truth.new_features.shape[1], 'sample')}"
             )
         features = iterate.shared if iterate.features is None else iterate.features
         X, y = truth.new_features[:, :samples], truth.new_labels[:, :samples]
@@ -145,13 +145,18 @@ def single_model_error(iterate: Iterate, problem: Problem) -> float:
 
 def _models(iterate: Iterate) -> np.ndarray:
     if iterate.models is None:
-        raise InputError("this metric needs models of labels, and the algorithm learns none")
+        raise InputError(
+            "this metric needs models of labels, and the algorithm learns none: take another metric"
+        )
     return iterate.models
 
 
 def _truth(problem: Problem) -> Truth:
     if problem.truth is None:
-        raise InputError(f"problem {problem.name}: the model behind its labels is not known")
+        raise InputError(
+            f"the model behind the labels of problem {problem.name} is not known: take another "
+            "metric"
+        )
     return problem.truth
 
 

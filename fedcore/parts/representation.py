@@ -115,8 +115,8 @@ class Params(Participating, Parameters):
         first = t * self.batch if self.fresh else 0
         if first + self.batch > data.X.shape[-2]:
             raise InputError(
-                f"round {t} needs {first + self.batch} samples of every client and one has "
-                f"{data.X.shape[-2]}: take a smaller batch or fewer rounds"
+                f"round {t} needs {first + self.batch} samples of every client, but one client has "
+                f"{data.X.shape[-2]}: take a smaller batch or, if fresh = true, fewer rounds"
             )
         used = slice(first, first + self.batch)
         return Labelled(data.X[..., used, :], data.y[..., used])
@@ -174,9 +174,9 @@ def starting_representation(
     mean = federation.mean(moments)
     if not np.finfo(mean.dtype).tiny <= np.abs(mean).max() <= np.finfo(mean.dtype).max:
         raise InputError(
-            f"init: moments multiplies squares of labels by squares of data, which leave the range "
-            f"of {mean.dtype}, or all labels are zero: scale data and labels to the order of 1, or "
-            "take init: random"
+            "init = 'moments': the squares of labels times the squares of data leave the range of "
+            f"{mean.dtype}, or all labels are zero: scale data and labels to the order of 1, or "
+            "choose init = 'random'"
         )
     return top_eigenvectors(mean, k)
 
@@ -216,8 +216,8 @@ def _projected_descent(federation: Federation, params: Any) -> np.ndarray:
     n, k = federation.shape.n_clients, params.n_components
     if n < k:
         raise InputError(
-            f"init: pgd finds {counted(k, 'direction')} in one row from each client and needs "
-            f"at least {counted(k, 'client')}, got {n}; take moments or random"
+            f"init = 'pgd' needs at least {counted(k, 'client')} to find {counted(k, 'direction')}"
+            f", got {n}: choose init = 'moments' or 'random'"
         )
     for t in range(params.init_rounds):
         rows = np.asarray(federation.gather(step if t else first_step))

@@ -19,8 +19,8 @@ from fedcore.errors import InputError
 from fedcore.sparse import SparseRows
 
 CLIP = (
-    "as fedcore pca does by public --bounds, or clip them to it: clip=True, on the command line "
-    "--set clip=true"
+    "as `fedcore pca` does by public --bounds, or clip them to the bound by clip=True, on the "
+    "command line --set clip=true"
 )
 # Relative rounding error of a normalised row's norm. A row that is longer than the bound by this
 # slack changes a product by the factor 1 + 2·slack, and its ε is larger by that factor.
@@ -122,6 +122,6 @@ def require_norm(
     """Require that the norm of a row is at most `bound`, up to a relative error of `slack`."""
     if norm > bound * (1.0 + slack):
         raise InputError(
-            f"{what} has norm {norm:.6g}, above the {bound:g} that the privacy guarantee rests on: "
+            f"{what} has norm {norm:.6g}, above the bound {bound:g} of the privacy guarantee: "
             f"scale the rows{advice and ', '}{advice}"
         )

@@ -174,8 +174,8 @@ class Privacy:
         ):
             if ours != theirs:
                 raise InputError(
-                    f"ledgers {what.format(ours, theirs)} do not add up: add runs on the same "
-                    "clients, under one relation, at one delta"
+                    f"ledgers {what.format(ours, theirs)} cannot be added: add only runs on the "
+                    "same clients, under one neighbouring relation, at one delta"
                 )
         factors = [run.weakened for run in (self, other) if run.weakened is not None]
         total = Privacy(
@@ -357,7 +357,7 @@ def _real(value: Any) -> Any:
         return value
     array = np.asarray(value)
     if array.dtype.kind not in "biuf":
-        raise InputError(f"a mechanism adds noise to real numbers, got {array.dtype}")
+        raise InputError(f"a mechanism can add noise only to real numbers, got {array.dtype}")
     if not np.isfinite(array).all():
         raise InputError(
             f"a value of shape {array.shape} to be released holds NaN or infinity, which noise "

@@ -100,9 +100,9 @@ class Problem:
         """
         if self.clients.sparse and self._costly:
             raise InputError(
-                f"problem {self.name}: the {self.n_features} singular vectors of sparse data of "
-                f"{self.n_samples} samples would take minutes, and this measure needs all: record "
-                "objective or subspace_distance, or give dense matrices, by .toarray()"
+                f"problem {self.name}: this measure needs all {self.n_features} singular vectors, "
+                f"which take minutes for {self.n_samples} sparse samples: record objective or "
+                "subspace_distance, or give dense matrices, by .toarray()"
             )
         return reference_of(_dense_blocks(self.clients))
 
@@ -189,7 +189,10 @@ class Problem:
             If clients learn from labels, hold factors instead of rows, or are sparse.
         """
         if self.truth is not None or self.held_out is not None or self.clients.reduction:
-            raise InputError(f"problem {self.name}: only unlabelled single rows can be scaled")
+            raise InputError(
+                f"problem {self.name}: only unlabelled single rows can be scaled; leave out "
+                "largest_row"
+            )
         if self.clients.sparse:
             refuse("scaling rows to a largest norm")
         factor = norm / max(float(np.linalg.norm(c, axis=1).max()) for c in self.clients)

@@ -66,7 +66,8 @@ def load_draws(path: str | os.PathLike[str], *, recipe: str = "") -> list[Proble
             raise ValueError("it holds no clients")
         if (schema := int(file.attrs["schema"])) != SCHEMA:
             raise DataError(
-                f"{path}: problem of schema {schema}, this version reads {SCHEMA}; make it again"
+                f"{path} has schema {schema}, but this version reads {SCHEMA}: make the "
+                "problem again"
             )
         if recipe and file.attrs.get("recipe") != recipe:
             raise DataError(
@@ -162,13 +163,13 @@ def _require_fit(problem: Problem) -> None:
     d = clients.shapes[0][-1]
     for i, (shape, dtype) in enumerate(zip(clients.shapes, clients.dtypes, strict=True)):
         if len(shape) != 2 or shape[1] != d or dtype.kind not in "biuf":
-            raise ValueError(f"client {i} is no matrix of {counted(d, 'column')} of real numbers")
+            raise ValueError(f"client {i} is no real matrix with {counted(d, 'column')}")
     if clients.gram is not None and clients.gram.shape != (d, d):
-        raise ValueError(f"the Gram matrix is not that of {counted(d, 'column')}")
+        raise ValueError(f"the Gram matrix does not fit {counted(d, 'column')}")
     if problem.truth is None and problem.held_out is None:
         values, vectors = problem.reference
         if values.ndim != 1 or vectors.shape != (d, len(values)):
-            raise ValueError(f"the reference is not that of {counted(d, 'column')}")
+            raise ValueError(f"the reference does not fit {counted(d, 'column')}")
 
 
 def _values(found: h5py.Dataset | h5py.Group) -> Matrices:

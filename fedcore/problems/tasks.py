@@ -101,7 +101,9 @@ class Subspace(Task):
         """Raise an error if the output lacks basis and V, or if one has not `n_features` rows."""
         names = output.keys() & {"basis", "V"} if isinstance(output, Mapping) else ()
         if not names:
-            raise InputError(f"{who} returns no V and no basis: run returns a mapping with one")
+            raise InputError(
+                f"{who} returns neither V nor basis: let run return a mapping with one of the two"
+            )
         for name in sorted(names):
             require_tall(output[name], n_features, f"{who} returns {name}")
 
@@ -134,7 +136,7 @@ class Classification(Task):
     def require(self, output: Any, who: str, n_features: int) -> None:
         """Raise an error if the output is not a mapping."""
         if not isinstance(output, Mapping):
-            raise InputError(f"{who} returns a {type(output).__name__}: run returns a mapping")
+            raise InputError(f"{who} returns a {type(output).__name__}: let run return a mapping")
 
     def components(self, output: Mapping[str, Any]) -> None:
         """Return None, because a network has no components."""

@@ -131,7 +131,7 @@ def test_what_fedpower_refuses(unit_rows):
     call = partial(fedcore.run, "fedpower", unit_rows, R)
     play(unit_rows, participants=2 * M)  # with replacement
     more = partial(call, participants=M + 1, replacement=False)
-    refused(more, InputError, "7 participants", "6 clients")
+    refused(more, InputError, "participants = 7", "6 clients")
     refused(partial(call, target=4), InputError, "n_components = 3", "target = 4")
     unit_rows[3][5] *= 1.01
     # The mean is made without noise: refused before the rows are looked at.

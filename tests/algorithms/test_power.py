@@ -205,7 +205,7 @@ def test_no_direction_is_called_lost_while_the_answer_is_right(dtype, power, dec
 )
 @pytest.mark.parametrize("name", POWER_METHODS)
 def test_directions_lost_to_rounding_are_counted_and_warned_of(name, dtype, power, decay, clients):
-    with pytest.warns(RoundingWarning, match=r"of \d of the 4 directions"):
+    with pytest.warns(RoundingWarning, match=r"in \d of the 4 directions"):
         found, error = spread(dtype, power, decay)
     assert found.history["lost_directions"][0] >= 1
     assert error > 0.1
@@ -221,7 +221,7 @@ def test_a_start_that_the_data_do_not_see_is_told(clients):
     S[:, :3] = np.random.default_rng(0).standard_normal((20, 3))
     start = np.eye(9)[:, 5:8]  # SᵀS start = 0 exactly
     for name in POWER_METHODS:
-        with pytest.warns(RoundingWarning, match="of 3 of the 3 directions"):
+        with pytest.warns(RoundingWarning, match="in 3 of the 3 directions"):
             found = fedcore.run(name, [S[:8], S[8:]], RANK, start=start)
         assert (found.history["lost_directions"] == 3).all()
         assert np.isfinite(found.history["objective"]).all()

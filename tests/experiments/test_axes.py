@@ -90,4 +90,4 @@ def test_other_methods_are_refused(problem, name, params):
 @pytest.mark.parametrize("beside", [{"center": True}, {"audit": "leakage"}])
 def test_what_reads_the_features_is_refused(problem, beside):
     given = cell("faps", {"n_components": 4, "rounds": 2}, cut=1e-10, **beside)
-    refused(lambda: run_repeats(given, [problem]), ConfigError, "leave one of them out")
+    refused(lambda: run_repeats(given, [problem]), ConfigError, "leave out 'cut'")

@@ -84,7 +84,7 @@ def test_a_promise_on_rows_that_are_gone_is_kept_by_what_was_measured():
     Federation(clients, check=False).bound_rows()  # a factor's own rows say nothing
     clients.reduction = Reduction((50,), 1.5)
     for clip in (False, True):
-        with pytest.raises(InputError, match=r"the longest row has norm 1\.5, above the 1 "):
+        with pytest.raises(InputError, match=r"the longest row has norm 1\.5, above the bound 1 "):
             Federation(clients, check=False).bound_rows(clip=clip)
 
 

@@ -85,7 +85,7 @@ def test_a_generator_that_yields_something_else_when_called_again_is_refused(
         return (np.full((rows, 3), value) for _ in range(number))
 
     monkeypatch.setattr(generators, "generate", generate)
-    with pytest.raises(InputError, match="yields another client"):
+    with pytest.raises(InputError, match="yields another matrix for client"):
         list(build.build("p", WHITE, held=held, **OPTIONS).clients)
 
 

@@ -26,8 +26,8 @@ def chosen(identities: int | Sequence[int], what: str = "identities") -> list[in
     whole = all(isinstance(i, int) and not isinstance(i, bool) and i > 0 for i in known)
     if not known or not whole or isinstance(identities, bool):
         raise ConfigError(
-            f"option '{what}' is {identities!r}: give a list of numbers, or a count up to "
-            f"{IDENTITIES}"
+            f"option '{what}' is {identities!r}: give a list of positive whole numbers, or a count "
+            f"from 1 to {IDENTITIES}"
         )
     return list(known)
 
@@ -60,7 +60,7 @@ def shrink(content: bytes) -> np.ndarray:
         width, height = picture.size
         pixels = np.asarray(picture.convert("RGB"), np.float32)
     if min(height, width) < _CROP:
-        raise ValueError(f"{width} x {height} pixels are less than {_CROP} x {_CROP}")
+        raise ValueError(f"it has {width} x {height} pixels, fewer than {_CROP} x {_CROP}")
     top, left = round((height - _CROP) / 2), round((width - _CROP) / 2)
     square = pixels[top : top + _CROP, left : left + _CROP]
     size, how = (_SIDE, _SIDE), Image.Resampling.BILINEAR
@@ -88,7 +88,7 @@ def _identities(path: Path, wanted: set[int]) -> list[tuple[str, int]]:
         if fields and int(fields[1]) in wanted:
             rows.append((fields[0], int(fields[1])))
     if lacking := wanted - {identity for _, identity in rows}:
-        raise DataError(f"{path} has no image of identity {min(lacking)}")
+        raise DataError(f"{path} has no image of identity {min(lacking)}: take other 'identities'")
     return rows
 
 

@@ -95,7 +95,8 @@ def _python(folder: Path, parts: Mapping[str, Any], key: bytes) -> Loaded:
                 f"{path}, member {name}: not a CIFAR batch ({' '.join(str(error).split())})"
             ) from error
         if pixels.dtype != np.uint8 or pixels.shape != (len(marks), PIXELS):
-            says = f"data of shape {pixels.shape} {pixels.dtype}"
+            wanted = f"uint8 of shape ({len(marks)}, {PIXELS})"
+            says = f"its data are {pixels.dtype} of shape {pixels.shape}, not {wanted}"
             raise DataError(f"{path}, member {name}: {says}")
         images.append(pixels)
         labels.append(marks)
@@ -116,8 +117,8 @@ def _pictures(folder: Path, parts: Mapping[str, Any], n_labels: int, column: int
             labels = file.content(file.full_name("labels.bin"), bounded.MOST_BYTES // PIXELS)
             count, rest = divmod(len(labels), n_labels)
             if rest or not count:
-                found = counted(len(labels), "byte")
-                says = f"labels.bin has {found}, not {n_labels} an image"
+                found, each = counted(len(labels), "byte"), counted(n_labels, "byte")
+                says = f"labels.bin must have {each} for each image, got {found}"
                 raise DataError(f"{path}: {says}")
             names = [f"{i:03}.webp" for i in range(-(-count // (_WIDE * _HIGH)))]
             contents = [file.content(file.full_name(n), _PICTURE) for n in names]

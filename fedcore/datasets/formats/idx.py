@@ -35,7 +35,7 @@ def parse(path: Path) -> np.ndarray:
     wanted = start + math.prod(shape) * dtype.itemsize
     if len(content) != wanted:
         raise DataError(
-            f"{path} holds {len(content)} bytes where its header {shape} asks for {wanted}"
+            f"{path} holds {len(content)} bytes where its header (shape {shape}) asks for {wanted}"
         )
     return (
         np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
@@ -53,7 +53,7 @@ def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     images, labels = parse(folder / parts["images"]), parse(folder / parts["labels"])
     if labels.ndim != 1 or images.ndim < 1 or len(images) != len(labels):
         raise DataError(
-            f"{folder / parts['images']} {images.shape} and {parts['labels']} {labels.shape} "
-            "do not belong together"
+            f"{folder / parts['images']} has shape {images.shape}, but {parts['labels']} with "
+            f"shape {labels.shape} does not hold one label per image"
         )
     return Loaded(images.reshape(len(images), math.prod(images.shape[1:])), labels.astype(np.int64))

@@ -23,7 +23,9 @@ def alphabet(letters: str, what: str = "letters") -> str:
     """Return `letters`; raise a ConfigError unless they are distinct letters and digits."""
     known = isinstance(letters, str) and set(letters) <= {*ascii_letters, *digits}
     if not known or not letters or len(set(letters)) < len(letters):
-        raise ConfigError(f"option '{what}' is {letters!r}: give different digits and letters")
+        raise ConfigError(
+            f"option '{what}' is {letters!r}: give ASCII letters and digits, each once"
+        )
     return letters
 
 
@@ -70,7 +72,9 @@ def read(
             chosen.append(sorted(members)[:per_class])
         if not all(chosen):
             lacking = letters[[len(names) for names in chosen].index(0)]
-            raise DataError(f"{path} has no image of '{lacking}'")
+            raise DataError(
+                f"{path} has no image of '{lacking}': leave '{lacking}' out of 'letters'"
+            )
         x = [_small(file.content(name, _BYTES), path, name) for names in chosen for name in names]
     y = np.repeat(np.arange(len(letters)), [len(names) for names in chosen])
     return Loaded(np.stack(x), y)

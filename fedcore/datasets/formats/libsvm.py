@@ -24,6 +24,8 @@ def read(folder: Path, parts: Mapping[str, Any], n_features: int) -> Loaded:
     path = folder / parts["table"]
     labels, _, x, _ = table(path, n_features)
     if labels.dtype != np.int64:
-        raise DataError(f"{path} has labels that are no whole numbers below 2^53: give classes")
+        raise DataError(
+            f"{path} has a label that is no whole number below 2^53: number the classes"
+        )
     x.resize(x.shape[0], n_features)
     return Loaded(x.toarray(), labels)

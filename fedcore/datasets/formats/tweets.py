@@ -69,8 +69,8 @@ def read(
     known = sorted(user for user, count in counts.items() if count >= at_least)
     if len(known) < users:
         raise DataError(
-            f"{path} has {len(known)} users with at least {at_least} tweets, and {users} are "
-            "asked for"
+            f"{path} has {len(known)} users with at least {at_least} tweets, fewer than users = "
+            f"{users}: lower 'users' or 'at_least'"
         )
     drawn = np.sort(np.random.default_rng(seed).choice(len(known), users, replace=False))
     number = {known[place]: owner for owner, place in enumerate(drawn)}
@@ -79,7 +79,10 @@ def read(
     vectors = _vectors(folder / parts["vectors"], parts["words"], wanted)
     length = len(next(iter(vectors.values())))
     if n_features % length:
-        raise DataError(f"{n_features} features have no room for whole vectors of {length} numbers")
+        raise DataError(
+            f"n_features = {n_features} is no multiple of {length}, the length of a word's vector: "
+            "correct n_features in the registry"
+        )
     x = np.zeros((len(mine), n_features // length, length), np.float32)
     for tweet, (_, _, words) in zip(x, mine, strict=True):
         for place, word in zip(tweet, words, strict=False):
@@ -115,5 +118,5 @@ def _vectors(path: Path, table: str, wanted: set[str]) -> dict[str, np.ndarray]:
                 except ValueError as error:
                     raise DataError(f"{path}, {table}, line {number}: {error}") from error
     if len({len(vector) for vector in found.values()}) != 1:
-        raise DataError(f"{path}, {table}: its vectors of the tweets' words differ in length")
+        raise DataError(f"{path}, {table}: the tweets' words must have vectors of one length")
     return found

@@ -198,7 +198,7 @@ class InProcess:
         if order.purpose != "none" and shape[:1] != (len(positions),):
             raise ReplyError(
                 f"a stacked step replied with {shape} for {counted(len(positions), 'client')}: "
-                "reply with one array, which has a row for each of them"
+                "reply with one array that has one row for each client"
             )
         if before and order.purpose == "upload":
             for i, reply in zip(positions, replies, strict=True):

@@ -163,7 +163,7 @@ class Ranks:
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise InputError(
                 f"the client step of a measure cannot be sent to other ranks ({error}): define the "
-                "step by def in a module"
+                "step with def at the top level of a module"
             ) from error
 
     def leave(self, error: BaseException | None = None) -> None:
