@@ -71,9 +71,9 @@ def execute_cut(
     inside = _in_coordinates(problem, J, settings.n_components)
     axes = right[:, :J]
     E, size = qr_positive(outside(axes, outside(axes, start)))
-    basis = np.hstack([axes, E])
     settings = replace(settings, start=np.vstack([axes.T @ start, size]))
     recorder, output = execute(algorithm, inside, settings, seed, recording)
+    basis = np.hstack([axes, E])  # not before: runs in lockstep would all hold one
     for one in recorder.snapshots.kept:
         one.shared = basis @ one.shared
         one.clients = {name: basis @ blocks for name, blocks in one.clients.items()}
